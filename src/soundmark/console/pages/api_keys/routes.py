@@ -1,0 +1,76 @@
+"""The pages of API keys."""
+
+from typing import Final, cast, get_args
+
+from soundmark_sdk.client.records import ApiKey, KeyScope
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.routing import form_page
+from soundmark.console.troubles import TenantUnknown
+from soundmark.console.visit import Visit
+
+_SCOPES: Final = get_args(KeyScope)
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the API keys of a project."""
+    keys = await visit.core.api_keys.page(
+        organization_id=visit.organization_id, project_id=visit.project_id, cursor=visit.query("cursor")
+    )
+    return visit.page("api_keys/list.html", keys=keys, scopes=_SCOPES)
+
+
+async def create(visit: Visit) -> Response:
+    """Create a key, and show its secret once."""
+    key = await visit.core.api_keys.create(
+        cast("list[KeyScope]", visit.form.texts("scopes")),  # Core refuses what is no scope.
+        expires_in_days=visit.form.integer("expires_in_days"),
+        organization_id=visit.organization_id,
+        project_id=visit.project_id,
+    )
+    return visit.page("api_keys/secret.html", key=key, is_new=True)
+
+
+async def show_rotation(visit: Visit) -> Response:
+    """Show the key whose secret would be replaced, and ask for confirmation."""
+    return visit.page("api_keys/confirm.html", act="rotate", key=await _find_key(visit))
+
+
+async def rotate(visit: Visit) -> Response:
+    """Replace the secret of a key, and show the new one once."""
+    key = await visit.core.api_keys.rotate_secret(_key_id(visit), organization_id=visit.organization_id)
+    return visit.page("api_keys/secret.html", key=key, is_new=False)
+
+
+async def show_revocation(visit: Visit) -> Response:
+    """Show the key that would be revoked, and ask for confirmation."""
+    return visit.page("api_keys/confirm.html", act="revoke", key=await _find_key(visit))
+
+
+async def revoke(visit: Visit) -> Response:
+    """Revoke a key."""
+    key = await visit.core.api_keys.revoke(_key_id(visit), organization_id=visit.organization_id)
+    return visit.redirect(f"{visit.tenant_path}/api-keys", "api_keys.revoked", id=key.id)
+
+
+def _key_id(visit: Visit) -> str:
+    return visit.parameter("api_key_id")
+
+
+async def _find_key(visit: Visit) -> ApiKey:
+    wanted = _key_id(visit)
+    keys = visit.core.api_keys.list(organization_id=visit.organization_id, project_id=visit.project_id)
+    async for key in keys:
+        if key.id == wanted:
+            return key
+    raise TenantUnknown
+
+
+_ALL: Final = "/organizations/{organization_id}/projects/{project_id}/api-keys"
+_ONE: Final = f"{_ALL}/{{api_key_id}}"
+routes: Final[list[Route]] = [
+    form_page(_ALL, show_list, create),
+    form_page(f"{_ONE}/rotate", show_rotation, rotate),
+    form_page(f"{_ONE}/revoke", show_revocation, revoke),
+]

@@ -1,0 +1,1 @@
+"""Offers, checkouts with the page on which people wait for them, and subscriptions."""

@@ -1,0 +1,117 @@
+"""The pages of billing."""
+
+import re
+from typing import Final
+
+from soundmark_sdk.client.records import Organization
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from soundmark.console.forms import FormMalformed
+from soundmark.console.pages.billing import begun_checkouts
+from soundmark.console.pages.billing.countries import list_countries
+from soundmark.console.pages.billing.outside_pages import show_way_out
+from soundmark.console.routing import form_page, page
+from soundmark.console.visit import Visit
+from soundmark.kit.text import base64url
+
+_PORTAL_COOKIE: Final = "portal"
+_PORTAL_KEPT_S: Final = 24 * 3600
+_KEY_BYTES: Final = 32
+_KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
+_SPENT: Final = frozenset({"idempotency_conflict", "form_malformed"})
+
+
+async def show_subscriptions(visit: Visit) -> Response:
+    """Show the subscriptions of an organisation."""
+    subscriptions = await visit.core.subscriptions.page(
+        organization_id=visit.organization_id, cursor=visit.query("cursor")
+    )
+    return visit.page("billing/subscriptions.html", subscriptions=subscriptions)
+
+
+async def open_portal(visit: Visit) -> Response:
+    """Show the way to the card provider's page for changes and cancellations."""
+    portal = await visit.core.billing.open_portal(organization_id=visit.organization_id)
+    response = show_way_out(visit, "portal", portal.portal_url)
+    visit.console.jar.write(response, _PORTAL_COOKIE, visit.organization_id, max_age_s=_PORTAL_KEPT_S)
+    return response
+
+
+async def show_return(visit: Visit) -> Response:
+    """Lead those who return from the portal to the billing of their organisation."""
+    remembered = visit.console.jar.read(_PORTAL_COOKIE, visit.request.cookies)
+    if isinstance(remembered, str) and await _find_organization(visit, remembered) is not None:
+        return visit.redirect(f"/organizations/{remembered}/billing")
+    organizations = await visit.core.organizations.page(cursor=visit.query("cursor"))
+    return visit.page("billing/choose.html", organizations=organizations)
+
+
+async def show_offers(visit: Visit) -> Response:
+    """Show what is for sale, everywhere or in one country."""
+    country = visit.query("country")
+    offers = await visit.core.billing.offers(country=country)
+    return visit.page(
+        "billing/offers.html",
+        offers=offers.data,
+        country=country or "",
+        countries=list_countries(visit.language.code),
+        make_key=lambda offer_id: _choose_key(visit, offer_id),
+    )
+
+
+async def begin_checkout(visit: Visit) -> Response:
+    """Begin the purchase of an offer, and show the way to the provider's page."""
+    organization_id, key = visit.organization_id, visit.form.text("idempotency_key")
+    if _KEY.fullmatch(key) is None:
+        raise FormMalformed
+    checkout = await visit.core.billing.create_checkout(
+        visit.form.text("offer_id"), idempotency_key=key, organization_id=organization_id
+    )
+    response = show_way_out(visit, "checkout", checkout.checkout_url)
+    begun_checkouts.remember(visit, response, checkout.id, organization_id)
+    return response
+
+
+async def show_checkout(visit: Visit) -> Response:
+    """Show the state of a purchase; the provider sends people back to this page."""
+    checkout_id = visit.parameter("checkout_id")
+    organization_id, checkout = await begun_checkouts.find(visit, checkout_id)
+    visit.organization = await _find_organization(visit, organization_id)
+    response = visit.page(
+        "billing/checkout.html", checkout=checkout, billing_path=f"/organizations/{organization_id}/billing"
+    )
+    begun_checkouts.remember(visit, response, checkout_id, organization_id)
+    return response
+
+
+async def answer_checkout_status(visit: Visit) -> Response:
+    """Answer the script of the waiting page."""
+    _, checkout = await begun_checkouts.find(visit, visit.parameter("checkout_id"))
+    return JSONResponse({"status": checkout.status}, headers={"cache-control": "no-store"})
+
+
+async def _find_organization(visit: Visit, organization_id: str) -> Organization | None:
+    return await visit.console.directory.find_organization(visit.signed_in.subject, visit.core, organization_id)
+
+
+def _choose_key(visit: Visit, offer_id: str) -> str:
+    """Return the idempotency key of an offer's button: that of the form that is shown again, or else a new one.
+
+    The same key finishes a purchase of which no answer arrived.
+    """
+    is_again = visit.trouble is not None and visit.form.text("offer_id") == offer_id
+    if visit.trouble is not None and is_again and visit.trouble.code not in _SPENT:
+        return visit.form.text("idempotency_key")
+    return base64url.encode(visit.console.entropy.take(_KEY_BYTES))
+
+
+_BILLING: Final = "/organizations/{organization_id}/billing"
+_CHECKOUT: Final = "/billing/checkouts/{checkout_id}"
+routes: Final[list[Route]] = [
+    page("/billing", show_return),
+    page(_CHECKOUT, show_checkout),
+    page(f"{_CHECKOUT}/status", answer_checkout_status),
+    form_page(_BILLING, show_subscriptions, open_portal),
+    form_page(f"{_BILLING}/offers", show_offers, begin_checkout),
+]

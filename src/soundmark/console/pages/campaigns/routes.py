@@ -1,0 +1,108 @@
+"""The pages of campaigns."""
+
+from datetime import datetime
+from typing import Final
+
+from soundmark_sdk.client.records import CampaignSummary
+from soundmark_sdk.client.requests import UNCHANGED, Unchanged
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.forms import Form
+from soundmark.console.routing import form_page
+from soundmark.console.troubles import TenantUnknown
+from soundmark.console.visit import Visit
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the campaigns of a project."""
+    campaigns = await visit.core.campaigns.page(
+        organization_id=visit.organization_id, project_id=visit.project_id, cursor=visit.query("cursor")
+    )
+    return visit.page("campaigns/list.html", campaigns=campaigns)
+
+
+async def create(visit: Visit) -> Response:
+    """Create a campaign."""
+    campaign = await visit.core.campaigns.create(
+        visit.form.text("name"),
+        starts_at=visit.form.instant("starts_at"),
+        ends_at=visit.form.instant("ends_at"),
+        organization_id=visit.organization_id,
+        project_id=visit.project_id,
+    )
+    return visit.redirect(_path(visit, campaign.id), "campaigns.created", name=campaign.name)
+
+
+async def show_summary(visit: Visit) -> Response:
+    """Show one campaign and the counts of its Codes."""
+    return visit.page("campaigns/summary.html", summary=await _find_summary(visit))
+
+
+async def change(visit: Visit) -> Response:
+    """Change the name or the schedule of a campaign: what differs from what the form was shown with."""
+    typed, path = visit.form.text("name"), _path(visit, _campaign_id(visit))
+    name = UNCHANGED if typed == visit.form.text("shown_name") else typed
+    starts_at, ends_at = _read_change(visit.form, "starts_at"), _read_change(visit.form, "ends_at")
+    if name is starts_at is ends_at is UNCHANGED:
+        return visit.redirect(path, "campaigns.unchanged")
+    await visit.core.campaigns.update(
+        _campaign_id(visit), name=name, starts_at=starts_at, ends_at=ends_at, organization_id=visit.organization_id
+    )
+    return visit.redirect(path, "campaigns.changed")
+
+
+async def show_archive(visit: Visit) -> Response:
+    """Show the campaign that would be archived, and ask for confirmation."""
+    return visit.page("campaigns/archive.html", summary=await _find_summary(visit))
+
+
+async def archive(visit: Visit) -> Response:
+    """Archive a campaign."""
+    campaign = await visit.core.campaigns.archive(_campaign_id(visit), organization_id=visit.organization_id)
+    return visit.redirect(_path(visit, campaign.id), "campaigns.archived", name=campaign.name)
+
+
+async def show_stop(visit: Visit) -> Response:
+    """Show what the emergency stop of a campaign would stop, and ask for its confirmation."""
+    return visit.page("campaigns/stop.html", summary=await _find_summary(visit))
+
+
+async def stop(visit: Visit) -> Response:
+    """Stop a campaign, and say what was stopped. A form that was confirmed before stops nothing more."""
+    stopped = await visit.core.campaigns.stop(_campaign_id(visit), organization_id=visit.organization_id)
+    notice = "campaigns.stopped" if stopped.revoked_count else "campaigns.stopped_nothing"
+    return visit.redirect(
+        _path(visit, stopped.campaign.id), notice, name=stopped.campaign.name, count=stopped.revoked_count
+    )
+
+
+def _campaign_id(visit: Visit) -> str:
+    return visit.parameter("campaign_id")
+
+
+def _path(visit: Visit, campaign_id: str) -> str:
+    return f"{visit.tenant_path}/campaigns/{campaign_id}"
+
+
+async def _find_summary(visit: Visit) -> CampaignSummary:
+    summary = await visit.core.campaigns.summary(_campaign_id(visit), organization_id=visit.organization_id)
+    if summary.campaign.project_id != visit.project_id:
+        raise TenantUnknown
+    return summary
+
+
+def _read_change(form: Form, name: str) -> datetime | Unchanged | None:
+    """Return a date that was changed: browsers show and send the minute, so the seconds of one that was not survive."""
+    typed, shown = form.instant(name), form.instant(f"shown_{name}")
+    return UNCHANGED if typed == (shown and shown.replace(second=0, microsecond=0)) else typed
+
+
+_ALL: Final = "/organizations/{organization_id}/projects/{project_id}/campaigns"
+_ONE: Final = f"{_ALL}/{{campaign_id}}"
+routes: Final[list[Route]] = [
+    form_page(_ALL, show_list, create),
+    form_page(_ONE, show_summary, change),
+    form_page(f"{_ONE}/archive", show_archive, archive),
+    form_page(f"{_ONE}/stop", show_stop, stop),
+]

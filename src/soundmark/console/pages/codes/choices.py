@@ -1,0 +1,81 @@
+"""The campaigns and integrations of a project that a form offers."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from soundmark_sdk.client import ApiProblem, ClientFailure
+from soundmark_sdk.client.failures import ServiceUnreachable
+
+from soundmark.console.visit import Visit
+
+# As many as a person picks from, and one call. Beyond that, the page of a campaign leads here with its id in the URL.
+_OFFERED_MAX: Final = 100
+# So that a thousand archived campaigns do not cost a page of seconds.
+_READ_MAX: Final = 300
+_UNAVAILABLE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The options of a control as (value, text), newest first; not `are_known` while Core cannot list them."""
+
+    options: tuple[tuple[str, str], ...]
+    are_known: bool = True
+
+    def including(self, chosen: str | None) -> list[tuple[str, str]]:
+        """Return the options and, if it is none of them, the value that was chosen before."""
+        is_missing = bool(chosen) and all(value != chosen for value, _ in self.options)
+        return [*self.options, *([(chosen, chosen)] if chosen and is_missing else [])]
+
+
+async def find_campaigns(visit: Visit, *, only_active: bool) -> Choices:
+    """Return the project's campaigns.
+
+    Raises: soundmark_sdk.ClientFailure, unless Core just cannot answer now.
+    """
+    return await _collect(_name_campaigns(visit, only_active=only_active))
+
+
+async def find_integrations(visit: Visit) -> Choices:
+    """Return the project's active Audience integrations, which have no names.
+
+    Raises: as `find_campaigns`.
+    """
+    return await _collect(_name_integrations(visit))
+
+
+async def _name_campaigns(visit: Visit, *, only_active: bool) -> AsyncIterator[tuple[str, str]]:
+    listing = visit.core.campaigns.list(organization_id=visit.organization_id, project_id=visit.project_id)
+    read_count = 0
+    async for campaign in listing:
+        if campaign.status == "active" or not only_active:
+            yield campaign.id, campaign.name
+        read_count += 1
+        if read_count == _READ_MAX:
+            return
+
+
+async def _name_integrations(visit: Visit) -> AsyncIterator[tuple[str, str]]:
+    # One page: there is an integration for each publisher.
+    listed = await visit.core.integrations.page(organization_id=visit.organization_id, project_id=visit.project_id)
+    for integration in listed.data:
+        if integration.status == "active":
+            mode = visit.say(f"codes.mode.{integration.mode}")
+            yield integration.id, f"{integration.id} ({mode})"
+
+
+async def _collect(named: AsyncIterator[tuple[str, str]]) -> Choices:
+    options: list[tuple[str, str]] = []
+    try:
+        async for option in named:
+            options.append(option)
+            if len(options) == _OFFERED_MAX:
+                break
+    except ClientFailure as failure:
+        if isinstance(failure, ServiceUnreachable) or (
+            isinstance(failure, ApiProblem) and failure.status >= _UNAVAILABLE
+        ):
+            return Choices((), are_known=False)
+        raise
+    return Choices(tuple(options))

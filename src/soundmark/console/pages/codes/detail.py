@@ -1,0 +1,102 @@
+"""One Code: everything about it, its verification, its sound, and its revocation."""
+
+import re
+from typing import Final, Literal, TypeAlias, cast
+
+from soundmark_sdk import verify_signed_code
+from soundmark_sdk.client import ClientFailure
+from soundmark_sdk.client.records import Code
+from soundmark_sdk.failures import Unverifiable
+from starlette.responses import Response
+
+from soundmark.console.downloads import answer_download
+from soundmark.console.pages.codes.intents import find_link, write_json
+from soundmark.console.troubles import TenantUnknown
+from soundmark.console.visit import Visit
+
+Protocol: TypeAlias = Literal[3, 4, 5]
+PROTOCOLS: Final[tuple[Protocol, ...]] = (4, 3, 5)  # The default first.
+Verdict: TypeAlias = Literal["verified", "refused", "unknown"]
+
+_XR_ID: Final = re.compile(r"xr_[A-Za-z0-9_-]{16,128}")
+
+
+async def show(visit: Visit) -> Response:
+    """Show one Code and whether its signature holds."""
+    code = await _get_code(visit)
+    return visit.page(
+        "codes/detail.html",
+        code=code,
+        resource=write_json(code.intent.resource),
+        link=find_link(code.intent),
+        signed=write_json(code.signed_code),
+        verdict=await _verify(visit, code),
+        keys_url=f"{visit.console.addresses.core}/v1/keys/history",
+        protocols=PROTOCOLS,
+        protocol=read_protocol(visit),
+    )
+
+
+async def send_sound(visit: Visit) -> Response:
+    """Send the sound of an active Code as a WAV file."""
+    xr_id, protocol = _read_xr_id(visit), read_protocol(visit)
+    # Core finds a Code in the whole organisation; the URL names its project.
+    await _get_code(visit)
+    return await answer_download(
+        lambda into: visit.core.codes.wav(xr_id, into, protocol=protocol, organization_id=visit.organization_id),
+        f"{xr_id}.wav",
+        "audio/wav",
+    )
+
+
+async def show_revocation(visit: Visit) -> Response:
+    """Ask whether one Code shall be revoked."""
+    code = await _get_code(visit)
+    return visit.page("codes/revoke.html", code=code)
+
+
+async def revoke(visit: Visit) -> Response:
+    """Revoke one Code."""
+    await _get_code(visit)
+    code = await visit.core.codes.revoke(_read_xr_id(visit), organization_id=visit.organization_id)
+    notice = "codes.revoked" if code.status == "revoked" else "codes.had_expired"
+    return visit.redirect(f"{visit.tenant_path}/codes/{code.xr_id}", notice)
+
+
+def check_xr_id(text: str) -> str:
+    """Return the id of a Code.
+
+    Raises: TenantUnknown for a text that is no id: there is no such page.
+    """
+    if _XR_ID.fullmatch(text) is None:
+        raise TenantUnknown
+    return text
+
+
+def read_protocol(visit: Visit) -> Protocol:
+    """Return the protocol in the URL, and the default one for anything else."""
+    text = visit.query("protocol") or ""
+    return cast("Protocol", int(text)) if text in {str(each) for each in PROTOCOLS} else PROTOCOLS[0]
+
+
+async def _get_code(visit: Visit) -> Code:
+    return await visit.core.codes.show(
+        _read_xr_id(visit), organization_id=visit.organization_id, project_id=visit.project_id
+    )
+
+
+async def _verify(visit: Visit, code: Code) -> Verdict:
+    """Return whether the signed Code is authentic and belongs to the Code's token; unknown without Core's keys."""
+    try:
+        keys = await visit.core.get_key_history()
+    except ClientFailure:
+        return "unknown"
+    try:
+        verify_signed_code(code.signed_code, keys, token=code.broadcast_token)
+    except Unverifiable:
+        return "refused"
+    return "verified"
+
+
+def _read_xr_id(visit: Visit) -> str:
+    return check_xr_id(visit.parameter("xr_id"))

@@ -1,0 +1,122 @@
+"""The list of a project's Codes, and what is done with a selection of it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, cast
+
+from soundmark_sdk.client import CodeFilters
+from soundmark_sdk.client.records import ListedCode, Page, Status
+from starlette.responses import Response
+
+from soundmark.console.downloads import answer_download
+from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.pages.codes.choices import find_campaigns
+from soundmark.console.pages.codes.detail import check_xr_id, read_protocol
+from soundmark.console.troubles import Trouble, describe, make_trouble
+from soundmark.console.visit import Visit
+
+# API v1, "Limits".
+SELECTED_MAX: Final = 100
+_UNPROCESSABLE: Final = 422
+STATUSES: Final[tuple[Status, ...]] = ("active", "expired", "revoked")
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show a page of the Codes that match the filters in the URL."""
+    visit.form = Form(visit.request.query_params.multi_items())
+    codes, campaigns = await asyncio.gather(_find_codes(visit), find_campaigns(visit, only_active=False))
+    return visit.page(
+        "codes/list.html",
+        codes=codes,
+        campaigns=campaigns,
+        names=dict(campaigns.options),
+        selected_max=SELECTED_MAX,
+    )
+
+
+async def download_bundle(visit: Visit) -> Response:
+    """Download the sounds of the selected Codes as a ZIP."""
+    xr_ids, protocol = _read_selection(visit.request.query_params.getlist("xr_ids")), read_protocol(visit)
+    visit.trouble = _find_fault(visit, xr_ids)
+    if visit.trouble is not None:
+        return visit.page("failures/trouble.html")
+    return await answer_download(
+        lambda into: visit.core.codes.audio_bundle(
+            xr_ids,
+            into,
+            protocol=protocol,
+            organization_id=visit.organization_id,
+            project_id=visit.project_id,
+        ),
+        f"{visit.project_id}.codes.zip",
+        "application/zip",
+    )
+
+
+async def show_revocation(visit: Visit) -> Response:
+    """List the selected Codes, and ask whether all of them shall be revoked."""
+    sent = visit.form.texts("xr_ids") if visit.form else visit.request.query_params.getlist("xr_ids")
+    return _show_selection(visit, _read_selection(sent))
+
+
+async def revoke_selection(visit: Visit) -> Response:
+    """Revoke the selected Codes: all of them, or none."""
+    xr_ids = _read_selection(visit.form.texts("xr_ids"))
+    if _find_fault(visit, xr_ids) is not None:
+        return _show_selection(visit, xr_ids)
+    revoked = await visit.core.codes.revoke_batch(
+        xr_ids, organization_id=visit.organization_id, project_id=visit.project_id
+    )
+    return visit.redirect(
+        f"{visit.tenant_path}/codes#revoked",
+        "codes.selection.revoked" if revoked.unchanged_count else "codes.selection.all_revoked",
+        count=revoked.revoked_count,
+        unchanged=revoked.unchanged_count,
+    )
+
+
+def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
+    fault = _find_fault(visit, xr_ids)
+    visit.trouble = visit.trouble or fault
+    return visit.page("codes/revoke_selection.html", xr_ids=xr_ids if fault is None else [])
+
+
+async def _find_codes(visit: Visit) -> Page[ListedCode] | None:
+    """Return a page of Codes, or None when a filter cannot be read, which the page then says."""
+    try:
+        filters = _read_filters(visit)
+    except FieldRefused as refused:
+        visit.trouble = describe(refused, visit.language)
+        return None
+    organization_id = visit.organization_id
+    return await visit.core.codes.page(filters, organization_id=organization_id, cursor=visit.query("cursor"))
+
+
+def _read_filters(visit: Visit) -> CodeFilters:
+    form = visit.form
+    status = cast("Status", form.text("status"))
+    return CodeFilters(
+        project_id=visit.project_id,
+        campaign_id=form.text("campaign_id") or None,
+        status=status if status in STATUSES else None,
+        issuer=form.text("issuer") or None,
+        created_from=form.instant("created_from"),
+        created_to=form.instant("created_to"),
+    )
+
+
+def _read_selection(xr_ids: Sequence[str]) -> list[str]:
+    """Return the ids of a selection, each once.
+
+    Raises: TenantUnknown for a text that is no id.
+    """
+    return [check_xr_id(each) for each in dict.fromkeys(xr_ids)]
+
+
+def _find_fault(visit: Visit, xr_ids: Sequence[str]) -> Trouble | None:
+    """Return why nothing can be done with a selection, or None."""
+    if not xr_ids:
+        return make_trouble(_UNPROCESSABLE, "selection_empty", visit.language)
+    if len(xr_ids) > SELECTED_MAX:
+        return make_trouble(_UNPROCESSABLE, "selection_too_large", visit.language)
+    return None

@@ -1,0 +1,1 @@
+"""Audience integrations."""

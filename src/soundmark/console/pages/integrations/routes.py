@@ -1,0 +1,121 @@
+"""The pages of Audience integrations."""
+
+from typing import Final, cast
+
+from soundmark_sdk.client.records import AudienceMode, Integration, IntegrationWithSecret
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.pages.integrations.finding import find_integration
+from soundmark.console.routing import action, form_page
+from soundmark.console.visit import Visit
+
+# API v1, "Limits": 14 days is what every mode allows.
+_RETENTION_DAYS_DEFAULT: Final = 14
+_CREATED: Final = 201
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the integrations of a project."""
+    integrations = await visit.core.integrations.page(
+        organization_id=visit.organization_id, project_id=visit.project_id, cursor=visit.query("cursor")
+    )
+    return visit.page(
+        "integrations/list.html", integrations=integrations, retention_days_default=_RETENTION_DAYS_DEFAULT
+    )
+
+
+async def create(visit: Visit) -> Response:
+    """Create an integration and show its secret, which no later page can show."""
+    integration = await visit.core.integrations.create(
+        cast("AudienceMode", visit.form.text("mode")),  # The API judges it.
+        retention_days=visit.form.integer("retention_days"),
+        organization_id=visit.organization_id,
+        project_id=visit.project_id,
+    )
+    return _show_secret(visit, integration, _CREATED)
+
+
+async def show_one(visit: Visit) -> Response:
+    """Show one integration and what can be done with it."""
+    return visit.page("integrations/overview.html", integration=await find_integration(visit))
+
+
+async def change_retention(visit: Visit) -> Response:
+    """Change how long an integration keeps its events; fewer days only after a confirmation."""
+    days = visit.form.integer("retention_days")
+    integration = await find_integration(visit)
+    if days < integration.retention_days and visit.form.text("confirmed") != "yes":
+        fields = {"retention_days": days, "confirmed": "yes"}
+        return visit.page("integrations/confirm.html", integration=integration, act="change_retention", fields=fields)
+    changed = await visit.core.integrations.change_retention(
+        integration.id, days, organization_id=visit.organization_id, project_id=visit.project_id
+    )
+    return visit.redirect(
+        _path_of(visit, integration),
+        "integrations.retention_changed",
+        previous=changed.previous_retention_days,
+        current=changed.retention_days,
+        events=changed.deleted_events,
+        days=changed.deleted_integrity_days,
+    )
+
+
+async def show_rotation(visit: Visit) -> Response:
+    """Ask for a confirmation before the secret is replaced."""
+    integration = await find_integration(visit)
+    return visit.page("integrations/confirm.html", integration=integration, act="rotate_secret", fields={})
+
+
+async def rotate_secret(visit: Visit) -> Response:
+    """Replace the secret and show the new one, which no later page can show."""
+    integration = await visit.core.integrations.rotate_secret(
+        visit.parameter("integration_id"), organization_id=visit.organization_id, project_id=visit.project_id
+    )
+    return _show_secret(visit, integration)
+
+
+async def show_revocation(visit: Visit) -> Response:
+    """Ask for a confirmation before an integration is revoked."""
+    integration = await find_integration(visit)
+    return visit.page("integrations/confirm.html", integration=integration, act="revoke", fields={})
+
+
+async def revoke(visit: Visit) -> Response:
+    """Revoke an integration; its reports stay."""
+    integration = await visit.core.integrations.revoke(
+        visit.parameter("integration_id"), organization_id=visit.organization_id, project_id=visit.project_id
+    )
+    return visit.redirect(_path_of(visit, integration), "integrations.revoked")
+
+
+async def replace_core_key(visit: Visit) -> Response:
+    """Make an integration trust the key with which Core signs now."""
+    replaced = await visit.core.integrations.replace_core_key(
+        visit.parameter("integration_id"), organization_id=visit.organization_id, project_id=visit.project_id
+    )
+    return visit.redirect(
+        f"{visit.tenant_path}/integrations/{replaced.integration_id}",
+        "integrations.core_key_replaced",
+        key_id=replaced.core_key_id,
+    )
+
+
+def _show_secret(visit: Visit, integration: IntegrationWithSecret, status: int = 200) -> Response:
+    """Show a secret once, in the answer to the form itself: nothing that could be loaded again has it."""
+    return visit.page("integrations/secret.html", status, integration=integration)
+
+
+def _path_of(visit: Visit, integration: Integration) -> str:
+    return f"{visit.tenant_path}/integrations/{integration.id}"
+
+
+_ALL: Final = "/organizations/{organization_id}/projects/{project_id}/integrations"
+_ONE: Final = f"{_ALL}/{{integration_id}}"
+routes: Final[list[Route]] = [
+    form_page(_ALL, show_list, create),
+    form_page(_ONE, show_one, change_retention),
+    form_page(f"{_ONE}/secret", show_rotation, rotate_secret),
+    form_page(f"{_ONE}/revoke", show_revocation, revoke),
+    action(f"{_ONE}/core-key", replace_core_key),
+]

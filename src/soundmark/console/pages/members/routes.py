@@ -1,0 +1,71 @@
+"""The pages of members."""
+
+from typing import Final, cast, get_args
+
+from soundmark_sdk.client import ApiProblem
+from soundmark_sdk.client.records import Role
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.routing import action, form_page, page
+from soundmark.console.troubles import describe
+from soundmark.console.visit import Visit
+
+_ROLES: Final = get_args(Role)
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the members of an organisation; people whose role does not show them the others may still leave."""
+    try:
+        members = await visit.core.members.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    except ApiProblem as refused:
+        if refused.code != "forbidden":
+            raise
+        visit.trouble = describe(refused, visit.language)
+        return visit.page("members/own.html")
+    return visit.page("members/list.html", members=members, roles=_ROLES)
+
+
+async def change_role(visit: Visit) -> Response:
+    """Give a member another role."""
+    role = cast("Role", visit.form.text("role"))  # Core refuses what is no role.
+    member = await visit.core.members.change_role(
+        visit.form.raw("subject_id"), role, organization_id=visit.organization_id
+    )
+    if member.subject_id == visit.signed_in.subject:
+        visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect(f"{visit.tenant_path}/members", "members.role_changed", email=member.email)
+
+
+async def show_removal(visit: Visit) -> Response:
+    """Ask for confirmation before a member is removed, or leaves."""
+    subject_id = visit.form.raw("subject_id") or visit.request.query_params.get("subject_id", "")
+    is_oneself = subject_id == visit.signed_in.subject
+    email = visit.signed_in.email if is_oneself else await _find_email(visit, subject_id)
+    return visit.page("members/remove.html", subject_id=subject_id, email=email, is_oneself=is_oneself)
+
+
+async def remove(visit: Visit) -> Response:
+    """Remove a member. People who left see the organisations that they still belong to."""
+    subject_id = visit.form.raw("subject_id")
+    await visit.core.members.remove(subject_id, organization_id=visit.organization_id)
+    if subject_id != visit.signed_in.subject:
+        return visit.redirect(f"{visit.tenant_path}/members", "members.removed")
+    visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect("/organizations", "members.left", name=visit.organization.name if visit.organization else "")
+
+
+async def _find_email(visit: Visit, subject_id: str) -> str | None:
+    async for member in visit.core.members.list(organization_id=visit.organization_id):
+        if member.subject_id == subject_id:
+            return member.email
+    return None
+
+
+_ALL: Final = "/organizations/{organization_id}/members"
+# A subject id is whatever the identity provider says, so it stands in no path.
+routes: Final[list[Route]] = [
+    page(_ALL, show_list),
+    action(f"{_ALL}/role", change_role),
+    form_page(f"{_ALL}/remove", show_removal, remove),
+]

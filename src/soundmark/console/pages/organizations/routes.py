@@ -1,0 +1,83 @@
+"""The pages of organisations."""
+
+from typing import Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.downloads import answer_download
+from soundmark.console.routing import form_page, page
+from soundmark.console.visit import Visit
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the organisations that the person belongs to."""
+    organizations = await visit.core.organizations.page(cursor=visit.query("cursor"))
+    return visit.page("organizations/list.html", organizations=organizations)
+
+
+async def create(visit: Visit) -> Response:
+    """Create an organisation."""
+    organization = await visit.core.organizations.create(visit.form.text("name"))
+    visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect(f"/organizations/{organization.id}/projects", "organizations.created", name=organization.name)
+
+
+async def show_overview(visit: Visit) -> Response:
+    """Show one organisation."""
+    return visit.page("organizations/overview.html")
+
+
+async def rename(visit: Visit) -> Response:
+    """Rename an organisation."""
+    await visit.core.organizations.rename(visit.form.text("name"), organization_id=visit.organization_id)
+    visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect(visit.tenant_path, "organizations.renamed")
+
+
+async def export(visit: Visit) -> Response:
+    """Download the archive of an organisation."""
+    organization_id = visit.organization_id
+    visit.return_path = visit.tenant_path
+    return await answer_download(
+        lambda into: visit.core.organizations.export(into, organization_id=organization_id),
+        f"{organization_id}.svc-organization-archive-v1.json",
+        "application/json",
+    )
+
+
+async def show_deletion(visit: Visit) -> Response:
+    """Show what the deletion of an organisation would delete, and ask for its confirmation."""
+    preflight = await visit.core.organizations.closure_preflight(organization_id=visit.organization_id)
+    assert visit.organization is not None, "the route loads it"
+    return visit.page(
+        "organizations/delete.html", preflight=preflight, name=visit.organization.name, id=visit.organization_id
+    )
+
+
+async def delete(visit: Visit) -> Response:
+    """Delete an organisation for good, and show the certificate."""
+    certificate_id = await visit.core.organizations.delete(
+        visit.form.text("confirmation"),
+        certificate_id=visit.form.text("certificate_id") or None,
+        organization_id=visit.organization_id,
+    )
+    visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect(f"/deletions/{certificate_id}")
+
+
+async def show_certificate(visit: Visit) -> Response:
+    """Show the certificate of a completed deletion."""
+    certificate = await visit.core.get_deletion_certificate(visit.parameter("certificate_id"))
+    address = visit.console.addresses.core
+    return visit.page("organizations/deleted.html", certificate=certificate, address=address)
+
+
+_ONE: Final = "/organizations/{organization_id}"
+routes: Final[list[Route]] = [
+    form_page("/organizations", show_list, create),
+    form_page(_ONE, show_overview, rename),
+    page(f"{_ONE}/export", export),
+    form_page(f"{_ONE}/delete", show_deletion, delete),
+    page("/deletions/{certificate_id}", show_certificate),
+]

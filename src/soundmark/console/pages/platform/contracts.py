@@ -1,0 +1,61 @@
+"""What concerns one organisation in the catalogue: its contract for measuring, and its accounting customer."""
+
+from typing import Literal, cast
+
+from soundmark_sdk.client.records import AccountingCustomer, AudienceContract, Catalog
+from starlette.responses import Response
+
+from soundmark.console.pages.platform.catalog import PATH, read_id
+from soundmark.console.troubles import TenantUnknown
+from soundmark.console.visit import Visit
+
+
+async def show_contract(visit: Visit) -> Response:
+    """Show the form of a contract: of a new one, or of the one that the URL names."""
+    catalog = await visit.core.catalog.get()
+    plans = [(each.plan_id, f"{each.name} ({each.plan_id})") for each in catalog.plans if each.product == "audience"]
+    return visit.page("platform/contract.html", contract=_find_contract(visit, catalog), plans=plans)
+
+
+async def put_contract(visit: Visit) -> Response:
+    """Give an organisation a contract, or cancel one."""
+    form = visit.form
+    organization_id = read_id(form, "organization_id")
+    await visit.core.catalog.put_audience_contract(
+        organization_id,
+        plan_id=form.text("plan_id"),
+        contract_reference=form.text("contract_reference"),
+        # Core refuses what is no status.
+        status=cast("Literal['active', 'cancelled']", form.text("status")),
+        period_end=form.instant("period_end"),
+    )
+    return visit.redirect(PATH, "platform.saved", id=form.text("contract_reference"))
+
+
+async def show_customer(visit: Visit) -> Response:
+    """Show the form of an accounting customer: of a new one, or of the one that the URL names."""
+    customer: AccountingCustomer | None = None
+    if organization_id := visit.query("organization_id"):
+        customers = (await visit.core.catalog.get()).accounting_customers
+        customer = next((each for each in customers if each.organization_id == organization_id), None)
+        if customer is None:
+            raise TenantUnknown
+    return visit.page("platform/customer.html", customer=customer)
+
+
+async def put_customer(visit: Visit) -> Response:
+    """Name the third party that an organisation's invoices go to."""
+    organization_id = read_id(visit.form, "organization_id")
+    thirdparty_id = visit.form.integer("thirdparty_id")
+    await visit.core.catalog.put_accounting_customer(organization_id, thirdparty_id=thirdparty_id)
+    return visit.redirect(PATH, "platform.saved", id=organization_id)
+
+
+def _find_contract(visit: Visit, catalog: Catalog) -> AudienceContract | None:
+    named = (visit.query("organization_id"), visit.query("contract_reference"))
+    if named == (None, None):
+        return None
+    for contract in catalog.audience_contracts:
+        if (contract.organization_id, contract.contract_reference) == named:
+            return contract
+    raise TenantUnknown

@@ -1,0 +1,31 @@
+"""The pages of platform administrators. Core refuses everybody else."""
+
+from typing import Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.pages.platform import catalog, contracts, settings
+from soundmark.console.routing import action, form_page, page
+from soundmark.console.visit import Visit
+
+
+async def show_readiness(visit: Visit) -> Response:
+    """Show how far the receivers' SDK is from its stable release."""
+    return visit.page("platform/readiness.html", readiness=await visit.core.platform.release_readiness())
+
+
+_CATALOG: Final = "/platform/catalog"
+routes: Final[list[Route]] = [
+    page("/platform", settings.show_settings),
+    form_page("/platform/secrets/{name}", settings.show_secret, settings.put_secret),
+    form_page("/platform/configuration/{name}", settings.show_configuration, settings.put_configuration),
+    action("/platform/configuration/{name}/removal", settings.remove_override),
+    page(_CATALOG, catalog.show_catalog),
+    action(f"{_CATALOG}/providers/{{provider}}", catalog.switch_provider),
+    form_page(f"{_CATALOG}/plan", catalog.show_plan, catalog.put_plan),
+    form_page(f"{_CATALOG}/offer", catalog.show_offer, catalog.put_offer),
+    form_page(f"{_CATALOG}/contract", contracts.show_contract, contracts.put_contract),
+    form_page(f"{_CATALOG}/customer", contracts.show_customer, contracts.put_customer),
+    page("/platform/readiness", show_readiness),
+]

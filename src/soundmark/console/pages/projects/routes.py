@@ -1,0 +1,79 @@
+"""The pages of projects."""
+
+from typing import Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.downloads import answer_download
+from soundmark.console.routing import form_page, page
+from soundmark.console.visit import Visit
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the projects of an organisation."""
+    projects = await visit.core.projects.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    return visit.page("projects/list.html", projects=projects)
+
+
+async def create(visit: Visit) -> Response:
+    """Create a project."""
+    project = await visit.core.projects.create(visit.form.text("name"), organization_id=visit.organization_id)
+    visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect(f"{visit.tenant_path}/projects/{project.id}", "projects.created", name=project.name)
+
+
+async def show_overview(visit: Visit) -> Response:
+    """Show one project."""
+    return visit.page("projects/overview.html")
+
+
+async def rename(visit: Visit) -> Response:
+    """Rename a project."""
+    await visit.core.projects.rename(
+        visit.form.text("name"), organization_id=visit.organization_id, project_id=visit.project_id
+    )
+    visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect(visit.tenant_path, "projects.renamed")
+
+
+async def export(visit: Visit) -> Response:
+    """Download the archive of a project."""
+    organization_id, project_id = visit.organization_id, visit.project_id
+    visit.return_path = visit.tenant_path
+    return await answer_download(
+        lambda into: visit.core.projects.export(into, organization_id=organization_id, project_id=project_id),
+        f"{project_id}.svc-project-archive-v1.json",
+        "application/json",
+    )
+
+
+async def show_deletion(visit: Visit) -> Response:
+    """Show what the deletion of a project would delete, and ask for its confirmation."""
+    preflight = await visit.core.projects.closure_preflight(
+        organization_id=visit.organization_id, project_id=visit.project_id
+    )
+    assert visit.project is not None, "the route loads it"
+    return visit.page("organizations/delete.html", preflight=preflight, name=visit.project.name, id=visit.project_id)
+
+
+async def delete(visit: Visit) -> Response:
+    """Delete a project for good, and show the certificate."""
+    certificate_id = await visit.core.projects.delete(
+        visit.form.text("confirmation"),
+        certificate_id=visit.form.text("certificate_id") or None,
+        organization_id=visit.organization_id,
+        project_id=visit.project_id,
+    )
+    visit.console.directory.forget(visit.signed_in.subject)
+    return visit.redirect(f"/deletions/{certificate_id}")
+
+
+_ALL: Final = "/organizations/{organization_id}/projects"
+_ONE: Final = f"{_ALL}/{{project_id}}"
+routes: Final[list[Route]] = [
+    form_page(_ALL, show_list, create),
+    form_page(_ONE, show_overview, rename),
+    page(f"{_ONE}/export", export),
+    form_page(f"{_ONE}/delete", show_deletion, delete),
+]

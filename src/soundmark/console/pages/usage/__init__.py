@@ -1,0 +1,1 @@
+"""What an organisation used this month, and its quotas."""

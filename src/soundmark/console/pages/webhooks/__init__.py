@@ -1,0 +1,1 @@
+"""Webhook endpoints, their deliveries, and events that are sent again."""

@@ -1,0 +1,123 @@
+"""The pages of webhook endpoints."""
+
+from typing import Final
+
+from soundmark_sdk.client.records import Project
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.pages.webhooks import deliveries
+from soundmark.console.pages.webhooks.event_types import list_options
+from soundmark.console.routing import action, form_page, page
+from soundmark.console.visit import Visit
+
+_PROJECTS_MAX: Final = 500  # In one list to choose from.
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the endpoints of an organisation."""
+    endpoints = await visit.core.webhooks.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    return visit.page("webhooks/list.html", endpoints=endpoints)
+
+
+async def show_new(visit: Visit) -> Response:
+    """Show the form of a new endpoint."""
+    return visit.page("webhooks/new.html", projects=await _list_projects(visit), types=list_options(()))
+
+
+async def create(visit: Visit) -> Response:
+    """Create an endpoint, and show its secret once."""
+    endpoint = await visit.core.webhooks.create(
+        visit.form.text("url"),
+        event_types=_read_types(visit),
+        description=visit.form.text("description") or None,
+        project_id=visit.form.text("project_id") or None,
+        organization_id=visit.organization_id,
+    )
+    return visit.page("webhooks/secret.html", endpoint=endpoint, is_new=True)
+
+
+async def show_endpoint(visit: Visit) -> Response:
+    """Show an endpoint, and the form that changes it."""
+    endpoint = await visit.core.webhooks.get(_endpoint_id(visit), organization_id=visit.organization_id)
+    return visit.page("webhooks/endpoint.html", endpoint=endpoint, types=list_options(endpoint.event_types or ()))
+
+
+async def update(visit: Visit) -> Response:
+    """Change an endpoint."""
+    await visit.core.webhooks.update(
+        _endpoint_id(visit),
+        url=visit.form.text("url"),
+        event_types=_read_types(visit),
+        description=visit.form.text("description") or None,
+        organization_id=visit.organization_id,
+    )
+    return visit.redirect(_path(visit), "webhooks.changed")
+
+
+async def switch(visit: Visit) -> Response:
+    """Enable or disable an endpoint."""
+    is_wanted = visit.form.text("enabled") == "true"
+    await visit.core.webhooks.update(_endpoint_id(visit), enabled=is_wanted, organization_id=visit.organization_id)
+    return visit.redirect(_path(visit), "webhooks.was_enabled" if is_wanted else "webhooks.was_disabled")
+
+
+async def roll_secret(visit: Visit) -> Response:
+    """Give an endpoint a new secret, and show it once."""
+    endpoint = await visit.core.webhooks.roll_secret(_endpoint_id(visit), organization_id=visit.organization_id)
+    return visit.page("webhooks/secret.html", endpoint=endpoint, is_new=False)
+
+
+async def send_test(visit: Visit) -> Response:
+    """Send a test message to an endpoint, and show what came back."""
+    result = await visit.core.webhooks.test(_endpoint_id(visit), organization_id=visit.organization_id)
+    return visit.page("webhooks/tested.html", result=result, endpoint_path=_path(visit))
+
+
+async def show_deletion(visit: Visit) -> Response:
+    """Ask whether an endpoint is to be deleted."""
+    endpoint = await visit.core.webhooks.get(_endpoint_id(visit), organization_id=visit.organization_id)
+    return visit.page("webhooks/delete.html", endpoint=endpoint)
+
+
+async def delete(visit: Visit) -> Response:
+    """Delete an endpoint."""
+    await visit.core.webhooks.delete(_endpoint_id(visit), organization_id=visit.organization_id)
+    return visit.redirect(f"{visit.tenant_path}/webhooks", "webhooks.deleted")
+
+
+async def _list_projects(visit: Visit) -> list[Project]:
+    projects: list[Project] = []
+    async for project in visit.core.projects.list(organization_id=visit.organization_id):
+        projects.append(project)
+        if len(projects) == _PROJECTS_MAX:
+            break
+    return projects
+
+
+def _read_types(visit: Visit) -> list[str] | None:
+    return None if visit.form.text("which") == "all" else visit.form.texts("event_types")
+
+
+def _endpoint_id(visit: Visit) -> str:
+    return visit.parameter("endpoint_id")
+
+
+def _path(visit: Visit) -> str:
+    return f"{visit.tenant_path}/webhooks/{_endpoint_id(visit)}"
+
+
+_ALL: Final = "/organizations/{organization_id}/webhooks"
+_ONE: Final = f"{_ALL}/{{endpoint_id}}"
+routes: Final[list[Route]] = [
+    page(_ALL, show_list),
+    form_page(f"{_ALL}/new", show_new, create),
+    page(f"{_ALL}/events/{{event_id}}", deliveries.show_event),
+    form_page(_ONE, show_endpoint, update),
+    action(f"{_ONE}/enabled", switch),
+    action(f"{_ONE}/secret", roll_secret),
+    action(f"{_ONE}/test", send_test),
+    page(f"{_ONE}/deliveries", deliveries.show_deliveries),
+    form_page(f"{_ONE}/replay", deliveries.show_replay, deliveries.replay),
+    form_page(f"{_ONE}/delete", show_deletion, delete),
+]

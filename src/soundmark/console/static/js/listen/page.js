@@ -1,0 +1,125 @@
+// The page that hears Codes: it joins the microphone, files, the self-test and what was heard.
+
+import { hearFile, listen, Receiver } from '/static/receiver/index.js';
+
+import { Consent } from './consent.js';
+import { checkDuration, nameFailure } from './files.js';
+import { Heard } from './heard.js';
+import { findObstacle } from './obstacles.js';
+import { testDevice } from './self_test.js';
+import { SpectrumView } from './spectrum.js';
+import { describe, fillState, say } from './words.js';
+
+const page = document.getElementById('listen');
+const [start, stop, test, file, drop] = ['start', 'stop', 'test', 'file', 'drop'].map((id) => document.getElementById(id));
+const progress = document.getElementById('progress');
+const spectrum = new SpectrumView(document.getElementById('spectrum'));
+const consent = new Consent(document.getElementById('consent'), page.dataset.publisherUrl);
+const heard = new Heard(document.getElementById('heard'), new Receiver(page.dataset.coreUrl), consent);
+
+let listening = null;
+// A button that is disabled would lose the focus, so a second click is ignored instead.
+let isBusy = false;
+
+async function startListening() {
+  say(progress, 'progress', 'asking');
+  try {
+    listening = await listen((frame) => heard.add(frame.token));
+  } catch (error) {
+    say(progress, 'progress', nameFailure(error));
+    return null;
+  }
+  listening.track.addEventListener('ended', () => stopListening('ended'));
+  spectrum.show(listening.analyser);
+  show(true);
+  say(progress, 'progress', 'listening');
+  return listening;
+}
+
+async function stopListening(reason) {
+  const stopped = listening;
+  listening = null;
+  spectrum.hide();
+  show(false);
+  say(progress, 'progress', reason);
+  await stopped?.stop();
+}
+
+function show(isListening) {
+  const hadFocus = document.activeElement === start || document.activeElement === stop;
+  start.hidden = isListening;
+  stop.hidden = !isListening;
+  if (hadFocus) (isListening ? stop : start).focus();
+}
+
+async function readFile(chosen) {
+  if (chosen === undefined) return;
+  say(progress, 'progress', 'reading');
+  try {
+    await checkDuration(chosen);
+    const frames = await hearFile(chosen);
+    if (frames.length === 0) return say(progress, 'progress', 'file_empty');
+    progress.replaceChildren();
+    for (const frame of frames) heard.add(frame.token);
+  } catch (error) {
+    say(progress, 'progress', nameFailure(error));
+  }
+}
+
+async function startTest() {
+  const result = document.getElementById('test-result');
+  result.replaceChildren(describe('progress', 'testing'));
+  const wasListening = listening !== null;
+  const used = listening ?? (await startListening());
+  if (used === null) {
+    // A rate that is too low is a verdict of its own; without a microphone there is none.
+    if (progress.dataset.state === 'rate_too_low') showVerdict(result, 'cannot', [['rate_too_low']]);
+    else result.replaceChildren();
+    return;
+  }
+  const { verdict, findings } = await testDevice(used);
+  showVerdict(result, verdict, findings);
+  if (!wasListening && listening === used) await stopListening('stopped');
+}
+
+function showVerdict(result, verdict, findings) {
+  const list = document.createElement('ul');
+  for (const [name, values] of findings) {
+    const item = document.createElement('li');
+    item.append(describe('finding', name, values));
+    list.append(item);
+  }
+  result.replaceChildren(...fillState(verdict), list);
+  result.dataset.verdict = verdict;
+}
+
+/** Return a handler that does nothing while another one is at work. */
+function oneAtATime(act) {
+  return async () => {
+    if (isBusy) return;
+    isBusy = true;
+    try {
+      await act();
+    } finally {
+      isBusy = false;
+    }
+  };
+}
+
+const obstacle = await findObstacle();
+if (obstacle !== null) {
+  document.getElementById('obstacle').append(...fillState(obstacle));
+} else {
+  await consent.open();
+  for (const control of [start, test, file]) control.disabled = false;
+  start.addEventListener('click', oneAtATime(startListening));
+  stop.addEventListener('click', () => stopListening('stopped'));
+  test.addEventListener('click', oneAtATime(startTest));
+  file.addEventListener('change', () => readFile(file.files[0]));
+  for (const type of ['dragenter', 'dragover']) drop.addEventListener(type, (event) => event.preventDefault());
+  drop.addEventListener('drop', (event) => {
+    event.preventDefault();
+    readFile(event.dataTransfer.files[0]);
+  });
+}
+page.dataset.ready = '';
