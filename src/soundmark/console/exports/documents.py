@@ -1,0 +1,133 @@
+"""The three exports of an Audience report.
+
+Source: API v1, "Console exports"; contract, section 10.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from soundmark.console.exports.answer_reading import read_answer
+from soundmark.console.exports.answer_shapes import CampaignSummary, Code, Report
+from soundmark.console.exports.csv_cells import write_csv
+from soundmark.console.exports.reconciliation import require_answered, require_reconciled
+from soundmark.console.exports.refusal import ExportRefused, require_equal
+from soundmark.console.exports.report_request import ReportRequest
+from soundmark.console.exports.report_rows import CSV_COLUMNS, list_filter_rows, list_report_rows
+from soundmark.kit.text.timestamps import format_timestamp
+
+AGGREGATE: Final = "svc-audience-aggregate-v1"
+CODE_PERFORMANCE: Final = "svc-code-performance-v1"
+CAMPAIGN_PERFORMANCE: Final = "svc-campaign-performance-v1"
+INTEGRITY_SCOPE: Final = "integration_period"
+_CODE_MEMBERS: Final = ("xr_id", "campaign_id", "issuer", "issued_at", "expires_at", "status")
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """A file to download."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+def export_aggregate(request: ReportRequest, report: Document, exported_at: datetime) -> ExportFile:
+    """Return the report as `svc-audience-aggregate-v1`, in JSON.
+
+    Raises: ExportRefused.
+    """
+    _read_report(request, report)
+    return _write_json(AGGREGATE, request, {"report": report}, exported_at)
+
+
+def export_aggregate_csv(request: ReportRequest, report: Document) -> ExportFile:
+    """Return the report as `svc-audience-aggregate-v1`, in CSV: the filters, then the rows of the API's own CSV.
+
+    Raises: ExportRefused.
+    """
+    numbers = _read_report(request, report)
+    rows = [CSV_COLUMNS, *list_filter_rows(_make_filters(request)), *list_report_rows(numbers)]
+    return ExportFile(f"{request.integration_id}.{AGGREGATE}.csv", "text/csv", write_csv(rows))
+
+
+def export_code_performance(
+    request: ReportRequest, report: Document, code: Document, exported_at: datetime
+) -> ExportFile:
+    """Return the report of one Code as `svc-code-performance-v1`; `code` is the Code's detail.
+
+    Raises: ExportRefused.
+    """
+    assert request.xr_id is not None, "the report is filtered by the Code"
+    _read_report(request, report)
+    _require_code(request, read_answer(Code, code, "code"))
+    subject = {"code": {member: code[member] for member in _CODE_MEMBERS}}
+    return _write_json(CODE_PERFORMANCE, request, {**subject, "report": report}, exported_at)
+
+
+def export_campaign_performance(
+    request: ReportRequest, report: Document, summary: Document, exported_at: datetime
+) -> ExportFile:
+    """Return the report of one campaign as `svc-campaign-performance-v1`; `summary` is the campaign's.
+
+    Raises: ExportRefused.
+    """
+    assert request.campaign_id is not None, "the report is filtered by the campaign"
+    _read_report(request, report)
+    _require_campaign(request, read_answer(CampaignSummary, summary, "summary"))
+    return _write_json(CAMPAIGN_PERFORMANCE, request, {"campaign": summary, "report": report}, exported_at)
+
+
+def _read_report(request: ReportRequest, document: Document) -> Report:
+    report = read_answer(Report, document, "report")
+    require_answered(report, request)
+    require_reconciled(report)
+    return report
+
+
+def _require_code(request: ReportRequest, code: Code) -> None:
+    require_equal("code.xr_id", request.xr_id, code.xr_id)
+    require_equal("code.organization_id", request.organization_id, code.organization_id)
+    require_equal("code.project_id", request.project_id, code.project_id)
+    require_equal("code.audience_integration_id", request.integration_id, code.audience_integration_id)
+
+
+def _require_campaign(request: ReportRequest, summary: CampaignSummary) -> None:
+    require_equal("summary.campaign.id", request.campaign_id, summary.campaign.id)
+    require_equal("summary.campaign.organization_id", request.organization_id, summary.campaign.organization_id)
+    require_equal("summary.campaign.project_id", request.project_id, summary.campaign.project_id)
+    counts = summary.counts
+    counted = counts.active + counts.expired + counts.revoked
+    if counts.issued != counted:
+        raise ExportRefused("sum_differs", "summary.counts.issued", expected=counts.issued, found=counted)
+
+
+def _make_filters(request: ReportRequest) -> dict[str, str | None]:
+    return {
+        "campaign_id": request.campaign_id,
+        "xr_id": request.xr_id,
+        "from": None if request.from_at is None else format_timestamp(request.from_at),
+        "to": None if request.to_at is None else format_timestamp(request.to_at),
+        "integrity_scope": INTEGRITY_SCOPE,
+    }
+
+
+def _write_json(
+    format_name: str, request: ReportRequest, content: Mapping[str, Any], exported_at: datetime
+) -> ExportFile:
+    """Return the file; `content` is the API's answers, member by member."""
+    document = {
+        "format": format_name,
+        "exported_at": format_timestamp(exported_at),
+        "organization_id": request.organization_id,
+        "project_id": request.project_id,
+        "integration_id": request.integration_id,
+        "filters": _make_filters(request),
+        **content,
+    }
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    return ExportFile(f"{request.integration_id}.{format_name}.json", "application/json", f"{text}\n".encode())

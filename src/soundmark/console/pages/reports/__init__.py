@@ -1,0 +1,1 @@
+"""Reports of Audience, as charts, tables and exports."""

@@ -1,0 +1,107 @@
+"""The pages of reports, and their exports."""
+
+import asyncio
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from soundmark_sdk.client import ClientFailure
+from soundmark_sdk.client.records import AudienceReport
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.exports.report_request import ReportRequest
+from soundmark.console.forms import FieldRefused
+from soundmark.console.pages.reports.exporting import export
+from soundmark.console.pages.reports.report_charts import (
+    draw_days,
+    draw_frequencies,
+    draw_integrity,
+    draw_legacy_days,
+    read_period,
+)
+from soundmark.console.pages.reports.report_filters import make_filters, read_request
+from soundmark.console.pages.reports.tables import ROWS_MAX, list_tables
+from soundmark.console.routing import page
+from soundmark.console.troubles import describe
+from soundmark.console.visit import Visit
+from soundmark.kit.text.timestamps import format_timestamp
+
+
+async def show_report(visit: Visit) -> Response:
+    """Show the report of an integration. The filters stay on the page if there is no report for them."""
+    shown, campaign_names = await asyncio.gather(_find_report(visit), _name_campaigns(visit))
+    return visit.page(
+        "reports/report.html",
+        integration_id=visit.parameter("integration_id"),
+        campaign_names=campaign_names,
+        **(shown if visit.trouble is None else {"report": None}),
+    )
+
+
+async def show_legacy_report(visit: Visit) -> Response:
+    """Show the daily totals of a project from before XR v1."""
+    shown: dict[str, Any] = {"report": None}
+    try:
+        request = read_request(visit, "")
+        report = await visit.core.audience.legacy_report(
+            make_filters(request), organization_id=visit.organization_id, project_id=visit.project_id
+        )
+        shown = {"report": report, "period": read_period(report.period), "days": draw_legacy_days(report)}
+    except (FieldRefused, ClientFailure) as refused:
+        visit.trouble = describe(refused, visit.language)
+    return visit.page("reports/legacy.html", **shown)
+
+
+async def _find_report(visit: Visit) -> dict[str, Any]:
+    """Return what the page shows of the report, or nothing and the trouble on the page."""
+    try:
+        request = read_request(visit, visit.parameter("integration_id"))
+        report = await visit.core.audience.report(
+            request.integration_id,
+            make_filters(request),
+            organization_id=request.organization_id,
+            project_id=request.project_id,
+        )
+        return _describe_report(visit, request, report)
+    except (FieldRefused, ClientFailure) as refused:
+        visit.trouble = describe(refused, visit.language)
+        return {}
+
+
+async def _name_campaigns(visit: Visit) -> dict[str, str]:
+    """Return the names of the newest campaigns, which the form offers, whether or not there is a report."""
+    try:
+        campaigns = await visit.core.campaigns.page(organization_id=visit.organization_id, project_id=visit.project_id)
+    except ClientFailure as failure:
+        visit.trouble = visit.trouble or describe(failure, visit.language)
+        return {}
+    return {campaign.id: campaign.name for campaign in campaigns.data}
+
+
+def _describe_report(visit: Visit, request: ReportRequest, report: AudienceReport) -> dict[str, Any]:
+    """Return what the page shows of a report."""
+    begin, end = read_period(report.period)
+    # The exports name the period exactly, so that they hold the numbers on the page.
+    exact = {"from": format_timestamp(begin), "to": format_timestamp(end)}
+    whole = visit.query("all")
+    filters = {"campaign_id": request.campaign_id, "xr_id": request.xr_id}
+    exact |= {name: value for name, value in filters.items() if value is not None}
+    return {
+        "report": report,
+        "period": (begin, end),
+        "days": draw_days(report),
+        "frequencies": draw_frequencies(report),
+        "integrity": draw_integrity(report),
+        "tables": list_tables(report, whole=whole),
+        "integrity_rows": report.integrity_signals.by_day[slice(None if whole == "integrity" else -ROWS_MAX, None)],
+        "export_query": urlencode(exact),
+    }
+
+
+_INTEGRATIONS: Final = "/organizations/{organization_id}/projects/{project_id}/integrations"
+_REPORT: Final = f"{_INTEGRATIONS}/{{integration_id}}/report"
+routes: Final[list[Route]] = [
+    page("/organizations/{organization_id}/projects/{project_id}/legacy-report", show_legacy_report),
+    page(_REPORT, show_report),
+    page(f"{_REPORT}/exports/{{export}}", export),
+]
