@@ -30,6 +30,7 @@ COMMANDS = [
     "billing",
     "tickets",
     "use",
+    "console",
     "archive",
     "certificate",
     "sandbox",

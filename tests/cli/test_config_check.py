@@ -102,3 +102,25 @@ async def test_a_file_of_authorities_that_cannot_be_read_is_named(issuer: OidcIs
         1,
         "SOUNDMARK_EXTRA_CA_FILE: cannot be read: No such file or directory",
     )
+
+
+CONSOLE = {"CONSOLE_KEY": "A" * 43}
+
+
+async def check_console(**given: str) -> Done:
+    return await asyncio.to_thread(run, "config", "check", "console", settings=given)
+
+
+async def test_a_console_needs_a_key_alone() -> None:
+    assert await check_console(**CONSOLE) == Done(0, "ok\n", "")
+    done = await check_console()
+    assert done.err.splitlines()[0] == "SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set"
+    assert done.status == 1
+
+
+async def test_the_provider_of_a_console_is_asked_too(issuer: OidcIssuer) -> None:
+    given = {**CONSOLE, "OIDC_ISSUER": issuer.url, "OIDC_CLIENT_ID": "console"}
+    assert await check_console(**given) == Done(0, "ok\n", "")
+    assert issuer.requested == [DISCOVERY, JWKS]
+    async with issuer.down():
+        assert (await check_console(**given)).refusal.endswith("from that identity provider: it cannot be reached")

@@ -3,23 +3,30 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx2
 import psutil
 import psycopg
 import pytest
+from starlette.responses import Response
 from support.core_settings import MASTER_KEY, jobs_settings
 from support.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
+from soundmark.console.sealed_cookies import CookieJar
+from soundmark.console.session import Session
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.operator import open_context
 from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.sockets import reserve_port
 from soundmark.kit.postgres.migrations import migrate
@@ -45,15 +52,19 @@ def serving(
     environ: Mapping[str, str],
     *arguments: str,
     is_ready: Callable[[Serving], bool] = Serving.is_ready,
+    log: Path | None = None,
 ) -> Iterator[Serving]:
     # Held while the component serves, as `up` does, so that nobody else gets the ports.
     with reserve_port("127.0.0.1", 0) as public, reserve_port("127.0.0.1", 0) as metrics:
         port, metrics_port = public.getsockname()[1], metrics.getsockname()[1]
-        with subprocess.Popen(
-            [*SOUNDMARK, "serve", component, "--port", str(port), *arguments],
-            env=clean_environ({**environ, "SOUNDMARK_METRICS_PORT": str(metrics_port)}),
-            stderr=subprocess.DEVNULL,
-        ) as process:
+        with (
+            (log or Path(os.devnull)).open("wb") as errors,
+            subprocess.Popen(
+                [*SOUNDMARK, "serve", component, "--port", str(port), *arguments],
+                env=clean_environ({**environ, "SOUNDMARK_METRICS_PORT": str(metrics_port)}),
+                stderr=errors,
+            ) as process,
+        ):
             try:
                 found = Serving(process, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}/metrics")
                 until(lambda: is_ready(found), 30)
@@ -226,6 +237,72 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
             assert (health.status_code, health.json()) == (200, {"status": "ok"})
             superuser.execute(f"ALTER ROLE {name} LOGIN".encode())
         until(lambda: answer() == ready, 30)
+
+
+CONSOLE = {"SOUNDMARK_CONSOLE_KEY": "A" * 43, "SOUNDMARK_BASE_URL": "http://127.0.0.1:9"}
+TICKETS = {"SOUNDMARK_OPERATOR_TOKEN": "xop_" + "o" * 43, "SOUNDMARK_CONSOLE_TICKETS_PATH": "/srv/tickets"}
+
+
+def is_alive(found: Serving) -> bool:
+    return status_of(f"{found.url}/healthz") == 200
+
+
+def test_a_console_without_core_serves_and_names_it() -> None:
+    with serving("console", CONSOLE, is_ready=is_alive) as console:
+        answer = httpx2.get(f"{console.url}/readyz", trust_env=False)
+        assert (answer.status_code, answer.json()) == (503, {"status": "not_ready", "unavailable": ["core"]})
+        assert status_of(f"{console.url}/static/icon.svg") == 200
+        assert status_of(console.metrics_url) == 200
+        assert status_of(f"{console.url}/metrics") == 404
+
+
+def test_every_process_of_a_console_opens_the_sessions_of_the_others() -> None:
+    """They share nothing but the key; the kernel gives each connection to any of them."""
+    sealer = Sealer(bytes(32), SystemEntropy())
+    response = Response()
+    session = Session("operator", "operator", "operator@localhost", "csrf", datetime.now(UTC), True)
+    CookieJar(sealer, "soundmark-8083-", is_secure=False).write(response, "session", session)
+    cookie = response.headers["set-cookie"].partition(";")[0]
+    headers = {"host": "127.0.0.1:8083", "cookie": cookie}
+
+    environ = {**CONSOLE, **TICKETS}
+    with serving("console", environ, "--workers", "2", is_ready=is_alive) as console:
+        parent = psutil.Process(console.process.pid)
+        until(lambda: len(_listening(parent)) == 2, 30)
+
+        def look(headers: Mapping[str, str]) -> int:
+            return httpx2.get(f"{console.url}/organizations", headers=headers, trust_env=False).status_code
+
+        # Without a session, a visitor is sent to sign in; with one, the page needs Core, which is not there.
+        assert {look({**headers, "cookie": ""}) for _ in range(12)} == {303}
+        assert {look(headers) for _ in range(12)} == {503}
+
+
+@pytest.mark.parametrize(
+    ("given", "is_warned"),
+    [
+        ({}, True),
+        ({"SOUNDMARK_OPERATOR_TOKEN": "xop_" + "o" * 43}, True),
+        (TICKETS, False),
+        ({"SOUNDMARK_OIDC_ISSUER": "https://id.example", "SOUNDMARK_OIDC_CLIENT_ID": "console"}, False),
+    ],
+    ids=["nothing", "token alone", "tickets", "identity provider"],
+)
+def test_a_console_that_nobody_can_sign_in_to_says_so_at_start(
+    tmp_path: Path, given: Mapping[str, str], is_warned: bool
+) -> None:
+    """It serves all the same: its listening page is public."""
+    log = tmp_path / "console.log"
+    with serving("console", {**CONSOLE, **given}, is_ready=is_alive, log=log):
+        pass
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert ("nobody_can_sign_in" in [event["event"] for event in events]) is is_warned
+
+
+def test_a_console_without_a_key_is_refused_in_one_line() -> None:
+    done = subprocess.run([*SOUNDMARK, "serve", "console"], check=False, capture_output=True, env=clean_environ())
+    assert done.returncode == 1
+    assert done.stderr.decode() == "soundmark: SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set\n"
 
 
 def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:

@@ -38,6 +38,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "billing": ("soundmark.cli.billing:app", "List offers, buy plans, and list subscriptions."),
     "tickets": ("soundmark.cli.tickets:app", "Open, list and show support tickets."),
     "use": ("soundmark.cli.use:app", "Choose the default organisation and project."),
+    "console": ("soundmark.cli.console:app", "Print a link that signs in to the console of `soundmark up`."),
     "archive": ("soundmark.cli.archive:app", "Verify an exported archive, with or without the service."),
     "certificate": ("soundmark.cli.certificate:app", "Verify the certificate of a deletion."),
     "sandbox": ("soundmark.cli.sandbox:app", "Stand in for the payment providers, the accounting system and the desk."),

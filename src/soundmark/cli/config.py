@@ -42,25 +42,25 @@ def check(
 ) -> None:
     """Name every wrong, missing or unknown setting; if all are right, print `ok` and exit with status 0.
 
-    If an identity provider is configured, fetch its keys: Core starts without them, but nobody could sign in. This
-    command is for components that run separately; `soundmark up` needs no settings.
+    If an identity provider is configured, fetch its keys: Core and the console start without them, but nobody could
+    sign in. This command is for components that run separately; `soundmark up` needs no settings.
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
-    core: settings.CoreSettings | None = None
+    people: settings.CoreSettings | settings.ConsoleSettings | None = None  # Both read the same settings of people.
     for model in chosen.values():
         try:
             given = settings.read(model, os.environ)
         except SettingsInvalid as invalid:
             faults.update(dict.fromkeys(invalid.faults))
         else:
-            core = given if isinstance(given, settings.CoreSettings) else core
+            people = given if isinstance(given, settings.CoreSettings | settings.ConsoleSettings) else people
     for fault in faults:
         typer.echo(fault, err=True)
     if faults:
         raise Refused(f"{len(faults)} setting{'s are' if len(faults) > 1 else ' is'} wrong or missing")
-    if core is not None and core.oidc_issuer is not None and not offline:
-        _check_issuer(core.oidc_issuer, core.extra_ca_file)
+    if people is not None and people.oidc_issuer is not None and not offline:
+        _check_issuer(people.oidc_issuer, people.extra_ca_file)
     typer.echo("ok")
 
 

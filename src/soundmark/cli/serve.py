@@ -4,6 +4,7 @@ import asyncio
 import importlib
 from typing import Annotated, Any, Final
 
+import structlog
 import typer
 
 from soundmark import settings
@@ -16,14 +17,16 @@ from soundmark.kit.http.sockets import CannotListen, reserve_port
 from soundmark.supervision.workers import run_workers
 
 app = typer.Typer(add_completion=False)
+_log: Final = structlog.get_logger()
 
 # Imported by name when it is served, so that a process loads no other component.
 _FACTORIES: Final[dict[settings.Component, str]] = {
     "core": "soundmark.core.app",
     "audience": "soundmark.audience.app",
     "audio": "soundmark.audio.app",
+    "console": "soundmark.console.app",
 }
-_PORTS: Final[dict[settings.Component, int]] = {"core": 8080, "audience": 8081, "audio": 8082}
+_PORTS: Final[dict[settings.Component, int]] = {"core": 8080, "audience": 8081, "audio": 8082, "console": 8083}
 
 
 @app.command()
@@ -31,7 +34,8 @@ def serve(
     component: Annotated[settings.Component, typer.Argument(help="The component to serve.")],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Default: 8080 (core), 8081 (audience), 8082 (audio).")
+        int | None,
+        typer.Option(min=1, max=65535, help="Default: 8080 (core), 8081 (audience), 8082 (audio), 8083 (console)."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the port.")] = 1,
     beside_others: Annotated[bool, typer.Option("--beside-others", hidden=True)] = False,
@@ -44,6 +48,7 @@ def serve(
         if not beside_others:
             # Otherwise two deployments could share the port silently. Only workers of one deployment may share it.
             reserve_port(listen.host, listen.port).close()
+            _warn_of_settings(given)
         if workers > 1:
             asyncio.run(run_workers(component, listen, workers))
         else:
@@ -51,6 +56,14 @@ def serve(
             run(_make(component, given), listen, limits)
     except CannotListen as refusal:
         raise Refused(str(refusal)) from None
+
+
+def _warn_of_settings(given: settings.ServedSettings) -> None:
+    if isinstance(given, settings.ConsoleSettings) and given.sign_in is None:
+        _log.warning(
+            "nobody_can_sign_in",
+            needed="SOUNDMARK_OIDC_ISSUER, or SOUNDMARK_OPERATOR_TOKEN and SOUNDMARK_CONSOLE_TICKETS_PATH",
+        )
 
 
 def _make(component: settings.Component, given: Any) -> Any:

@@ -15,12 +15,16 @@ from soundmark.kit import log
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.sockets import PortReserved, PortTaken
 from soundmark.kit.postgres.releases import find_warning
+from soundmark.kit.settings import PREFIX
 from soundmark.sandbox.options import ADDRESSES, choose_credentials, defaults_for_core
 from soundmark.supervision.data_dir import UP_FILE
 from soundmark.supervision.plan import Options, Plan, SandboxPlan
+from soundmark.supervision.sign_in_link import make_sign_in_link
 from soundmark.supervision.up import Postgres, Refusal, Reports, run
 
 app = typer.Typer(add_completion=False)
+
+_CONSOLE_URL: Final = f"{PREFIX}CONSOLE_URL"
 
 _FOR_TRYING: Final = (
     f"This is the bundled PostgreSQL, which is for tests and trials only; "
@@ -33,6 +37,10 @@ def up(
     data_dir: Annotated[Path, typer.Option(help="The folder for all data and secrets.")] = Path(".soundmark"),
     host: Annotated[str, typer.Option(help="The IP address that the public API listens on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port of the public API; 0 takes a free one.")] = 8080,
+    console_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="The port of the console. Default: 8083 if it is free, or else another."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="The number of HTTP processes of each component.")] = 1,
     demo: Annotated[bool, typer.Option("--demo", help="Run `soundmark demo` once, then keep serving.")] = False,
     sandbox: Annotated[
@@ -46,7 +54,14 @@ def up(
     """
     console = Console(soft_wrap=True)
     progress = console.status("Starting ...")
-    options = Options(data_dir.absolute(), host, port, workers, _plan_sandbox() if sandbox else None)
+    options = Options(
+        data_dir.absolute(),
+        host,
+        port,
+        workers,
+        sandbox=_plan_sandbox() if sandbox else None,
+        console_port=console_port,
+    )
 
     def ready(plan: Plan, home: Home, postgres: Postgres) -> None:
         progress.stop()
@@ -79,6 +94,8 @@ def _plan_sandbox() -> SandboxPlan:
 def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) -> None:
     lines = {
         "Public API": f"[bold]{plan.address('core')}[/]",
+        "Console": f"[bold]{plan.address('console')}[/]",
+        "Sign in": _say_how_to_sign_in(plan),
         "Private": f"{plan.address('audience')} (Audience), {plan.address('audio')} (Audio)",
         "Operator token": f"in {plan.options.data_dir / UP_FILE}",
     }
@@ -94,6 +111,14 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
     console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
     for name, text in lines.items():
         console.print(f"  {name:<16}{text}", highlight=False)
+
+
+def _say_how_to_sign_in(plan: Plan) -> str:
+    if plan.tickets is not None:
+        return f"{make_sign_in_link(plan.address('console'), plan.tickets, SystemEntropy())}   (works once)"
+    if "OIDC_ISSUER" in plan.given:
+        return f"with {plan.given['OIDC_ISSUER']}"
+    return f"nobody can without an identity provider: a link works only on a loopback address, without {_CONSOLE_URL}"
 
 
 def _say_who_serves(name: str, plan: Plan) -> str:

@@ -1,0 +1,132 @@
+"""The console as an ASGI app."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx2
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from soundmark.console import front
+from soundmark.console.context import Addresses, Console
+from soundmark.console.core_api import CoreApi
+from soundmark.console.directory import Directory
+from soundmark.console.headers import SecureHeaders, make_policy
+from soundmark.console.pages.api_keys import routes as api_keys
+from soundmark.console.pages.audit_log import routes as audit_log
+from soundmark.console.pages.billing import routes as billing
+from soundmark.console.pages.campaigns import routes as campaigns
+from soundmark.console.pages.codes import routes as codes
+from soundmark.console.pages.integrations import routes as integrations
+from soundmark.console.pages.listen import routes as listen
+from soundmark.console.pages.members import invitations
+from soundmark.console.pages.members import routes as members
+from soundmark.console.pages.organizations import routes as organizations
+from soundmark.console.pages.platform import routes as platform
+from soundmark.console.pages.projects import routes as projects
+from soundmark.console.pages.reports import routes as reports
+from soundmark.console.pages.tickets import routes as tickets
+from soundmark.console.pages.usage import routes as usage
+from soundmark.console.pages.webhooks import routes as webhooks
+from soundmark.console.receiver_files import receiver_folder
+from soundmark.console.sealed_cookies import CookieJar
+from soundmark.console.session import Sessions
+from soundmark.console.sign_in import local_ticket
+from soundmark.console.sign_in import routes as sign_in
+from soundmark.console.sign_in.context import make_sign_in
+from soundmark.console.sign_in.kept_forms import KeptForms
+from soundmark.console.templating import STATIC_FOLDER
+from soundmark.kit.clock import Clock, SystemClock
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.http.asgi import AsgiApp
+from soundmark.kit.http.client_address import AddressReader
+from soundmark.kit.http.health import health_routes
+from soundmark.kit.http.tls import share_tls_context
+from soundmark.settings import ConsoleSettings
+
+_PAGES: Final[tuple[BaseRoute, ...]] = (
+    *front.routes,
+    *local_ticket.routes,
+    *sign_in.routes,
+    *listen.routes,
+    *organizations.routes,
+    *projects.routes,
+    *integrations.routes,
+    *reports.routes,
+    *usage.routes,
+    *codes.routes,
+    *campaigns.routes,
+    *api_keys.routes,
+    *billing.routes,
+    *members.routes,
+    *invitations.routes,
+    *audit_log.routes,
+    *tickets.routes,
+    *webhooks.routes,
+    *platform.routes,
+)
+
+
+def create_app(settings: ConsoleSettings) -> AsgiApp:
+    """Return the console; its lifespan holds the connections to Core."""
+    return assemble_app(make_console(settings, SystemClock(), _make_transport(settings)), settings)
+
+
+def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.AsyncBaseTransport) -> Console:
+    """Return the parts that all requests share; `transport` leads to Core."""
+    is_secure = settings.console_url.startswith("https:")
+    prefix = "__Host-soundmark-" if is_secure else f"soundmark-{urlsplit(settings.console_url).port or 80}-"
+    entropy = SystemEntropy()
+    jar = CookieJar(Sealer(settings.sealing_key, entropy), prefix, is_secure)
+    return Console(
+        addresses=Addresses(settings.console_url, settings.base_url, settings.publisher_url),
+        tickets=settings.console_tickets_path if settings.sign_in == "ticket" else None,
+        proxies=AddressReader(settings.trusted_proxies),
+        core=CoreApi(settings.core_url, transport),
+        jar=jar,
+        sessions=Sessions(jar, clock),
+        directory=Directory(clock),
+        clock=clock,
+        entropy=entropy,
+        operator_token=None if settings.oidc_issuer is not None else settings.operator_token,
+        sign_in=make_sign_in(settings, jar, clock, entropy),
+        kept_forms=KeptForms(jar),
+    )
+
+
+def assemble_app(console: Console, settings: ConsoleSettings) -> AsgiApp:
+    """Return the pages around these parts."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await console.core.aclose()
+            if console.sign_in is not None:
+                await console.sign_in.aclose()
+
+    receiver = Mount("/static/receiver", StaticFiles(directory=receiver_folder()))
+    static = Mount("/static", StaticFiles(directory=str(STATIC_FOLDER)))
+    # Without Core it still answers: its pages say what is wrong. Readiness is for those who watch it.
+    health = health_routes({"core": console.core.is_reachable})
+    routes = [*health, receiver, static, *_PAGES]
+    app = Starlette(lifespan=lifespan, routes=routes, exception_handlers=front.handlers)
+    app.state.console = console
+    app.router.redirect_slashes = False
+    connect_to = [url for url in (console.addresses.core, console.addresses.publisher) if url is not None]
+    forms_to = [] if settings.oidc_issuer is None else [settings.oidc_issuer]
+    return SecureHeaders(app, make_policy(connect_to, forms_to), is_secure=console.jar.is_secure)
+
+
+def _make_transport(settings: ConsoleSettings) -> httpx2.AsyncBaseTransport:
+    return httpx2.AsyncHTTPTransport(
+        verify=share_tls_context(settings.extra_ca_file),
+        trust_env=False,
+        # uvicorn closes a connection after five idle seconds; a request sent just then would be lost.
+        limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=2.0),
+    )

@@ -1,0 +1,70 @@
+"""The front door: the first page, the choice of a language, and answers to what is no page."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console.language import LOCALES
+from soundmark.console.return_path import FIRST_PAGE, check_return_path
+from soundmark.console.routing import LANGUAGE_COOKIE, action, open_visit, page
+from soundmark.console.troubles import make_trouble
+from soundmark.console.visit import Visit
+
+_YEAR_S: Final = 365 * 24 * 3600
+_log: Final = structlog.get_logger()
+
+
+async def open_first_page(visit: Visit) -> Response:
+    """Lead to the organisations."""
+    return visit.redirect(FIRST_PAGE)
+
+
+async def choose_language(visit: Visit) -> Response:
+    """Keep the language that the person chose, and return to the page."""
+    response = visit.redirect(check_return_path(visit.form.text("return_to")))
+    chosen = visit.form.text("language")
+    if chosen in LOCALES:
+        jar = visit.console.jar
+        response.set_cookie(
+            f"{jar.prefix}{LANGUAGE_COOKIE}",
+            chosen,
+            max_age=_YEAR_S,
+            path="/",
+            secure=jar.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
+    return response
+
+
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """Answer what is no page, and a method that a page does not have."""
+    assert isinstance(error, HTTPException), "registered for this error alone"
+    visit = open_visit(request)
+    visit.trouble = make_trouble(error.status_code, "page_not_found", visit.language)
+    response = visit.page("failures/trouble.html")
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def answer_defect(request: Request, error: Exception) -> Response:
+    """Answer after a mistake of ours, which the log describes."""
+    _log.error("page_failed", exc_info=error)
+    visit = open_visit(request)
+    visit.trouble = make_trouble(500, "defect", visit.language)
+    return visit.page("failures/trouble.html")
+
+
+routes: Final[list[Route]] = [
+    page("/", open_first_page),
+    action("/language", choose_language, public=True),
+]
+handlers: Final[Mapping[Any, Callable[[Request, Exception], Any]]] = {
+    HTTPException: answer_http_error,
+    Exception: answer_defect,
+}

@@ -1,0 +1,149 @@
+"""Routes of pages: the session, the origin of forms, and failures that become pages."""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final, TypeAlias
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from soundmark.console import gate
+from soundmark.console.context import Console
+from soundmark.console.forms import Form, read_form
+from soundmark.console.language import choose_language
+from soundmark.console.sealed_cookies import CookieTooLarge
+from soundmark.console.sign_in.interruptions import enter, interrupt
+from soundmark.console.troubles import REFUSALS, FormFromElsewhere, FormOutdated, TenantUnknown, describe
+from soundmark.console.visit import Visit
+
+Handler: TypeAlias = Callable[[Visit], Awaitable[Response]]
+
+LANGUAGE_COOKIE: Final = "language"
+_log: Final = structlog.get_logger()
+
+
+def page(path: str, show: Handler, *, public: bool = False) -> Route:
+    """Return the route of a page without a form of its own.
+
+    A page that is not `public` sends people who are not signed in to the sign-in page, and loads the organisation and
+    project that its path names.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        visit = open_visit(request)
+        return _complete(visit, await _answer(visit, show, public=public))
+
+    return Route(path, endpoint, methods=["GET"])
+
+
+def form_page(
+    path: str, show: Handler, submit: Handler, *, public: bool = False, is_shown_to_all: bool = False
+) -> Route:
+    """Return the route of a page with a form that is sent to the page itself.
+
+    With `is_shown_to_all` everybody sees the form, and only people who are signed in send it. `submit` reads
+    `visit.form`. If it raises FieldRefused or a failure of a call, `show` is called again with what was typed in
+    `visit.form` and the reason in `visit.trouble`.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        visit = open_visit(request)
+        if request.method == "POST":
+            return _complete(visit, await _receive(visit, submit, show, public=public))
+        visit.restore_form()
+        return _complete(visit, await _answer(visit, show, public=public or is_shown_to_all))
+
+    return Route(path, endpoint, methods=["GET", "POST"])
+
+
+def action(path: str, submit: Handler, *, public: bool = False) -> Route:
+    """Return the route of a form that stands on another page, such as a button; a failure has a page of its own."""
+
+    async def endpoint(request: Request) -> Response:
+        visit = open_visit(request)
+        if request.method == "POST":
+            return _complete(visit, await _receive(visit, submit, None, public=public))
+        visit.restore_form()
+        return _complete(visit, await _answer(visit, _offer_again, public=public))
+
+    return Route(path, endpoint, methods=["GET", "POST"])
+
+
+def open_visit(request: Request) -> Visit:
+    """Return the visit that a request is."""
+    console: Console = request.app.state.console
+    name = f"{console.jar.prefix}{LANGUAGE_COOKIE}"
+    language = choose_language(request.cookies.get(name), request.headers.get("accept-language", ""))
+    return Visit(console, request, console.sessions.read(request), language)
+
+
+async def _answer(visit: Visit, show: Handler, *, public: bool) -> Response:
+    if not public and (instead := await enter(visit)) is not None:
+        return instead
+    try:
+        if not public:
+            await visit.load_tenant()
+        return await show(visit)
+    except REFUSALS as refused:
+        if (instead := interrupt(visit, refused)) is not None:
+            return instead
+        visit.trouble = describe(refused, visit.language)
+    return visit.page("failures/trouble.html")
+
+
+async def _offer_again(visit: Visit) -> Response:
+    """Offer to press a button again that could not do its work before the person signed in."""
+    if not visit.form:
+        raise TenantUnknown
+    return visit.page("sign_in/continue.html")
+
+
+def _complete(visit: Visit, response: Response) -> Response:
+    """Put what changed during the visit into the browser."""
+    if visit.renewed_session is not None:
+        try:
+            visit.console.sessions.write(visit.request, response, visit.renewed_session)
+        except CookieTooLarge:
+            _log.exception("renewed_tokens_too_large")  # The page is as good as it was with the tokens before.
+    # A redirect, such as the one to the sign-in page, showed the form to nobody.
+    if visit.has_restored_form and response.status_code == HTTPStatus.OK:
+        visit.console.kept_forms.forget(visit.request, response)
+    return response
+
+
+async def _receive(visit: Visit, submit: Handler, show: Handler | None, *, public: bool) -> Response:
+    try:
+        await _read_form(visit)
+    except REFUSALS as refused:
+        visit.trouble = describe(refused, visit.language)
+        return visit.page("failures/trouble.html")
+    if not public and (instead := await enter(visit)) is not None:
+        return instead
+    try:
+        if not public:
+            await visit.load_tenant()
+        if not visit.is_own_form():
+            raise FormOutdated
+        return await submit(visit)
+    except TenantUnknown as refused:
+        visit.trouble = describe(refused, visit.language)
+    except REFUSALS as refused:
+        if (instead := interrupt(visit, refused)) is not None:
+            return instead
+        visit.trouble = describe(refused, visit.language)
+        if show is not None:
+            # The page may need Core too, or what it showed is gone; then the page of the failure keeps what was typed.
+            with contextlib.suppress(*REFUSALS):
+                return await show(visit)
+    return visit.page("failures/trouble.html")
+
+
+async def _read_form(visit: Visit) -> None:
+    visit.form = await read_form(visit.request)
+    if not gate.is_same_origin(visit):
+        _log.warning("form_from_elsewhere", path=visit.request.scope["path"])
+        visit.form = Form()
+        raise FormFromElsewhere

@@ -1,0 +1,123 @@
+"""What went wrong with a request, as a page says it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from soundmark_sdk.client import ApiProblem, ClientFailure
+from soundmark_sdk.client.failures import ServiceUnreachable
+
+from soundmark.console.forms import FieldRefused, FormMalformed
+from soundmark.console.language import Language
+from soundmark.console.refused_fields import explain_fields
+from soundmark.kit.http.problems import PayloadTooLarge
+
+_BAD_REQUEST: Final = 400
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_TOO_LARGE: Final = 413
+_UNPROCESSABLE: Final = 422
+_UNAVAILABLE: Final = 503
+_SHORT_PAUSE_S: Final = 120
+
+
+class TenantUnknown(Exception):
+    """The person is no member of the organisation in the URL, or it has no such project."""
+
+
+class FormFromElsewhere(Exception):
+    """The form was not sent by a page of the console."""
+
+
+class FormOutdated(Exception):
+    """The form was sent by a page of the console that an earlier session was shown."""
+
+
+# The first that fits: an unreachable service is a failed call, too.
+_OTHERS: Final[Mapping[type[Exception], tuple[int, str]]] = {
+    ServiceUnreachable: (_UNAVAILABLE, "core_unreachable"),
+    ClientFailure: (_UNAVAILABLE, "core_unreadable"),
+    FormMalformed: (_BAD_REQUEST, "form_malformed"),
+    FormFromElsewhere: (_FORBIDDEN, "form_from_elsewhere"),
+    FormOutdated: (_FORBIDDEN, "form_outdated"),
+    PayloadTooLarge: (_TOO_LARGE, "payload_too_large"),
+    TenantUnknown: (_NOT_FOUND, "page_not_found"),
+}
+REFUSALS: Final = (
+    ClientFailure,
+    FieldRefused,
+    FormMalformed,
+    FormFromElsewhere,
+    FormOutdated,
+    PayloadTooLarge,
+    TenantUnknown,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A failure in the person's language.
+
+    `code` is the problem's of the API, or one of ours. `detail` is Core's own English sentence, shown where we have no
+    better one. `fields` are the messages for single fields, by their names.
+    """
+
+    status: int
+    code: str
+    title: str
+    detail: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    retry_after_s: float | None = None
+    request_id: str | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether Core asks for a pause that a person does not sit out, such as the rest of a month."""
+        return self.retry_after_s is not None and self.retry_after_s > _SHORT_PAUSE_S
+
+    def ends_at(self, now: datetime) -> datetime:
+        """Return the end of the pause that Core asks for, to the minute: clocks differ by seconds."""
+        end = now + timedelta(seconds=(self.retry_after_s or 0) + 30)
+        return end.replace(second=0, microsecond=0)
+
+
+def describe(refused: Exception, language: Language) -> Trouble:
+    """Return what one of `REFUSALS` means to a person."""
+    if isinstance(refused, ApiProblem):
+        return _describe_problem(refused, language)
+    if isinstance(refused, FieldRefused):
+        trouble = make_trouble(_UNPROCESSABLE, "validation_failed", language)
+        return replace(trouble, fields={refused.name: language.say(refused.message)})
+    for kind, (status, code) in _OTHERS.items():
+        if isinstance(refused, kind):
+            return make_trouble(status, code, language)
+    raise AssertionError("the routes catch REFUSALS alone") from refused
+
+
+def make_trouble(status: int, code: str, language: Language) -> Trouble:
+    """Return a failure that is described by its code alone."""
+    detail = f"problems.{code}.detail"
+    return Trouble(status, code, _name(code, language), language.say(detail) if language.knows(detail) else "")
+
+
+def _describe_problem(problem: ApiProblem, language: Language) -> Trouble:
+    return Trouble(
+        status=problem.status,
+        code=problem.code,
+        title=_name(problem.code, language),
+        detail=_explain(problem, language),
+        fields=explain_fields(problem.errors, language),
+        retry_after_s=problem.retry_after_s,
+        request_id=problem.request_id,
+    )
+
+
+def _name(code: str, language: Language) -> str:
+    key = f"problems.{code}"
+    return language.say(key if language.knows(key) else "problems.unknown")
+
+
+def _explain(problem: ApiProblem, language: Language) -> str:
+    key = f"problems.{problem.code}.detail"
+    return language.say(key) if language.knows(key) else problem.detail

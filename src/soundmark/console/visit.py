@@ -1,0 +1,190 @@
+"""One request to a page."""
+
+import asyncio
+import hmac
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from soundmark_sdk.client import AsyncClient
+from soundmark_sdk.client.records import Organization, Project
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from soundmark.console import language as languages
+from soundmark.console.context import Console
+from soundmark.console.forms import Form
+from soundmark.console.language import Language
+from soundmark.console.session import Session
+from soundmark.console.templating import render
+from soundmark.console.troubles import TenantUnknown, Trouble
+
+_NOTICE: Final = "notice"
+_SEE_OTHER: Final = 303
+_MANAGING_ROLES: Final = frozenset({"owner", "admin"})
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request: who sent it, what it asks for, and the ways to answer it.
+
+    `form` is what was typed: empty until a form was sent. `trouble` is why the form is shown again. `return_path` is
+    where the person comes back to after signing in, if that is another page, because this one is a download.
+    """
+
+    console: Console
+    request: Request
+    session: Session | None
+    language: Language
+    form: Form = field(default_factory=Form)
+    trouble: Trouble | None = None
+    organization: Organization | None = None
+    project: Project | None = None
+    return_path: str | None = None
+    has_restored_form: bool = False
+    renewed_session: Session | None = None
+    _core: AsyncClient | None = None
+
+    @property
+    def core(self) -> AsyncClient:
+        """Core's API with this person's credential, or with none on a public page."""
+        if self._core is None:
+            self._core = self._connect()
+        return self._core
+
+    @property
+    def signed_in(self) -> Session:
+        """The session of a page that only people who are signed in see."""
+        assert self.session is not None, "only public pages are shown without a session"
+        return self.session
+
+    @property
+    def organization_id(self) -> str:
+        """The organisation in the URL."""
+        return str(self.request.path_params["organization_id"])
+
+    @property
+    def project_id(self) -> str:
+        """The project in the URL."""
+        return str(self.request.path_params["project_id"])
+
+    @property
+    def tenant_path(self) -> str:
+        """The path of the project in the URL, or else of the organisation."""
+        path = f"/organizations/{self.organization_id}"
+        return f"{path}/projects/{self.project_id}" if "project_id" in self.request.path_params else path
+
+    @property
+    def may_manage(self) -> bool:
+        """Whether the person's role lets them change what belongs to the organisation in the URL."""
+        return self.organization is not None and self.organization.role in _MANAGING_ROLES
+
+    def parameter(self, name: str) -> str:
+        """Return a part of the path that the route names.
+
+        Raises: TenantUnknown for one that would change the path of a call.
+        """
+        value = str(self.request.path_params[name])
+        if value in {".", ".."}:
+            raise TenantUnknown
+        return value
+
+    def query(self, name: str) -> str | None:
+        """Return a parameter of the URL, or None if it is absent or empty."""
+        return self.request.query_params.get(name, "").strip() or None
+
+    def say(self, key: str, **values: object) -> str:
+        """Return a message in the person's language."""
+        return self.language.say(key, **values)
+
+    async def load_tenant(self) -> None:
+        """Find the organisation and project in the URL, for the heading and navigation.
+
+        Raises: TenantUnknown. soundmark_sdk.ClientFailure.
+        """
+        parameters, subject = self.request.path_params, self.signed_in.subject
+        if "organization_id" not in parameters:
+            return
+        directory = self.console.directory
+        finding = directory.find_organization(subject, self.core, self.organization_id)
+        if "project_id" in parameters:
+            finding_project = directory.find_project(subject, self.core, self.organization_id, self.project_id)
+            self.organization, self.project = await asyncio.gather(finding, finding_project)
+        else:
+            self.organization = await finding
+        if self.organization is None or (self.project is None and "project_id" in parameters):
+            raise TenantUnknown
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Return a page. A page that shows a trouble has its status."""
+        notice = self.console.jar.read(_NOTICE, self.request.cookies)
+        response = render(
+            template,
+            self.trouble.status if self.trouble and status == 200 else status,  # noqa: PLR2004 - the default
+            visit=self,
+            session=self.session,
+            language=self.language,
+            languages=languages.NAMES,
+            t=self.language.say,
+            moment=self.language.mark_moment,
+            form=self.form,
+            trouble=self.trouble,
+            organization=self.organization,
+            project=self.project,
+            notice=self.say(notice["key"], **notice["values"]) if notice else None,
+            **values,
+        )
+        if notice is not None:
+            self.console.jar.clear(response, _NOTICE, self.request.cookies)
+        return response
+
+    def redirect(self, path: str, notice: str | None = None, **values: str | int) -> Response:
+        """Return a redirect after a form; the next page shows the message `notice` once."""
+        response = RedirectResponse(path, _SEE_OTHER)
+        if notice is not None:
+            self.console.jar.write(response, _NOTICE, {"key": notice, "values": values}, max_age_s=60)
+        return response
+
+    def here(self, **changed: str | None) -> str:
+        """Return this page's URL with some parameters changed, or left out where None."""
+        query = {**self.request.query_params, **changed}
+        kept = {name: value for name, value in query.items() if value}
+        # Two slashes at the beginning would lead to another host.
+        path = "/" + self.request.url.path.lstrip("/")
+        return path + (f"?{urlencode(kept)}" if kept else "")
+
+    def restore_form(self) -> None:
+        """Take what was typed into the form of this page before the person had to sign in."""
+        subject = None if self.session is None else self.session.subject
+        kept = self.console.kept_forms.find(self.request, self.here(), subject)
+        if kept is not None and self.session is not None:
+            self.form, self.has_restored_form = kept, True
+
+    def use_session(self, session: Session) -> None:
+        """Go on with other tokens, which the browser gets with the response."""
+        if session is not self.session:
+            self.session = self.renewed_session = session
+
+    def is_own_form(self) -> bool:
+        """Return whether the form was sent by a page of ours that this session was shown."""
+        return self.session is None or hmac.compare_digest(
+            self.form.text("csrf_token").encode(), self.session.csrf_token.encode()
+        )
+
+    def _connect(self) -> AsyncClient:
+        core, token = self.console.core, self.console.operator_token
+        if self.session is None:
+            return core.client(None)
+        if self.session.kind == "operator":
+            return core.client(None if token is None else token.reveal())
+        return core.client(lambda: self.signed_in.access_token or "", self._renew)
+
+    async def _renew(self, refused: str) -> str | None:
+        """Return the token to use in place of one that Core refused, or None without a new one."""
+        session, sign_in = self.signed_in, self.console.sign_in
+        if session.access_token == refused:
+            renewed = None if sign_in is None else await sign_in.renewal.replace(session)
+            if renewed is None:
+                return None
+            self.use_session(renewed)
+        return self.signed_in.access_token
