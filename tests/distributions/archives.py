@@ -15,6 +15,13 @@ def build(folder: Path, target: Path) -> None:
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 
+def build_editable(folder: Path, target: Path) -> Path:
+    """Build the wheel with which an installer points to `folder` instead of copying it."""
+    program = "import sys; from hatchling.build import build_editable; print(build_editable(sys.argv[1]))"
+    command = [sys.executable, "-c", program, str(target)]
+    return target / subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def version(package: str) -> str:
     """Return the version that a package's pyproject.toml declares."""
     declared: str = tomllib.loads((FOLDERS[package] / "pyproject.toml").read_text())["project"]["version"]

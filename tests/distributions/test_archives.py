@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .archives import FOLDERS, ROOT, build, source_archive, version, wheel
+from .archives import FOLDERS, ROOT, build, build_editable, source_archive, version, wheel
 
 pytestmark = pytest.mark.xdist_group("distributions")
 
@@ -16,6 +16,12 @@ def sources(package: str) -> set[str]:
     folder = FOLDERS[package] / "src"
     found = (path for path in (folder / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
     return {str(path.relative_to(folder)) for path in found}
+
+
+def receiver_modules(package: str) -> set[str]:
+    """Return the modules of soundmark-receiver, which the console of the server's distribution serves."""
+    folder = ROOT / "sdk" / "js" / "src"
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.js")} if package == "soundmark" else set()
 
 
 def test_both_distributions_are_built_under_the_names_of_their_versions(dist: Path) -> None:
@@ -34,7 +40,8 @@ def test_a_wheel_holds_the_package_its_licence_and_nothing_else(dist: Path, pack
         info = f"{package}-{version(package)}.dist-info"
         assert archive.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
     described = {name for name in names if name.startswith(f"{info}/")}
-    assert names - described == sources(package)
+    served = {f"soundmark/console/static/receiver/{name}" for name in receiver_modules(package)}
+    assert names - described == sources(package) | served
     assert f"{package}/py.typed" in names
 
 
@@ -46,8 +53,15 @@ def test_the_wheel_of_the_server_holds_its_data_files() -> None:
         "soundmark/core/published/reference/templates/page.html",
         "soundmark/sandbox/templates/page.html",
         "soundmark/sandbox/templates/style.css",
+        "soundmark/console/templates/layout.html",
+        "soundmark/console/messages/en/layout.json",
+        "soundmark/console/messages/fr/layout.json",
+        "soundmark/console/static/css/console.css",
+        "soundmark/console/static/js/console.js",
+        "soundmark/console/static/js/listen/page.js",
     }
     assert needed <= sources("soundmark")
+    assert {"index.js", "hearing/worklet.js"} <= receiver_modules("soundmark")
 
 
 @pytest.mark.parametrize("package", FOLDERS)
@@ -64,8 +78,18 @@ def test_a_source_archive_builds_the_same_wheel_and_holds_no_tests(dist: Path, t
         "PKG-INFO",
         "README.md",
         "pyproject.toml",
+        *(f"sdk/js/src/{name}" for name in receiver_modules(package)),
     }
     assert {name.removeprefix("src/") for name in names if name.startswith("src/")} == sources(package)
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_an_editable_installation_copies_no_source(tmp_path: Path, package: str) -> None:
+    """A copy of the modules for browsers would go stale beside the folder that is served."""
+    with zipfile.ZipFile(build_editable(FOLDERS[package], tmp_path)) as archive:
+        names = archive.namelist()
+    assert [name for name in names if ".dist-info/" not in name and not name.endswith(".pth")] == []
+    assert any(name.endswith(".pth") for name in names)
 
 
 @pytest.mark.parametrize("package", FOLDERS)

@@ -1,16 +1,19 @@
 """The built wheels in empty environments: what a publisher and a deployment get, and what they do without."""
 
+import contextlib
 import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.up_process import until
 
 from .archives import ROOT, version, wheel
 
@@ -18,6 +21,7 @@ from .archives import ROOT, version, wheel
 INSTALL_S = 300
 COMMAND_S = 60
 READ_S = 20
+START_S = 60
 
 PUBLISHER = {
     "PUBLISHER_AUDIENCE_URL": "http://127.0.0.1:9",
@@ -155,6 +159,47 @@ def test_the_command_helps_and_says_its_version(deployment: Environment) -> None
 def test_the_settings_of_a_component_are_checked(deployment: Environment) -> None:
     done = deployment.run("soundmark", "config", "check", "audio", environ={"SOUNDMARK_AUDIO_CREDENTIAL": "a" * 43})
     assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+
+
+def test_the_console_serves_its_pages_and_files(deployment: Environment) -> None:
+    """Its templates, messages, styles and scripts are data files, which a wheel may lack without any import failing."""
+    with served_console(deployment) as connection:
+        for language, text in (("en", "There is no such page"), ("fr", "Cette page n’existe pas")):
+            status, page = ask(connection, "/nowhere", language)
+            assert status == 404
+            assert text in page
+            files = set(re.findall(r'"(/static/[^"]+)"', page))
+            assert {Path(file.partition("?")[0]).suffix for file in files} == {".css", ".js", ".svg"}
+            assert {ask(connection, file, language)[0] for file in files} == {200}
+
+
+@contextlib.contextmanager
+def served_console(deployment: Environment) -> Iterator[http.client.HTTPConnection]:
+    """Serve the console of the wheel, without a Core, and yield a connection to it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(deployment.folder / "bin" / "soundmark"), "serve", "console", "--port", str(port)]
+    environ = {**outside(), "SOUNDMARK_CONSOLE_KEY": "A" * 43}
+    with subprocess.Popen(command, cwd=deployment.folder, env=environ, stderr=subprocess.DEVNULL) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READ_S)
+        try:
+            until(lambda: is_listening(port), START_S)
+            yield connection
+        finally:
+            connection.close()
+            server.terminate()
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
+def ask(connection: http.client.HTTPConnection, path: str, language: str) -> tuple[int, str]:
+    connection.request("GET", path, headers={"accept-language": language})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
 
 
 def test_the_contract_is_the_published_one(deployment: Environment) -> None:

@@ -16,7 +16,8 @@ import httpx2
 import psycopg
 import pytest
 from soundmark_sdk import Receiver
-from support.up_process import SOUNDMARK, Up, clean_environ, passable_folder, running_up
+from support.command_server import find_forked_soundmark
+from support.up_process import Up, clean_environ, passable_folder, running_up
 
 from soundmark.embedded import backup, dumps
 from soundmark.embedded.postgres import RunningCluster
@@ -30,7 +31,7 @@ PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
 
 def soundmark(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
     environ = clean_environ({f"SOUNDMARK_{name}": value for name, value in settings.items()})
-    command = [*SOUNDMARK, *arguments]
+    command = [find_forked_soundmark(), *arguments]
     return subprocess.run(command, check=False, capture_output=True, text=True, env=environ, timeout=120)
 
 
@@ -142,6 +143,8 @@ def backed_up() -> Iterator[BackedUp]:
     with passable_folder() as path:
         with running_up(path / "data") as up:
             traffic = Traffic(up.until_ready())
+            many = ("platform", "entitle", traffic.organization_id, "--monthly-codes", "1000000")
+            assert soundmark(*many, CORE_DATABASE_URL=up.where["core_database_url"]).returncode == 0
             kept = traffic.issue()
             measured = traffic.issue(audience={"enabled": True, "integration_id": traffic.integration["id"]})
             with contextlib.closing(traffic.client), busy(traffic):

@@ -53,7 +53,7 @@ def test_make_up_shows_the_main_job_and_goes_on_serving(seeded: Path) -> None:
         assert (seeded / "demo.png").read_bytes().startswith(b"\x89PNG")
         demo = up.printed[up.printed.index("1. organisation created") : up.printed.index("The verified intent")]
         assert [line.partition(".")[0] for line in demo.splitlines()] == ["1", "2", "3", "4", "5", "6", "7"]
-        assert all(up.answers(component) for component in ("base", "audience", "audio"))
+        assert all(up.answers(component) for component in ("base", "audience", "audio", "console"))
         assert up.stop(signal.SIGTERM) == 0
 
 
@@ -84,7 +84,7 @@ def test_killing_everything_at_once_loses_nothing(seeded: Path) -> None:
     with running_up(seeded) as up:
         write_note(up.until_ready(), "before everything was killed")
         everything = up.everything()
-        assert len(everything) > 7
+        assert len(everything) > 8
         each_still_there(everything, psutil.Process.suspend)
         each_still_there(everything, psutil.Process.kill)
         up.process.wait()
@@ -119,7 +119,9 @@ def unreachable(tmp_path: Path) -> Iterator[Path]:
     closed.mkdir(mode=0o700)
     existed = SYSTEM_DIRECTORY.exists()
     yield closed / "data"
-    shutil.rmtree((closed / "data" / "postgresql.location").read_text().strip())
+    cluster = (closed / "data" / "postgresql.location").read_text().strip()
+    shutil.rmtree(cluster)
+    shutil.rmtree(f"{cluster}-sign-in-tickets")
     if not existed:
         with contextlib.suppress(OSError):  # Another user put something there meanwhile.
             SYSTEM_DIRECTORY.rmdir()

@@ -140,6 +140,7 @@ def test_the_tables_of_outcomes_are_the_closed_sets() -> None:
 def test_the_tables_of_names_are_whole() -> None:
     (classes,) = rows(r"^\| `receiver_class` \| (.*) \|$")
     assert set(re.findall(r"`(\w+)`", classes)) == RECEIVER_CLASSES
-    settings = {configuration.URL, configuration.INTEGRATION_ID, configuration.HMAC_SECRET, configuration.REPORTING_KEY}
+    needed = {configuration.URL, configuration.INTEGRATION_ID, configuration.HMAC_SECRET, configuration.REPORTING_KEY}
+    settings = {*needed, configuration.WEB_ORIGINS}
     assert set(rows(r"^\| `(PUBLISHER_\w+)` \|")) == settings
-    assert set(re.findall(r"PUBLISHER_\w+", PAGE)) == settings
+    assert set(re.findall(r"\bPUBLISHER_\w+", PAGE)) == settings

@@ -19,6 +19,7 @@ from soundmark.supervision.plan import (
     SettingGiven,
     audience_master_key,
     check,
+    console_key,
     read_given_settings,
 )
 
@@ -26,14 +27,15 @@ OIDC = {
     "SOUNDMARK_OIDC_ISSUER": "https://id.example/realms/soundmark",
     "SOUNDMARK_OIDC_CLIENT_ID": "console",
 }
+TICKETS = Path("/data/sign-in-tickets")
 SANDBOX = SandboxPlan(ADDRESSES, {"CARD_SECRET_KEY": Secret("sk_test_x")}, defaults_for_core(entity_id=1, mailbox_id=1))
 
 
-def plan(environ: dict[str, str], sandbox: SandboxPlan | None = None) -> Plan:
-    serving = {"core": 8080, "audience": 8081, "audio": 8082}
+def plan(environ: dict[str, str], sandbox: SandboxPlan | None = None, host: str = "127.0.0.1") -> Plan:
+    serving = {"core": 8080, "audience": 8081, "audio": 8082, "console": 8083}
     metrics = {name: port + 1000 for name, port in serving.items()}
     return Plan(
-        options=Options(Path("data"), "127.0.0.1", 8080, 1, sandbox),
+        options=Options(Path("data"), host, 8080, 1, sandbox),
         ports=Ports(serving, metrics, 5432, None if sandbox is None else 8090),  # type: ignore[arg-type]  # the names are components
         given=read_given_settings(environ, sandbox),
         credentials={"audience": Secret("a" * 43), "audio": Secret("b" * 43)},
@@ -46,10 +48,17 @@ def plan(environ: dict[str, str], sandbox: SandboxPlan | None = None) -> Plan:
     )
 
 
-def test_only_core_gets_the_settings_of_the_identity_provider() -> None:
+def with_tickets(made: Plan) -> Plan:
+    """Return the plan as `up` completes it where the operator can sign in."""
+    assert made.can_operator_sign_in
+    return replace(made, tickets=TICKETS)
+
+
+def test_only_core_and_the_console_get_the_settings_of_the_identity_provider() -> None:
     made = plan(OIDC)
     check(made)
     assert OIDC.items() <= made.settings_of("core").items()
+    assert OIDC.items() <= made.settings_of("console").items()
     for other in (made.settings_of("audience"), made.settings_of("audio"), made.working("core").environ):
         assert not OIDC.keys() & other.keys()
 
@@ -102,7 +111,87 @@ def test_everything_that_serves_or_migrates_runs_as_the_same_user() -> None:
     made = replace(plan({}), user=user)
     programs = [made.serving(component) for component in settings.COMPONENTS]
     programs += [make(component) for make in (made.working, made.migrating) for component in DATABASES]
-    assert [program.user for program in programs] == [user] * 7
+    assert [program.user for program in programs] == [user] * 8
+
+
+def test_the_console_gets_a_key_of_its_own_and_no_other_secret() -> None:
+    made = with_tickets(plan({"SOUNDMARK_MASTER_KEY": "A" * 43}))
+    check(made)
+    consoles = made.settings_of("console")
+    assert consoles == {
+        "SOUNDMARK_LOG_LEVEL": "warning",
+        "SOUNDMARK_METRICS_PORT": "9083",
+        "SOUNDMARK_BASE_URL": "http://127.0.0.1:8080",
+        "SOUNDMARK_CORE_URL": "http://127.0.0.1:8080",
+        "SOUNDMARK_CONSOLE_URL": "http://127.0.0.1:8083",
+        "SOUNDMARK_CONSOLE_KEY": console_key(Secret("A" * 43)).reveal(),
+        "SOUNDMARK_CONSOLE_TICKETS_PATH": str(TICKETS),
+        "SOUNDMARK_OPERATOR_TOKEN": "xop_" + "o" * 43,
+    }
+    assert "A" * 43 not in consoles.values()
+
+
+def test_a_console_with_the_master_key_has_the_same_key() -> None:
+    """So that sessions survive a move from `up` to single components."""
+    alone = settings.read(settings.ConsoleSettings, {"SOUNDMARK_MASTER_KEY": "A" * 43})
+    supervised = settings.read(settings.ConsoleSettings, plan({}).settings_of("console"))
+    assert supervised.sealing_key == alone.sealing_key
+
+
+def test_a_console_without_the_operators_sign_in_does_not_get_the_token() -> None:
+    for made in (plan(OIDC), plan({}, host="192.0.2.1")):
+        assert "SOUNDMARK_OPERATOR_TOKEN" in made.settings_of("core")
+        assert "SOUNDMARK_OPERATOR_TOKEN" not in made.settings_of("console")
+        assert "SOUNDMARK_CONSOLE_TICKETS_PATH" not in made.settings_of("console")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0", "::"])  # noqa: S104 - not bound
+def test_the_operator_signs_in_where_this_machine_reaches_core(host: str) -> None:
+    assert plan({}, host=host).can_operator_sign_in
+
+
+@pytest.mark.parametrize(
+    ("environ", "host"),
+    [
+        (OIDC, "127.0.0.1"),
+        ({}, "192.0.2.1"),
+        ({"SOUNDMARK_CONSOLE_URL": "https://console.example"}, "127.0.0.1"),
+    ],
+    ids=["people sign in", "core is elsewhere", "the console is elsewhere"],
+)
+def test_otherwise_the_operator_does_not_sign_in(environ: dict[str, str], host: str) -> None:
+    """Core takes the operator token from this machine only, and a link must lead to the console's own address."""
+    assert not plan(environ, host=host).can_operator_sign_in
+
+
+def test_people_come_back_from_a_provider_to_the_console() -> None:
+    made = plan({})
+    for environ in (made.settings_of("core"), made.working("core").environ):
+        assert environ["SOUNDMARK_CONSOLE_URL"] == made.address("console")
+
+
+def test_the_callers_address_of_the_console_takes_precedence() -> None:
+    made = plan({"SOUNDMARK_CONSOLE_URL": "https://console.example"})
+    check(made)
+    for environ in (made.settings_of("core"), made.settings_of("console"), made.working("core").environ):
+        assert environ["SOUNDMARK_CONSOLE_URL"] == "https://console.example"
+
+
+@pytest.mark.parametrize(
+    ("environ", "address"),
+    [({}, "127.0.0.1"), (OIDC, "127.0.0.1"), ({"SOUNDMARK_CONSOLE_URL": "https://console.example"}, "192.0.2.1")],
+)
+def test_the_console_is_for_this_machine_until_it_has_a_public_address(environ: dict[str, str], address: str) -> None:
+    made = plan(environ, host="192.0.2.1")
+    check(made)
+    assert made.serving("console").argv[-6:-2] == ("--host", address, "--port", "8083")
+    assert made.address("console") == f"http://{address}:8083"
+
+
+@pytest.mark.parametrize("name", ["CORE_URL", "CONSOLE_TICKETS_PATH"])
+def test_what_up_decides_for_the_console_is_refused(name: str) -> None:
+    with pytest.raises(SettingGiven, match=f"SOUNDMARK_{name} cannot be set here: `up` "):
+        plan({f"SOUNDMARK_{name}": "/srv/tickets"})
 
 
 def test_core_and_its_worker_use_the_sandbox_and_nobody_else_does() -> None:

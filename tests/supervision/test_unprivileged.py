@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.ordinary_user import OrdinaryUser
+from support.ordinary_user import OrdinaryUser, add_receiver_files
 from support.up_process import (
     END_S,
     PROCESSES,
@@ -120,6 +120,7 @@ def test_an_installation_that_the_user_cannot_read_serves_as_root_and_is_not_ope
     """A virtual environment below /root. The user may find another Soundmark, and must not run that one instead."""
     closed = tmp_path / "closed"
     shutil.copytree(Path(soundmark.__file__).parent, closed / "soundmark")
+    add_receiver_files(closed / "soundmark")
     closed.chmod(0o700)
     path = os.pathsep.join(filter(None, (str(closed), ordinary.environ.get("PYTHONPATH"))))
     environ = {**ordinary.environ, "PYTHONPATH": path}

@@ -33,8 +33,8 @@ POSTGRES = "postgres"
 
 def test_each_part_is_a_process_of_its_own_that_answers(up: Up) -> None:
     assert set(up.children()) == set(PROCESSES)
-    assert all(up.answers(component) for component in ("base", "audience", "audio"))
-    assert [status_of(url) for url in up.where["metrics_urls"].values()] == [200, 200, 200]
+    assert all(up.answers(component) for component in ("base", "audience", "audio", "console"))
+    assert [status_of(url) for url in up.where["metrics_urls"].values()] == [200, 200, 200, 200]
 
 
 def test_up_json_holds_exactly_what_is_documented_for_the_owner_alone(up: Up) -> None:
@@ -49,8 +49,8 @@ def test_up_json_holds_exactly_what_is_documented_for_the_owner_alone(up: Up) ->
         "audience_database_url",
         "pid",
     }
-    assert set(up.where["metrics_urls"]) == {"core", "audience", "audio"}
-    assert (up.where["pid"], up.where["console_url"]) == (up.process.pid, None)
+    assert set(up.where["metrics_urls"]) == {"core", "audience", "audio", "console"}
+    assert up.where["pid"] == up.process.pid
     for name in ("up.json", "master.key", "lock"):
         assert stat.S_IMODE((up.data_dir / name).stat().st_mode) == 0o600
 
@@ -72,17 +72,19 @@ def test_each_component_gets_its_own_settings_and_no_other_secret(up: Up) -> Non
     secrets_of_core = {"SOUNDMARK_OPERATOR_TOKEN", "SOUNDMARK_MASTER_KEY", "SOUNDMARK_CORE_DATABASE_URL"}
     assert secrets_of_core <= environs["serve core"]
     assert not secrets_of_core & (environs["serve audio"] | environs["work audience"])
+    assert secrets_of_core & environs["serve console"] == {"SOUNDMARK_OPERATOR_TOKEN"}
     assert secrets_of_core & environs["serve audience"] == {"SOUNDMARK_MASTER_KEY"}
     audiences = up.children()["serve audience"].environ()["SOUNDMARK_MASTER_KEY"]
     assert audiences not in core.values(), "it is one of its own"
     assert (
         "SOUNDMARK_AUDIENCE_DATABASE_URL"
-        not in environs["serve core"] | environs["serve audio"] | environs["work core"]
+        not in environs["serve core"] | environs["serve audio"] | environs["serve console"] | environs["work core"]
     )
     assert {name for name in environs["work core"] if name.startswith("SOUNDMARK_")} == {
         "SOUNDMARK_AUDIENCE_CREDENTIAL",
         "SOUNDMARK_AUDIENCE_URL",
         "SOUNDMARK_BASE_URL",
+        "SOUNDMARK_CONSOLE_URL",
         "SOUNDMARK_CORE_DATABASE_URL",
         "SOUNDMARK_LOG_LEVEL",
         "SOUNDMARK_MASTER_KEY",
@@ -98,7 +100,7 @@ def test_only_loopback_is_listened_on(up: Up) -> None:
         for connection in connections
         if connection.status == psutil.CONN_LISTEN
     ]
-    assert len(listening) == 7  # Three components, their metrics, and PostgreSQL.
+    assert len(listening) == 9  # Four components, their metrics, and PostgreSQL.
     assert set(listening) == {"127.0.0.1"}
 
 
@@ -209,7 +211,7 @@ def test_a_killed_process_is_restarted_and_nothing_is_lost(up: Up, name: str) ->
     killed = up.children()[name]
     killed.kill()
     until(lambda: up.children().get(name, killed).pid != killed.pid, READY_S)
-    until(lambda: all(up.answers(component) for component in ("base", "audience", "audio")), READY_S)
+    until(lambda: all(up.answers(component) for component in ("base", "audience", "audio", "console")), READY_S)
     until(lambda: set(up.children()) == set(PROCESSES), READY_S)
     # Readiness is checked once a second: right after PostgreSQL's death it may still be the previous result.
     until(lambda: is_open(up), READY_S)

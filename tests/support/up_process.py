@@ -20,7 +20,15 @@ import psutil
 import psycopg
 
 # The processes that it supervises, as `Up.children` names them.
-PROCESSES = ["serve core", "serve audience", "serve audio", "work core", "work audience", "postgres"]
+PROCESSES = [
+    "serve core",
+    "serve audience",
+    "serve audio",
+    "serve console",
+    "work core",
+    "work audience",
+    "postgres",
+]
 READY_S = 60
 END_S = 40
 

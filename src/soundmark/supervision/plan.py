@@ -1,33 +1,27 @@
-"""The plan of what `soundmark up` runs: reserved ports, secrets, and the environment of each process."""
+"""The plan of what `soundmark up` runs: secrets, and the environment of each process."""
 
-import contextlib
 import os
-import socket
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from soundmark import settings
-from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import PortTaken, reserve_port
 from soundmark.kit.settings import PREFIX
 from soundmark.kit.text import base64url
 from soundmark.kit.text.ids import mint_secret
+from soundmark.kit.text.validation import is_loopback_host
 from soundmark.operating_system.os_user import OsUser
+from soundmark.settings.console import derive_console_key
 from soundmark.supervision.supervisor import Program, soundmark
 
 LOOPBACK: Final = "127.0.0.1"
 SANDBOX: Final = "sandbox"
 DATABASES: Final[Mapping[settings.Component, str]] = {"core": "soundmark_core", "audience": "soundmark_audience"}
 
-# After a crash, children of the last run may hold the port until they have finished their requests.
-_PORT_WAIT_S: Final = 15
-_POLL_S: Final = 0.05
 _LOG_LEVEL: Final = "warning"  # Routine messages would bury what a person at a terminal needs to see.
 _ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
 # `up` decides these settings itself; other values would contradict what it runs.
@@ -38,6 +32,8 @@ _OURS: Final = {
     "AUDIENCE_DATABASE_URL": _OWN_POSTGRES,
     "AUDIENCE_URL": "`up` runs Audience itself",
     "AUDIO_URL": "`up` runs Audio itself",
+    "CORE_URL": "`up` runs Core itself",
+    "CONSOLE_TICKETS_PATH": "`up` makes a folder for the tickets itself",
     "METRICS_PORT": "`up` gives each component a port of its own",
 }
 
@@ -60,13 +56,14 @@ class SandboxPlan:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `up`; `sandbox` None runs none."""
+    """The options of `up`; `sandbox` None runs none, and `console_port` None is the usual one or another."""
 
     data_dir: Path
     host: str
     port: int
     workers_count: int
     sandbox: SandboxPlan | None = None
+    console_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,8 @@ class Ports:
 class Plan:
     """The places, settings and secrets of all processes, and the user that they run as (None: ourselves).
 
-    `given` are the caller's settings, by name without prefix.
+    `given` are the caller's settings, by name without prefix. `tickets` is the folder of the tickets with which the
+    operator signs in to the console; None: only the identity provider's people do.
     """
 
     options: Options
@@ -93,13 +91,31 @@ class Plan:
     operator_token: Secret
     master_key: Secret
     database_urls: Mapping[settings.Component, Secret]
+    tickets: Path | None = None
     user: OsUser | None = None
+
+    def host(self, component: settings.Component) -> str:
+        """Return the address that `component` listens on."""
+        match component:
+            case "core":
+                return self.options.host
+            case "console":
+                return choose_console_host(self.options, self.given)
+            case _:
+                return LOOPBACK
 
     def address(self, component: settings.Component) -> str:
         """Return the URL of `component` on this machine."""
-        host = self.options.host if component == "core" else LOOPBACK
+        host = self.host(component)
         host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
         return f"http://{host}:{self.ports.serving[component]}"
+
+    @property
+    def can_operator_sign_in(self) -> bool:
+        """Whether the operator can sign in to the console: at its own address on this machine, and without OIDC."""
+        own = self.address("console")
+        is_local = self.options.host in _ANY_ADDRESS or is_loopback_host(self.options.host)
+        return is_local and "OIDC_ISSUER" not in self.given and self.given.get("CONSOLE_URL", own).rstrip("/") == own
 
     @property
     def sandbox_url(self) -> str | None:
@@ -119,8 +135,7 @@ class Plan:
 
     def serving(self, component: settings.Component) -> Program:
         """Return the process that serves `component`."""
-        host = self.options.host if component == "core" else LOOPBACK
-        where = ("--host", host, "--port", str(self.ports.serving[component]))
+        where = ("--host", self.host(component), "--port", str(self.ports.serving[component]))
         argv = soundmark("serve", component, *where, "--workers", str(self.options.workers_count))
         return Program(component, argv, {**foreign_environ(), **self.settings_of(component)}, user=self.user)
 
@@ -149,6 +164,9 @@ class Plan:
         values = {**self._make_secrets(), **self.given}
         if component == "audience":
             values["MASTER_KEY"] = audience_master_key(self.master_key).reveal()
+        if component == "console":
+            # It gets a key derived from it, and the operator's token only if the operator can sign in there.
+            foreign |= {"MASTER_KEY"} if self.tickets is not None else {"MASTER_KEY", "OPERATOR_TOKEN"}
         return {PREFIX + name: value for name, value in values.items() if name in taken - foreign}
 
     def _make_secrets(self) -> dict[str, str]:
@@ -157,6 +175,10 @@ class Plan:
             "BASE_URL": self.address("core"),
             "AUDIENCE_URL": self.address("audience"),
             "AUDIO_URL": self.address("audio"),
+            "CORE_URL": self.address("core"),
+            "CONSOLE_URL": self.address("console"),
+            "CONSOLE_KEY": console_key(self.master_key).reveal(),
+            **({} if self.tickets is None else {"CONSOLE_TICKETS_PATH": str(self.tickets)}),
             "OPERATOR_TOKEN": self.operator_token.reveal(),
             # Without an identity provider only the operator signs in, and tries webhooks on this machine.
             "WEBHOOK_ALLOW_LOOPBACK": str("OIDC_ISSUER" not in self.given).lower(),
@@ -183,6 +205,11 @@ def audience_master_key(master_key: Secret) -> Secret:
     return Secret(base64url.encode(sealer.derive("audience")))
 
 
+def console_key(master_key: Secret) -> Secret:
+    """Derive the key of the console, the same that a console with this master key uses."""
+    return Secret(base64url.encode(derive_console_key(parse_master_key(master_key.reveal()))))
+
+
 def read_given_settings(environ: Mapping[str, str], sandbox: SandboxPlan | None = None) -> dict[str, str]:
     """Return the caller's settings, by name without prefix.
 
@@ -195,6 +222,14 @@ def read_given_settings(environ: Mapping[str, str], sandbox: SandboxPlan | None 
     for name in sorted(given.keys() & ours.keys()):
         raise SettingGiven(f"{PREFIX}{name} cannot be set here: {ours[name]}")
     return given
+
+
+def choose_console_host(options: Options, given: Mapping[str, str]) -> str:
+    """Return the address that the console listens on.
+
+    It is for this machine alone unless the caller says which secure address others reach it at.
+    """
+    return options.host if "CONSOLE_URL" in given else LOOPBACK
 
 
 def choose_operator_token(given: Mapping[str, str], entropy: Entropy) -> Secret:
@@ -216,39 +251,6 @@ def check(plan: Plan) -> None:
     for component, model in settings.COMPONENTS.items():
         unknown = {PREFIX + name: value for name, value in plan.given.items()}
         settings.read(model, {**unknown, **plan.settings_of(component)})
-
-
-@contextlib.contextmanager
-def hold_ports(options: Options, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
-    """Reserve all ports, with our own sockets that are bound and never listen.
-
-    So nobody else gets a port while the process that uses it is being restarted.
-
-    Raises: CannotListen.
-    """
-    with contextlib.ExitStack() as stack:
-
-        def hold(host: str, port: int = 0) -> int:
-            held: socket.socket = stack.enter_context(reserve_port(host, port))
-            return int(held.getsockname()[1])
-
-        def hold_public() -> int:
-            deadline_s = clock.monotonic_s() + (_PORT_WAIT_S if after_crash else 0)
-            while True:
-                try:
-                    return hold(options.host, options.port)
-                except PortTaken:
-                    if clock.monotonic_s() >= deadline_s:
-                        raise
-                    time.sleep(_POLL_S)
-
-        serving: dict[settings.Component, int] = {
-            "core": hold_public(),
-            "audience": hold(LOOPBACK),
-            "audio": hold(LOOPBACK),
-        }
-        metrics = {component: hold(LOOPBACK) for component in serving}
-        yield Ports(serving, metrics, hold(LOOPBACK), None if options.sandbox is None else hold(LOOPBACK))
 
 
 def foreign_environ() -> dict[str, str]:

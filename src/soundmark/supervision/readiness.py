@@ -44,12 +44,21 @@ async def until_ready(supervisor: Supervisor, clock: Clock, probes: Mapping[str,
 
 def readyz_probe(address: str) -> Probe:
     """Return a probe that asks the component at `address` whether it is ready; it never uses a proxy."""
+    return _probe(address, "/readyz")
+
+
+def healthz_probe(address: str) -> Probe:
+    """Return a probe that asks the component at `address` whether it runs; it never uses a proxy."""
+    return _probe(address, "/healthz")
+
+
+def _probe(address: str, path: str) -> Probe:
     parts = urlsplit(address)
 
     def probe() -> bool:
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PROBE_TIMEOUT_S)
         try:
-            connection.request("GET", "/readyz")
+            connection.request("GET", path)
             return connection.getresponse().status == HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False

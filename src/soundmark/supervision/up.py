@@ -19,12 +19,13 @@ from soundmark.embedded.postgres import STOP_TIMEOUT_S, Cluster, ClusterFailed
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import CannotListen, require_unreserved
+from soundmark.kit.http.sockets import CannotListen
 from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S
 from soundmark.kit.postgres.schema_version import is_current
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.kit.text.ids import mint_secret
+from soundmark.operating_system.one_time_tickets import make_ticket_folder, remove_ticket_folder
 from soundmark.operating_system.os_user import OsUser
 from soundmark.operating_system.signals import until_signalled
 from soundmark.settings import COMPONENTS, Component
@@ -38,15 +39,18 @@ from soundmark.supervision.plan import (
     SettingGiven,
     audience_credential,
     check,
+    choose_console_host,
     choose_operator_token,
     foreign_environ,
-    hold_ports,
     read_given_settings,
 )
+from soundmark.supervision.ports import hold_ports, require_unreserved_ports
 from soundmark.supervision.readiness import NotReady, Probe, readyz_probe, until_ready
+from soundmark.supervision.sign_in_link import tickets_folder
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
 
 _POSTGRES: Final = "PostgreSQL"
+_WITHOUT_DATABASE: Final[tuple[Component, ...]] = ("audio", "console")
 
 
 class MigrationRefused(Exception):
@@ -99,18 +103,22 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
     clock, entropy = SystemClock(), SystemEntropy()
     with data_dir.take_turn(options.data_dir) as turn, until_signalled():
         data_dir.remove_up_file(options.data_dir)
-        with hold_ports(options, clock, after_crash=turn.after_crash) as ports:
+        console_host = choose_console_host(options, given)
+        with hold_ports(options, console_host, clock, after_crash=turn.after_crash) as ports:
             home = find_home(options.data_dir)
             postgres, user = await asyncio.gather(
                 asyncio.to_thread(_find_postgres, home.user), asyncio.to_thread(_serving_user, home)
             )
             if user is not None:
-                require_unreserved(options.host, options.port, user.name)
+                require_unreserved_ports(options, console_host, user)
             cluster = Cluster(home.path, home.user, postgres.folder)
             cluster.require_major(postgres.version)
-            plan = replace(_plan(options, ports, given, cluster, entropy), user=user)
+            plan = _plan(options, ports, given, cluster, entropy)
+            tickets = tickets_folder(home, options.data_dir)
+            plan = replace(plan, user=user, tickets=tickets if plan.can_operator_sign_in else None)
             check(plan)
             make_home(home, options.data_dir)
+            _prepare_tickets(tickets, plan)
             async with _supervise(options.data_dir, clock, tell) as supervisor:
                 plan = await _bring_up(plan, cluster, supervisor, clock, entropy)
                 data_dir.write_up_file(options.data_dir, _up_file(plan))
@@ -151,10 +159,19 @@ def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Clu
     )
 
 
+def _prepare_tickets(folder: Path, plan: Plan) -> None:
+    """Make an empty folder of tickets, or remove that of an earlier run if nobody signs in with one."""
+    if plan.tickets is None:
+        remove_ticket_folder(folder)
+    else:
+        make_ticket_folder(folder, plan.user)
+
+
 async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock: Clock, entropy: Entropy) -> Plan:
     """Start each process as soon as possible; when all are ready, return the plan with the real database URLs."""
     port = plan.ports.postgres
-    supervisor.keep(plan.serving("audio"))
+    for component in _WITHOUT_DATABASE:
+        supervisor.keep(plan.serving(component))
     probes: dict[str, Probe] = {component: readyz_probe(plan.address(component)) for component in COMPONENTS}
     if plan.sandbox_url is not None:
         supervisor.keep(plan.sandboxing())
@@ -225,7 +242,7 @@ def _up_file(plan: Plan) -> dict[str, Any]:
         "base_url": plan.address("core"),
         "audience_url": plan.address("audience"),
         "audio_url": plan.address("audio"),
-        "console_url": None,
+        "console_url": plan.address("console"),
         "operator_token": plan.operator_token.reveal(),
         "core_database_url": plan.database_urls["core"].reveal(),
         "audience_database_url": plan.database_urls["audience"].reveal(),

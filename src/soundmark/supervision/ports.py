@@ -1,0 +1,85 @@
+"""The ports of everything that `soundmark up` runs, reserved for as long as it runs."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from soundmark import settings
+from soundmark.kit.clock import Clock
+from soundmark.kit.http.sockets import CannotListen, PortTaken, require_unreserved, reserve_port
+from soundmark.operating_system.os_user import OsUser
+from soundmark.supervision.plan import LOOPBACK, Options, Ports
+
+CONSOLE_PORT: Final = 8083
+
+# After a crash, children of the last run may hold a port until they have finished their requests.
+_WAIT_S: Final = 15
+_POLL_S: Final = 0.05
+
+
+class ConsolePortRefused(CannotListen):
+    """The console cannot have the port that the caller chose; the message is one line for the user."""
+
+
+@contextlib.contextmanager
+def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
+    """Reserve all ports, with our own sockets that are bound and never listen.
+
+    So nobody else gets a port while the process that uses it is being restarted.
+
+    Raises: CannotListen.
+    """
+    deadline_s = clock.monotonic_s() + (_WAIT_S if after_crash else 0)
+    with contextlib.ExitStack() as stack:
+
+        def hold(host: str, port: int = 0) -> int:
+            return int(stack.enter_context(reserve_port(host, port)).getsockname()[1])
+
+        def hold_chosen(host: str, port: int) -> int:
+            while True:
+                try:
+                    return hold(host, port)
+                except PortTaken:
+                    if clock.monotonic_s() >= deadline_s:
+                        raise
+                    time.sleep(_POLL_S)
+
+        def hold_console() -> int:
+            # A port that we hold ourselves does not count as taken, so Core's is excluded here.
+            if options.console_port is not None:
+                with _naming_the_option():
+                    if options.console_port == options.port != 0:
+                        raise PortTaken(f"port {options.port} is that of the public API")
+                    return hold_chosen(console_host, options.console_port)
+            if options.port not in {0, CONSOLE_PORT}:
+                with contextlib.suppress(PortTaken):
+                    return hold(console_host, CONSOLE_PORT)
+            return hold(console_host)
+
+        serving: dict[settings.Component, int] = {
+            "core": hold_chosen(options.host, options.port),
+            "audience": hold(LOOPBACK),
+            "audio": hold(LOOPBACK),
+            "console": hold_console(),
+        }
+        metrics = {component: hold(LOOPBACK) for component in serving}
+        yield Ports(serving, metrics, hold(LOOPBACK), None if options.sandbox is None else hold(LOOPBACK))
+
+
+def require_unreserved_ports(options: Options, console_host: str, user: OsUser) -> None:
+    """Refuse chosen ports on which `user`, who has no privileges, cannot listen.
+
+    Raises: CannotListen.
+    """
+    require_unreserved(options.host, options.port, user.name)
+    with _naming_the_option():
+        require_unreserved(console_host, options.console_port or 0, user.name)
+
+
+@contextlib.contextmanager
+def _naming_the_option() -> Iterator[None]:
+    try:
+        yield
+    except CannotListen as refusal:
+        raise ConsolePortRefused(f"{refusal}; choose another port with --console-port") from None

@@ -1,0 +1,109 @@
+"""The ports that `soundmark up` takes: the chosen ones, the usual one of the console if it is free, and free ones."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.fake_clock import FakeClock
+
+from soundmark.kit.http.sockets import PortTaken, reserve_port
+from soundmark.operating_system.os_user import OsUser
+from soundmark.supervision import ports
+from soundmark.supervision.plan import LOOPBACK, Options
+
+RESERVED_BELOW = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+SOMEBODY = OsUser("somebody", 12345, 23456)
+
+
+def options(port: int, console_port: int | None = None) -> Options:
+    return Options(Path("data"), LOOPBACK, port, 1, console_port=console_port)
+
+
+def console_port(chosen: Options, clock: FakeClock) -> int:
+    with ports.hold_ports(chosen, LOOPBACK, clock, after_crash=False) as held:
+        return held.serving["console"]
+
+
+@pytest.fixture
+def usual(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A free port in place of 8083, which another program of this machine may have."""
+    port = find_free_port()
+    monkeypatch.setattr(ports, "CONSOLE_PORT", port)
+    return port
+
+
+@contextlib.contextmanager
+def listening_elsewhere(port: int = 0) -> Iterator[int]:
+    """Listen as another program, and yield the port."""
+    with socket.socket() as other:
+        other.bind((LOOPBACK, port))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def find_free_port() -> int:
+    with reserve_port(LOOPBACK, 0) as held:
+        return int(held.getsockname()[1])
+
+
+def test_the_console_has_its_usual_port_if_it_is_free(usual: int, clock: FakeClock) -> None:
+    assert console_port(options(find_free_port()), clock) == usual
+
+
+def test_another_port_replaces_the_usual_one_if_it_is_taken(usual: int, clock: FakeClock) -> None:
+    with listening_elsewhere(usual):
+        assert console_port(options(find_free_port()), clock) not in {usual, 0}
+
+
+def test_core_may_have_the_usual_port_of_the_console(usual: int, clock: FakeClock) -> None:
+    with ports.hold_ports(options(usual), LOOPBACK, clock, after_crash=False) as held:
+        assert held.serving["core"] == usual
+        assert held.serving["console"] != usual
+
+
+def test_the_console_has_any_free_port_if_core_has(usual: int, clock: FakeClock) -> None:
+    """Such an `up` shares its machine with others, which may rely on the usual port."""
+    assert console_port(options(0), clock) != usual
+
+
+def test_a_chosen_port_is_taken(usual: int, clock: FakeClock) -> None:
+    chosen = find_free_port()
+    assert console_port(options(0, console_port=chosen), clock) == chosen
+    assert console_port(options(usual, console_port=0), clock) != usual
+
+
+@pytest.mark.usefixtures("usual")
+def test_a_chosen_port_that_another_program_has_is_refused(clock: FakeClock) -> None:
+    with listening_elsewhere() as port, pytest.raises(ports.ConsolePortRefused) as refusal:
+        console_port(options(0, console_port=port), clock)
+    assert str(refusal.value) == (
+        f"127.0.0.1:{port} is in use by another program; choose another port with --console-port"
+    )
+
+
+@pytest.mark.usefixtures("usual")
+def test_a_taken_port_of_core_does_not_name_the_consoles_option(clock: FakeClock) -> None:
+    with listening_elsewhere() as port, pytest.raises(PortTaken):
+        console_port(options(port), clock)
+
+
+def test_both_cannot_have_one_port(clock: FakeClock) -> None:
+    port = find_free_port()
+    with pytest.raises(ports.ConsolePortRefused) as refusal:
+        console_port(options(port, console_port=port), clock)
+    assert str(refusal.value) == f"port {port} is that of the public API; choose another port with --console-port"
+
+
+@pytest.mark.skipif(RESERVED_BELOW <= 1, reason="this machine reserves no port for root")
+def test_a_port_for_root_is_refused_with_the_option_that_chooses_it() -> None:
+    with pytest.raises(ports.ConsolePortRefused, match="choose another port with --console-port"):
+        ports.require_unreserved_ports(options(8080, console_port=1), LOOPBACK, SOMEBODY)
+    ports.require_unreserved_ports(options(8080, console_port=None), LOOPBACK, SOMEBODY)
+
+
+def test_all_ports_differ(clock: FakeClock) -> None:
+    with ports.hold_ports(options(0), LOOPBACK, clock, after_crash=False) as held:
+        every = [*held.serving.values(), *held.metrics.values(), held.postgres]
+        assert len(set(every)) == len(every) == 9
