@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from playwright.async_api import Browser, Page
 from support.audience_client import audience_settings
+from support.browser import Browsing, running_browser, watched
 from support.card_stand_in import CARD_SECRET, CardStandIn, running_card
+from support.command_server import close_command_server
 from support.connections import borrow, close_connections
 from support.core_client import Api
 from support.core_database import empty_core, read_signing_keys, restore_core
@@ -74,7 +77,10 @@ def clean_end(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fail the last test of a worker if the session leaves a temporary file or a process behind."""
     tmp_path_factory.getbasetemp()  # Outside the folder: pytest keeps it.
     with clean_temporary_folder():
-        yield
+        try:
+            yield
+        finally:
+            close_command_server()
 
 
 @pytest.fixture(scope="session")
@@ -230,7 +236,9 @@ async def card(session_card: CardStandIn, api: Api) -> AsyncIterator[CardStandIn
     session_card.forget()
     assert (await put_setting(api, "card_secret_key", CARD_SECRET)).status == 200
     yield session_card
-    assert session_card.complaints == []
+    complaints = session_card.complaints[:]
+    session_card.forget()  # A fault that was left would meet a test that does not ask for this fixture.
+    assert complaints == []
 
 
 @pytest.fixture
@@ -240,15 +248,18 @@ async def local(session_local: LocalStandIn, api: Api) -> AsyncIterator[LocalSta
     assert (await put_setting(api, "local_public_key", PUBLIC_KEY)).status == 200
     assert (await put_setting(api, "local_secret_key", PRIVATE_KEY)).status == 200
     yield session_local
-    assert session_local.complaints == []
+    complaints = session_local.complaints[:]
+    session_local.forget()  # A fault that was left would meet a test that does not ask for this fixture.
+    assert complaints == []
 
 
 @pytest.fixture
-async def desk(session_desk: RunningSandbox, api: Api, rival: Rival) -> RunningSandbox:
+async def desk(session_desk: RunningSandbox, api: Api, rival: Rival) -> AsyncIterator[RunningSandbox]:
     """The support desk of the platform, without conversations."""
     await session_desk.control("/reset")
     await configure_desk(rival, api, session_desk)
-    return session_desk
+    yield session_desk
+    await session_desk.control("/reset")  # A switch that was left would meet a test that does not ask for this fixture.
 
 
 @pytest.fixture(scope="session")
@@ -274,6 +285,26 @@ def people(session_people: People, api: Api) -> People:
     """The people of an empty Core; `api` is another Core on the same database."""
     assert api is not None, "the database is empty"
     return session_people
+
+
+@pytest.fixture(scope="session")
+async def session_browser() -> AsyncIterator[Browser]:
+    """One browser for all tests of a worker; give such tests the mark `xdist_group("browser")`."""
+    async with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+async def browsing(session_browser: Browser) -> AsyncIterator[Browsing]:
+    """Contexts and pages of the test, which fails if one of them complains."""
+    async with watched(session_browser) as browsing:
+        yield browsing
+
+
+@pytest.fixture
+async def page(browsing: Browsing) -> Page:
+    """A page in a context of its own."""
+    return await browsing.open_page()
 
 
 def _empty_audience(url: Secret) -> None:

@@ -12,7 +12,10 @@ import soundmark
 
 SOURCE: Final = Path(soundmark.__file__).parent
 COMPONENTS: Final = {
-    **{name: SOURCE / name for name in ("core", "audience", "audio", "kit", "cli", "wire", "settings", "sandbox")},
+    **{
+        name: SOURCE / name
+        for name in ("core", "audience", "audio", "console", "kit", "cli", "wire", "settings", "sandbox")
+    },
     "supervision": SOURCE / "supervision",
     "embedded": SOURCE / "embedded",
     "soundmark_sdk": Path(soundmark_sdk.__file__).parent,

@@ -5,9 +5,10 @@ import base64
 import contextlib
 import functools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -20,6 +21,7 @@ CLIENT_ID = "console"
 REALM = "/realms/soundmark"
 DISCOVERY = f"{REALM}/.well-known/openid-configuration"
 JWKS = f"{REALM}/certs"
+TOKEN = f"{REALM}/token"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,14 @@ def make_issuer_key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
     return IssuerKey(kid, alg, private)
 
 
+AnswerTokens = Callable[[dict[str, str]], tuple[str, Any]]
+
+
+def refuse_grant(_: dict[str, str]) -> tuple[str, Any]:
+    """Answer as a token endpoint does that knows neither the code nor the refresh token."""
+    return "400 Bad Request", {"error": "invalid_grant"}
+
+
 class OidcIssuer:
     """An issuer whose documents, keys and behaviour a test changes while it runs."""
 
@@ -65,6 +75,8 @@ class OidcIssuer:
         self.discovery: dict[str, Any] = {}  # Published beside, or in place of, what is right.
         self.behaviour: dict[str, Behaviour] = {}  # By path, in place of an answer.
         self.requested: list[str] = []
+        self.token_requests: list[dict[str, str]] = []
+        self.answer_tokens: AnswerTokens = refuse_grant
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -72,6 +84,8 @@ class OidcIssuer:
         """Behave well again, with the first key."""
         self.keys, self.jwks, self.discovery, self.behaviour = [make_issuer_key("first")], None, {}, {}
         self.requested.clear()
+        self.token_requests.clear()
+        self.answer_tokens = refuse_grant
 
     def claims(self, subject_id: str = "alice", **changes: Any) -> dict[str, Any]:
         """Return the claims of an access token for the console after a login with a second factor; None removes one."""
@@ -116,6 +130,10 @@ class OidcIssuer:
         algorithm = jwt.get_algorithm_by_name(by.alg)
         return f"{text}.{encode_part(algorithm.sign(text.encode(), by.private))}"
 
+    def id_token(self, subject_id: str, **claims: Any) -> str:
+        """Return an ID token for the console after a login with a password; None removes a claim."""
+        return self.signed(self.claims(subject_id, **{"aud": CLIENT_ID, "typ": "ID", "acr": "1", **claims}))
+
     @property
     def readings_count(self) -> int:
         """Return how often the keys were requested."""
@@ -150,17 +168,38 @@ class OidcIssuer:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode()
             self.requested.append(path)
+            if path == TOKEN:
+                self.token_requests.append(await _read_token_request(reader, head.decode()))
             await (self.behaviour.get(path) or self._proper(path))(reader, writer)
         writer.close()
 
     def _proper(self, path: str) -> Behaviour:
+        if path == TOKEN:
+            status, value = self.answer_tokens(self.token_requests[-1])
+            return answer(json.dumps(value).encode(), status=status)
         documents = {
-            DISCOVERY: {"issuer": self.url, "jwks_uri": self.url.removesuffix(REALM) + JWKS, **self.discovery},
+            DISCOVERY: {
+                "issuer": self.url,
+                "jwks_uri": self.url.removesuffix(REALM) + JWKS,
+                "authorization_endpoint": f"{self.url}/auth",
+                "token_endpoint": f"{self.url}/token",
+                "end_session_endpoint": f"{self.url}/logout",
+                "claims_parameter_supported": True,
+                **self.discovery,
+            },
             JWKS: self.jwks if self.jwks is not None else {"keys": [one.jwk for one in self.keys]},
         }
         if path not in documents:
             return answer(b"{}", status="404 Not Found")
         return answer(json.dumps(documents[path]).encode())
+
+
+async def _read_token_request(reader: asyncio.StreamReader, head: str) -> dict[str, str]:
+    """Return the fields of a form, and the header `authorization` where there is one."""
+    headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+    form = dict(parse_qsl((await reader.readexactly(int(headers["content-length"]))).decode()))
+    shown = [line.partition(": ")[2] for line in head.split("\r\n") if line.lower().startswith("authorization:")]
+    return form | ({"authorization": shown[0]} if shown else {})
 
 
 def make_unsigned_token(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,12 @@ def ordinary_user() -> Iterator[OrdinaryUser]:
         yield OrdinaryUser(user.uid, user.gid, copy.command, copy.environ)
 
 
+def add_receiver_files(package: Path, copy_function: Callable[[str, str], object] = shutil.copy2) -> None:
+    """Complete a copy of our package as its wheel is completed: with the browser's half of the SDK."""
+    source = Path(soundmark.__file__).parents[2] / "sdk" / "js" / "src"
+    shutil.copytree(source, package / "console" / "static" / "receiver", copy_function=copy_function)
+
+
 class _Reachable:
     """A copy of the interpreter, the installed packages and our sources that everybody may read.
 
@@ -73,6 +79,7 @@ class _Reachable:
         }
         for name, folder in folders.items():
             shutil.copytree(folder, directory / name, copy_function=_link)
+        add_receiver_files(directory / "sources" / "soundmark", copy_function=_link)
         for path in directory.rglob("*"):
             if path.is_dir():
                 path.chmod(0o755)

@@ -4,11 +4,12 @@ import base64
 import contextlib
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx2
@@ -22,16 +23,21 @@ CALLBACK = "https://console.test/callback"
 API = "https://api.soundmark.test/"
 NAMED_LIKE_THE_CONSOLE = "urn:soundmark:console"  # Another API, whose audience is spelled like the client.
 MACHINE = ("machine", "secret-of-the-machine-in-this-test")
+CONSOLE = "soundmark-console"
+CONSOLE_WITH_SECRET = ("soundmark-secret", "secret-of-the-console:100%")
 VERIFIER = "v" * 43
 END_S = 20
 
 
 @contextlib.contextmanager
-def running_providers() -> Iterator[dict[str, str]]:
-    """Run four providers and yield their URLs by the algorithm that each signs with."""
+def running_providers(*console_urls: str) -> Iterator[dict[str, str]]:
+    """Run four providers and yield their URLs by the algorithm that each signs with.
+
+    They know the consoles at `console_urls` as the clients `CONSOLE` and `CONSOLE_WITH_SECRET`.
+    """
     assert (FOLDER / "node_modules").is_dir(), "`make test-tools` installs the provider"
     with subprocess.Popen(
-        [NODE, "server.mjs"], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [NODE, "server.mjs", *console_urls], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -133,18 +139,77 @@ class Browser:
                 returned = {name: values[0] for name, values in parse_qs(parts.query or parts.fragment).items()}
                 assert "error" not in returned, returned
                 return returned
-            if "/interaction/" in where:
-                assert (await client.get(where)).status_code == 200
-                answer = await client.post(where, data=form)
-            else:
-                answer = await client.get(where)
-            assert answer.is_redirect, answer.text
+            answer = await _open(client, where, form)
         raise AssertionError("the login goes round in circles")
 
     async def _token(self, client: httpx2.AsyncClient, *, auth: Any = None, **form: str) -> dict[str, Any]:
         answer = await client.post(f"{self.issuer}/token", data=form, auth=auth)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
+
+
+@dataclass
+class Visitor:
+    """A person's browser at the provider, which keeps its cookies from one login to the next."""
+
+    name: str = "alice"
+    otp: str = ""
+    cancels: bool = False
+    forms_count: int = 0
+    client: httpx2.AsyncClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = _client()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.aclose()
+
+    async def follow(self, url: str, console_url: str, *, forms_max: int = 1) -> str:
+        """Follow a redirect of the console through the provider, and return the URL that leads back.
+
+        Raises: AssertionError if the provider asks more than `forms_max` times.
+        """
+        form = {"subject": self.name, "otp": self.otp, **({"cancel": "yes"} if self.cancels else {})}
+        asked_count = 0
+        for _ in range(10):
+            asked_count += "/interaction/" in url
+            assert asked_count <= forms_max, "the provider asks again"
+            answer = await _open(self.client, url, form)
+            url = urljoin(url, answer.headers["location"])
+            if url.startswith(console_url):
+                self.forms_count += asked_count
+                return url
+        raise AssertionError("the login goes round in circles")
+
+    async def confirm_sign_out(self, url: str) -> str:
+        """Confirm at the provider that the session there ends, and return the URL that leads back."""
+        page = await self.client.get(url)
+        assert page.status_code == 200, page.text
+        answer = await _send_hidden_form(self.client, page, logout="yes")
+        assert answer.is_redirect, answer.text
+        return answer.headers["location"]
+
+
+async def _open(client: httpx2.AsyncClient, url: str, form: dict[str, str]) -> httpx2.Response:
+    """Open a page of the provider, and send its form if it is one to sign in."""
+    answer = await client.get(url)
+    if "/interaction/" in url:
+        assert answer.status_code == 200
+        answer = await client.post(url, data=form)
+    if "Submitting Callback" in answer.text:  # A form that a script of the provider sends.
+        answer = await _send_hidden_form(client, answer)
+    assert answer.is_redirect, answer.text
+    return answer
+
+
+async def _send_hidden_form(client: httpx2.AsyncClient, page: httpx2.Response, **fields: str) -> httpx2.Response:
+    action = re.search(r'action="([^"]+)"', page.text)
+    assert action is not None, page.text
+    hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]+)"', page.text))
+    return await client.post(action[1], data={**hidden, **fields})
 
 
 def read_part(token: str, number: int) -> dict[str, Any]:

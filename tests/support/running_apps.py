@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -80,6 +81,26 @@ def served_in_thread(app: Any) -> Iterator[str]:
             server.should_exit = True
             thread.join(10)
             assert not thread.is_alive(), "the server must stop"
+
+
+@contextlib.asynccontextmanager
+async def served_in_loop(app: Any, sock: socket.socket, *, is_running: bool = False) -> AsyncIterator[None]:
+    """Serve an ASGI app on a bound socket in this event loop, for apps that share it with others.
+
+    The lifespan of an app that `is_running` is somebody else's.
+    """
+    lifespan: Any = "off" if is_running else "on"
+    server = _AnnouncedServer(
+        uvicorn.Config(app, log_config=None, ws="none", lifespan=lifespan, timeout_graceful_shutdown=2)
+    )
+    serving = asyncio.create_task(server.serve(sockets=[sock]), name="served in the loop")
+    try:
+        await asyncio.to_thread(server.decided.wait)
+        assert server.started, "the app refused to start"
+        yield
+    finally:
+        server.should_exit = True
+        await serving
 
 
 def running_audio() -> contextlib.AbstractContextManager[str]:

@@ -1,0 +1,220 @@
+"""The offers, and the way to the payment page."""
+
+from typing import Any
+
+import pytest
+from support.card_stand_in import CardStandIn
+from support.catalog import LOCAL_OFFER as LOCAL_TERMS
+from support.catalog import put_plan, sell
+from support.console_client import ConsoleClient
+from support.core_client import Api
+from support.fake_clock import FakeClock
+from support.local_stand_in import LocalStandIn
+from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_card_subscription, make_local_offer
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
+
+HOSTILE = "<img src=x onerror=alert(1)> & '\"=1+1"
+
+
+def offers_path(tenant: Tenant) -> str:
+    return f"/organizations/{tenant.organization_id}/billing/offers"
+
+
+async def press_buy(client: ConsoleClient, path: str, offer_id: str = CARD_OFFER) -> dict[str, str]:
+    """Return the fields of the button of an offer."""
+    shown = await client.get(path)
+    for form in shown.find_all(".//table//form"):
+        fields = {each.get("name") or "": each.get("value") or "" for each in form.iter("input")}
+        if fields["offer_id"] == offer_id:
+            return fields
+    raise AssertionError(shown.text)
+
+
+async def stored(rival: Rival) -> list[Any]:
+    return await rival.rows("SELECT id, status FROM checkouts ORDER BY created_at, id")
+
+
+async def test_an_offer_is_shown_with_its_quota_and_price(operator: ConsoleClient, tenant: Tenant, api: Api) -> None:
+    await sell(api, "offer_prepaid", {**LOCAL_TERMS, "entitlement_months": 12})
+
+    page = await operator.get(offers_path(tenant))
+
+    [row] = page.find_all(".//tbody/tr")
+    text = " ".join("".join(row.itertext()).split())
+    assert "100 Codes" in text
+    assert "TND149.000 · for 12 months" in text
+
+
+async def test_offers_of_a_country_are_those_that_are_for_sale_there(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await make_card_offer(rival)
+    await make_local_offer(rival)
+
+    in_france = await operator.get(f"{offers_path(tenant)}?country=FR")
+
+    assert [each.get("value") for each in in_france.find_all(".//input[@name='offer_id']")] == [CARD_OFFER]
+    assert in_france.value("country") == "FR"
+    in_tunisia = await operator.get(f"{offers_path(tenant)}?country=TN")
+    assert len(in_tunisia.find_all(".//input[@name='offer_id']")) == 2
+
+
+async def test_a_checkout_leads_to_the_page_of_the_provider_with_a_link(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    """The policy of the page forbids its forms to lead elsewhere."""
+    await make_card_offer(rival)
+
+    page = await operator.submit(offers_path(tenant), await press_buy(operator, offers_path(tenant)))
+
+    [session] = card.sessions.values()
+    assert page.status == 200
+    assert page.find(".//main//a[@class='button']").get("href") == session["url"]
+    assert page.find(".//main//strong").text == "checkout.example.com"
+    assert [status for _, status in await stored(rival)] == ["pending"]
+
+
+async def test_a_double_click_makes_one_checkout(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    fields = await press_buy(operator, offers_path(tenant))
+
+    first = await operator.submit(offers_path(tenant), fields)
+    second = await operator.submit(offers_path(tenant), fields)
+
+    link = ".//main//a[@class='button']"
+    assert first.find(link).get("href") == second.find(link).get("href")
+    assert len(await stored(rival)) == len(card.sessions) == 1
+
+
+async def test_every_shown_button_makes_a_checkout_of_its_own(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await make_card_offer(rival)
+
+    keys = {(await press_buy(operator, offers_path(tenant)))["idempotency_key"] for _ in range(3)}
+
+    assert len(keys) == 3
+
+
+async def test_a_provider_that_is_down_is_named_and_the_same_button_works_later(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    fields = await press_buy(operator, offers_path(tenant))
+    card.faults.extend(["refused", "refused"])
+
+    page = await operator.submit(offers_path(tenant), fields)
+
+    assert (page.status, page.trouble) == (503, "payment_provider_unavailable")
+    assert page.value("idempotency_key") == fields["idempotency_key"]
+    assert (await operator.submit(offers_path(tenant), fields)).status == 200
+
+
+async def test_a_second_card_subscription_is_refused_with_the_offers_still_there(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_card_offer(rival)
+    await make_card_subscription(rival, tenant.organization_id)
+
+    page = await operator.submit(offers_path(tenant), await press_buy(operator, offers_path(tenant)))
+
+    assert (page.status, page.trouble) == (409, "subscription_active")
+    assert page.find(".//input[@name='offer_id']").get("value") == CARD_OFFER
+    assert card.received == []
+
+
+@pytest.mark.parametrize("key", ["", "short", "k" * 129, "key with spaces and more"])
+async def test_a_button_that_was_tampered_with_buys_nothing(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, key: str
+) -> None:
+    await make_card_offer(rival)
+
+    page = await operator.submit(offers_path(tenant), {"offer_id": CARD_OFFER, "idempotency_key": key})
+
+    assert (page.status, page.trouble) == (400, "form_malformed")
+    assert len(page.value("idempotency_key")) == 43
+    assert await stored(rival) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://pay.example.com/pay/1",
+        "javascript:alert(1)",
+        "https://pay.example.com@evil.example/pay",
+        "//pay.example.com/pay",
+        "ftp://pay.example.com/pay",
+    ],
+)
+async def test_a_payment_page_that_is_not_safe_is_not_linked(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, url: str
+) -> None:
+    """Core refuses such an address itself, so it is replaced on the way."""
+    await make_card_offer(rival)
+    fields = await press_buy(operator, offers_path(tenant))
+    answer = {
+        "id": "bco_" + "c" * 22,
+        "status": "pending",
+        "offer_id": CARD_OFFER,
+        "created_at": "2026-11-20T10:00:00.000Z",
+        "expires_at": "2026-11-21T10:00:00.000Z",
+        "checkout_url": url,
+    }
+    operator.core.answer("POST /v1/billing/checkouts", 201, answer)
+
+    page = await operator.submit(offers_path(tenant), fields)
+
+    assert (page.status, page.trouble) == (502, "payment_address_refused")
+    assert url not in page.html
+
+
+async def test_a_payment_page_on_this_machine_is_linked(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, local: LocalStandIn
+) -> None:
+    """The sandbox serves its pages there."""
+    await make_local_offer(rival)
+    local.changes["link"] = "http://127.0.0.1:8090/local/pay/1"
+
+    page = await operator.submit(offers_path(tenant), await press_buy(operator, offers_path(tenant), LOCAL_OFFER))
+
+    assert page.find(".//main//a[@class='button']").get("href") == "http://127.0.0.1:8090/local/pay/1"
+    assert page.find(".//main//strong").text == "127.0.0.1:8090"
+
+
+async def test_a_hostile_plan_name_is_shown_as_text(operator: ConsoleClient, tenant: Tenant, api: Api) -> None:
+    plan = {"name": HOSTILE, "product": "codes", "monthly_code_quota": 5, "active": True}
+    assert (await put_plan(api, "plan_hostile", plan)).status == 200
+    await sell(api, "offer_hostile", {**LOCAL_TERMS, "plan_id": "plan_hostile"})
+
+    page = await operator.get(offers_path(tenant))
+
+    assert f"Buy {HOSTILE}" in page.text
+    assert not page.find_all(".//main//img")
+
+
+async def test_a_member_who_may_not_buy_is_told_so(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
+) -> None:
+    tenant = await people.tenant_of("owner")
+    await tenant.make_member(rival, "mo", "member")
+    await make_card_offer(rival)
+    visitors.sign_in_as(people, "mo", clock.now())
+
+    page = await visitors.submit(offers_path(tenant), await press_buy(visitors, offers_path(tenant)))
+
+    assert (page.status, page.trouble) == (403, "forbidden")
+    assert await stored(rival) == []
+
+
+async def test_the_offers_in_french(operator: ConsoleClient, tenant: Tenant, api: Api, clock: FakeClock) -> None:
+    await sell(api, "offer_prepaid", LOCAL_TERMS)
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+
+    page = await french.get(offers_path(tenant))
+
+    assert "149,000 TND · pour 1 mois" in page.text
+    assert "Tunisie" in page.text

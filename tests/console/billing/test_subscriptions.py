@@ -1,0 +1,124 @@
+"""Subscriptions, and the way to the card provider's portal."""
+
+import pytest
+from support.card_stand_in import CUSTOMER, PORTAL_URL, CardStandIn
+from support.console_client import ConsoleClient
+from support.fake_clock import FakeClock
+from support.offers import make_card_subscription
+from support.outside_server import Fault
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
+
+
+def billing_path(tenant: Tenant) -> str:
+    return f"/organizations/{tenant.organization_id}/billing"
+
+
+async def make_customer(tenant: Tenant, rival: Rival) -> None:
+    await rival.run("INSERT INTO card_customers VALUES (%s, %s, now())", tenant.organization_id, CUSTOMER)
+
+
+async def test_without_a_subscription_the_page_says_what_everybody_has(operator: ConsoleClient, tenant: Tenant) -> None:
+    page = await operator.get(billing_path(tenant))
+
+    assert "There is no subscription." in page.text
+
+
+async def test_a_subscription_is_shown_with_its_invoice(operator: ConsoleClient, tenant: Tenant, rival: Rival) -> None:
+    await make_card_subscription(rival, tenant.organization_id, status="past_due", cancel_at_period_end=True)
+
+    page = await operator.get(billing_path(tenant))
+
+    [row] = page.find_all(".//tbody/tr")
+    text = " ".join("".join(row.itertext()).split())
+    for words in ("Studio", "By card, renewed", "payment overdue", "Ends then.", "no draft"):
+        assert words in text
+
+
+async def test_subscriptions_have_pages(operator: ConsoleClient, tenant: Tenant, rival: Rival) -> None:
+    for number in range(101):
+        await make_card_subscription(
+            rival,
+            tenant.organization_id,
+            id=f"bsu_{number:022}",
+            status="cancelled",
+            provider_reference=f"sub_MARK{number}",
+        )
+    # As Core writes them, which cursors rely on.
+    await rival.run("UPDATE subscriptions SET created_at = date_trunc('milliseconds', created_at)")
+
+    first = await operator.get(billing_path(tenant))
+    second = await operator.get(str(first.find(".//a[@rel='next']").get("href")))
+
+    assert (len(first.find_all(".//tbody/tr")), len(second.find_all(".//tbody/tr"))) == (100, 1)
+
+
+async def test_the_portal_is_a_link_and_those_who_return_find_their_organization(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+) -> None:
+    await make_customer(tenant, rival)
+
+    page = await operator.submit(billing_path(tenant))
+
+    assert page.find(".//main//a[@class='button']").get("href") == PORTAL_URL
+    assert page.find(".//main//strong").text == "billing.example.com"
+    assert (await operator.get("/billing")).location == billing_path(tenant)
+    assert len(card.received) == 1
+
+
+async def test_those_who_return_in_another_browser_choose_their_organization(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    page = await operator.get("/billing")
+
+    assert page.find(".//main//li/a").get("href") == billing_path(tenant)
+
+
+async def test_another_person_in_the_same_browser_is_not_sent_to_the_first_ones_organization(
+    visitors: ConsoleClient, people: People, rival: Rival, card: CardStandIn, clock: FakeClock
+) -> None:
+    tenant, own = await people.tenant_of("owner"), await people.tenant_of("stranger")
+    await make_customer(tenant, rival)
+    visitors.sign_in_as(people, "owner", clock.now())
+    assert (await visitors.submit(billing_path(tenant))).status == 200
+    visitors.sign_in_as(people, "stranger", clock.now())
+
+    page = await visitors.get("/billing")
+
+    assert page.find(".//main//li/a").get("href") == billing_path(own)
+    assert len(card.received) == 1
+
+
+async def test_without_a_card_payment_there_is_no_portal(
+    operator: ConsoleClient, tenant: Tenant, card: CardStandIn
+) -> None:
+    page = await operator.submit(billing_path(tenant))
+
+    assert (page.status, page.trouble) == (409, "customer_unavailable")
+    assert page.find(".//h2").text
+    assert card.received == []
+
+
+@pytest.mark.parametrize("fault", ["refused", "wrong_object"])
+async def test_a_portal_that_cannot_be_opened_is_named(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
+) -> None:
+    await make_customer(tenant, rival)
+    card.faults.extend([fault, fault])
+
+    page = await operator.submit(billing_path(tenant))
+
+    assert (page.status, page.trouble) == (503, "payment_provider_unavailable")
+
+
+async def test_a_member_without_a_billing_role_is_told_so(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
+) -> None:
+    tenant = await people.tenant_of("owner")
+    await tenant.make_member(rival, "mo", "member")
+    visitors.sign_in_as(people, "mo", clock.now())
+
+    page = await visitors.get(billing_path(tenant))
+
+    assert (page.status, page.trouble) == (403, "forbidden")

@@ -1,0 +1,223 @@
+"""The pages of Codes in a browser: what their scripts add, the rules of axe, and the keyboard."""
+
+import re
+from typing import Any
+
+import pytest
+from console.browser.conftest import ServedConsole
+from playwright.async_api import expect
+from support.accessibility import assert_no_page_breaks_a_rule
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import Tenant, make_second_project
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+async def test_at_most_100_codes_are_selected_over_the_pages_of_the_list(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock, rival: Rival
+) -> None:
+    await tenant.make_quota(rival, 200)
+    for count in (100, 3):
+        assert (await tenant.api.post("/v1/codes/batch", json=tenant.code_body(count=count))).status == 201
+    page = await served.open(codes, clock.now())
+    status = page.locator("#selected")
+    first = page.locator("input[name=xr_ids]").first
+    await first.check()
+    await expect(status).to_have_text("1 of at most 100 Codes selected.")
+
+    await page.click("a[rel=next]")
+    await expect(status).to_have_text("1 of at most 100 Codes selected.")
+    await page.click("text=Select this page")
+    await expect(status).to_have_text("4 of at most 100 Codes selected.")
+    await page.goto(codes)
+    await expect(page.locator("input[name=xr_ids]").first).to_be_checked()
+    await page.click("text=Select this page")
+    await expect(status).to_have_text("Select at most 100 Codes.")
+    last = page.locator("input[name=xr_ids]").last
+    await last.click()
+    await expect(last).not_to_be_checked()
+
+    await page.click("text=Revoke the selected Codes")
+    await expect(page.locator("main")).to_contain_text("100 Codes will be revoked.")
+    await page.click("button.danger")
+    await expect(page.locator(".notice[role=status]")).to_contain_text("100 Codes were revoked")
+    await expect(status).to_have_text("0 of at most 100 Codes selected.")
+
+
+async def test_the_sounds_of_a_selection_are_downloaded_and_the_page_stays_usable(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    await tenant.make_code()
+    page = await served.open(codes, clock.now())
+    await page.click("text=Download the sounds")
+    await expect(page.locator("#selected")).to_have_text("Select at least one Code.")
+    await page.locator("input[name=xr_ids]").check()
+
+    for _ in range(2):
+        async with page.expect_download() as downloading:
+            await page.click("text=Download the sounds")
+        assert (await downloading.value).suggested_filename == f"{tenant.project_id}.codes.zip"
+    await page.click("text=Revoke the selected Codes")
+    await expect(page.locator("h1")).to_have_text("Revoke the selected Codes")
+
+
+async def test_a_signed_code_is_verified_before_ones_eyes(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    intent = {
+        "type": "näive",
+        "action": "o\u202epen",
+        "resource": {"b": [1, 1.5, 1e21, 1e-7, "\u0000\U000e0041 "], "a": {}},
+    }
+    code = await tenant.make_code(intent=intent)
+
+    page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
+
+    await expect(page.locator("#verification .conclusion")).to_have_text("Everything was verified in this browser.")
+    assert await page.locator("#verification li.done").count() == 7
+    signature = code["signed_code"]["key_id"]
+    await expect(page.locator("[data-step=key] .outcome")).to_contain_text(signature)
+    await expect(page.locator("[data-step=digest] .outcome")).to_have_text(code["signed_code"]["token_digest"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        ({"issuer": "Radio Südlicht"}, "signature"),
+        ({"expires_at": "2099-01-01T00:00:00.000Z"}, "signature"),
+        ({"signature": "A" * 86}, "signature"),
+        ({"version": 2}, "shape"),
+        ({"more": 1}, "shape"),
+        ({"signature": "A" * 85}, "shape"),
+        ({"key_id": "another-key"}, "key"),
+    ],
+)
+async def test_an_altered_code_fails_at_the_step_that_finds_it(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock, *, changes: dict[str, Any], step: str
+) -> None:
+    code = await tenant.make_code()
+    altered = {**code, "signed_code": {**code["signed_code"], **changes}}
+    served.client.core.answer(f"GET /v1/codes/{code['xr_id']}", 200, altered)
+
+    page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
+
+    await expect(page.locator("#verification .conclusion")).to_contain_text("The verification failed.")
+    await expect(page.locator(f"#verification [data-step={step}]")).to_have_class("failed")
+    assert await page.locator("#verification li.failed").count() == 1
+
+
+async def test_another_token_than_the_signed_one_fails(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    code = await tenant.make_code()
+    served.client.core.answer(
+        f"GET /v1/codes/{code['xr_id']}", 200, {**code, "broadcast_token": "brd_AAAAAAAAAAAAAAAA"}
+    )
+
+    page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
+
+    await expect(page.locator("#verification [data-step=digest]")).to_have_class("failed")
+
+
+async def test_a_genuine_code_of_another_project_fails_on_this_page(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    served.browsing.tolerate("status of 404")  # Its sound is not here either.
+    code, genuine = await tenant.make_code(), await (await make_second_project(tenant)).make_code()
+    served.client.core.answer(f"GET /v1/codes/{code['xr_id']}", 200, genuine)
+
+    page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
+
+    await expect(page.locator("#verification [data-step=record]")).to_have_class("failed")
+
+
+async def test_without_keys_the_browser_says_nothing_about_the_code(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    served.browsing.tolerate("ERR_FAILED")
+    code = await tenant.make_code()
+    page = await served.open(codes, clock.now())
+    await page.route("**/v1/keys/history", lambda route: route.abort())
+
+    await page.goto(f"{codes}/{code['xr_id']}")
+
+    await expect(page.locator("#verification .conclusion")).to_contain_text("it says nothing about the Code")
+
+
+async def test_the_sound_is_played_and_drawn(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    code = await tenant.make_code()
+
+    page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
+
+    canvas = page.locator("#spectrogram canvas")
+    await expect(canvas).to_have_attribute("aria-label", re.compile(r"^2\.35 seconds of sound"))
+    dark = await page.evaluate(
+        "() => { const c = document.querySelector('#spectrogram canvas');"
+        " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        " let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i + 1] < 128) n += 1; return n / (d.length / 4); }"
+    )
+    assert 0.02 < dark < 0.6, "tones stand out from silence"
+    seconds = await page.evaluate(
+        "async () => { const a = document.querySelector('audio'); a.muted = true; await a.play(); return a.duration; }"
+    )
+    assert 2.3 < seconds < 2.4
+
+
+async def test_a_sound_that_cannot_be_fetched_is_not_drawn(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    served.browsing.tolerate("status of 503")
+    code = await tenant.make_code()
+    served.client.core.refuse(f"GET /v1/codes/{code['xr_id']}/audio", 503, "audio_unavailable")
+
+    page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
+
+    await expect(page.locator("#spectrogram figcaption")).to_have_text("The sound cannot be drawn at the moment.")
+    await expect(page.locator("#spectrogram canvas")).to_be_hidden()
+
+
+async def test_no_page_breaks_a_rule(served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock) -> None:
+    hostile = "<b>" + "W" * 150
+    active, revoked = await tenant.make_code(issuer=hostile), await tenant.make_code()
+    await tenant.revoke(revoked["xr_id"])
+    paths = [
+        "",
+        "?status=expired",
+        "/issue",
+        "/recover",
+        f"/revoke?xr_ids={active['xr_id']}",
+        f"/{active['xr_id']}",
+        f"/{active['xr_id']}/revoke",
+        f"/{revoked['xr_id']}",
+        f"/{revoked['xr_id']}/revoke",
+    ]
+    await assert_no_page_breaks_a_rule(served.opener(clock.now()), [codes + path for path in paths])
+
+
+async def test_a_code_is_issued_and_revoked_with_the_keyboard_alone(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    page = await served.open(f"{codes}/issue", clock.now())
+    await page.focus("#field-issuer")
+    await page.keyboard.type("Radio Nordlicht")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.id") == "mode-link"
+    await page.keyboard.press("Tab")
+    await page.keyboard.type("https://example.org/")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/codes/xr_*")
+
+    await page.focus("a.danger")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/revoke")
+    await page.focus("button.danger")
+    await page.keyboard.press("Enter")
+
+    await expect(page.locator("#no-sound")).to_be_visible()
+    await page.go_back()
+    await expect(page.locator("main")).to_contain_text("there is nothing to revoke")
+    [code] = (await tenant.api.get("/v1/codes", params=tenant.in_project)).json["data"]
+    assert code["status"] == "revoked"

@@ -1,0 +1,115 @@
+"""Integrations, reports and usage in a browser: the rules of axe, the keyboard, charts, and the copied secret."""
+
+import asyncio
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from console.browser.conftest import ServedConsole
+from support.accessibility import assert_no_page_breaks_a_rule
+from support.fake_clock import FakeClock
+from support.measured_tenant import MeasuredTenant, measure_tenant
+from support.recorded_events import RecordedEvent, store_events
+from support.report_pages import report_path
+from support.secret_leaks import remember_secret
+from support.tenant import Tenant
+
+from soundmark.kit.crypto.secret import Secret
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture
+async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
+    """A tenant with events of ten days, so that charts have several columns."""
+    measured = await measure_tenant(tenant, beside_core_url)
+    now = tenant.api.clock.now()
+    events = [
+        RecordedEvent(now - timedelta(days=days, hours=2), 100 + token, measured.alone["xr_id"], None, "tablet", "FR")
+        for days in range(10)
+        for token in range(3 + 2 * days)
+    ]
+    await asyncio.to_thread(store_events, beside_core_url, measured.integration["id"], events)
+    return measured
+
+
+def paths_of(measured: MeasuredTenant) -> list[str]:
+    tenant = measured.tenant
+    project = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
+    integration = f"{project}/integrations/{measured.integration['id']}"
+    return [
+        f"{project}/integrations",
+        integration,
+        f"{integration}/secret",
+        f"{integration}/revoke",
+        report_path(measured),
+        f"{project}/legacy-report",
+        f"/organizations/{tenant.organization_id}/usage",
+    ]
+
+
+async def test_no_page_breaks_a_rule(served: ServedConsole, measured: MeasuredTenant, clock: FakeClock) -> None:
+    await assert_no_page_breaks_a_rule(served.opener(clock.now()), paths_of(measured))
+
+
+async def test_a_report_is_filtered_with_the_keyboard_alone(
+    served: ServedConsole, measured: MeasuredTenant, clock: FakeClock
+) -> None:
+    page = await served.open(report_path(measured), clock.now())
+
+    await page.focus("#field-campaign_id")
+    await page.keyboard.type("Tonight")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.textContent") == "Show the report"
+    await page.keyboard.press("Enter")
+
+    await page.wait_for_url("**campaign_id=cmp_*")
+    assert await page.inner_text(".measures dd") == "2"
+
+
+async def test_an_export_is_saved_under_its_name(
+    served: ServedConsole, measured: MeasuredTenant, clock: FakeClock, tmp_path: Path
+) -> None:
+    page = await served.open(report_path(measured), clock.now())
+
+    async with page.expect_download() as downloading:
+        await page.click("text=The report (CSV)")
+    download = await downloading.value
+
+    assert download.suggested_filename == f"{measured.integration['id']}.svc-audience-aggregate-v1.csv"
+    await download.save_as(tmp_path / "report.csv")
+    assert (tmp_path / "report.csv").read_bytes().startswith(b"dimension,key,metric,value\r\nfilters,")
+
+
+async def test_columns_are_as_high_as_their_numbers(
+    served: ServedConsole, measured: MeasuredTenant, clock: FakeClock
+) -> None:
+    page = await served.open(report_path(measured), clock.now())
+
+    path = "section[aria-labelledby=charts] figure:first-of-type > svg path.series-events"
+    heights = [float(height) for height in re.findall(r"v([\d.]+)", str(await page.get_attribute(path, "d")))]
+    drawn = await page.eval_on_selector(path, "path => path.getBBox().height")
+    cells = await page.eval_on_selector_all(
+        "section[aria-labelledby=by_day] tbody td:nth-of-type(1)", "cells => cells.map(cell => Number(cell.innerText))"
+    )
+
+    assert len(heights) == len(cells) == 10
+    assert heights == pytest.approx([max(heights) * events / max(cells) for events in cells], rel=0.02)
+    assert drawn == pytest.approx(max(heights), rel=0.02)
+
+
+async def test_the_secret_of_an_integration_is_copied_with_its_button(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    path = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/integrations"
+    page = await served.open(path, clock.now(), permissions=["clipboard-read", "clipboard-write"])
+
+    await page.click("main form button")
+    secret = await page.input_value("#secret")
+    remember_secret(secret)
+    await page.click("text=Copy")
+
+    await page.wait_for_selector("text=Copied")
+    assert await page.evaluate("navigator.clipboard.readText()") == secret

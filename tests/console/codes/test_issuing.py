@@ -1,0 +1,279 @@
+"""The form that issues Codes."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support.console_client import ConsoleClient
+from support.fake_clock import FakeClock
+from support.rival import Rival
+from support.tenant import Tenant
+
+Fields = Callable[..., dict[str, Any]]
+
+
+async def _codes(tenant: Tenant) -> list[dict[str, Any]]:
+    answer = await tenant.api.get("/v1/codes", params=tenant.in_project)
+    codes: list[dict[str, Any]] = answer.json["data"]
+    return codes
+
+
+async def _detail(tenant: Tenant, xr_id: str) -> dict[str, Any]:
+    code: dict[str, Any] = (await tenant.api.get(f"/v1/codes/{xr_id}", params=tenant.query)).json
+    return code
+
+
+async def test_a_link_is_issued_and_its_code_is_shown(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    answer = await operator.submit(f"{codes}/issue", fields())
+
+    [code] = await _codes(tenant)
+    assert answer.location == f"{codes}/{code['xr_id']}#answered=key-of-the-tests"
+    assert (await _detail(tenant, code["xr_id"]))["intent"] == {
+        "type": "link",
+        "action": "open",
+        "resource": {"url": "https://example.org/offer"},
+    }
+    assert "1 Code was issued." in (await operator.follow(answer)).text
+
+
+async def test_another_intent_is_issued_exactly_as_it_was_typed(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    resource = '{"b": [1, 1.5, "ä\\u0000"],\r\n "a": null}'
+    changes = {"mode": "json", "type": "coupon", "action": "redeem", "resource": resource}
+
+    await operator.submit(f"{codes}/issue", fields(**changes))
+
+    [code] = await _codes(tenant)
+    intent = (await _detail(tenant, code["xr_id"]))["intent"]
+    assert intent == {"type": "coupon", "action": "redeem", "resource": json.loads(resource)}
+
+
+async def test_a_batch_leads_to_a_list_of_its_codes(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, clock: FakeClock
+) -> None:
+    await tenant.make_code()
+    clock.advance(seconds=1)
+
+    page = await operator.follow(await operator.submit(f"{codes}/issue", fields(count="3")))
+
+    assert "3 Codes were issued." in page.text
+    assert len(page.find_all(".//tbody/tr")) == 3
+    assert len(await _codes(tenant)) == 4
+
+
+async def test_campaign_audience_and_expiry_are_taken_from_the_form(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    campaign, integration = await tenant.make_campaign(), await tenant.make_integration()
+    archived = await tenant.make_campaign("Over")
+    await tenant.api.post(f"/v1/campaigns/{archived['id']}/archive", params=tenant.query)
+    form = await operator.get(f"{codes}/issue")
+    assert [each.text for each in form.find_all(".//select[@id='field-campaign_id']/option")] == [
+        "No campaign",
+        "Tonight",
+    ]
+    assert integration["id"] in form.text
+
+    chosen = {"campaign_id": campaign["id"], "integration_id": integration["id"], "expires_at_zone": "Africa/Tunis"}
+    await operator.submit(f"{codes}/issue", fields(**chosen))
+
+    [code] = await _codes(tenant)
+    assert (code["campaign_id"], code["audience_integration_id"]) == (campaign["id"], integration["id"])
+    expires_at = datetime.fromisoformat(code["expires_at"])
+    assert (expires_at.astimezone(UTC).month, expires_at.hour) == (6, 11), "Tunis is an hour ahead of UTC"
+
+
+async def test_a_link_from_a_campaign_chooses_it(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
+    campaign = await tenant.make_campaign()
+
+    assert (await operator.get(f"{codes}/issue?campaign_id={campaign['id']}")).value("campaign_id") == campaign["id"]
+
+
+async def test_choices_cost_few_calls_however_many_campaigns_there_are(
+    operator: ConsoleClient, tenant: Tenant, codes: str, rival: Rival
+) -> None:
+    await rival.run(
+        "INSERT INTO campaigns (organization_id, project_id, id, name, created_at, archived_at)"
+        " SELECT %s, %s, 'cmp_' || lpad(n::text, 22, '0'), 'Campaign ' || n, %s, %s"
+        " FROM generate_series(1, 501) AS n",
+        tenant.organization_id,
+        tenant.project_id,
+        *[tenant.api.clock.now()] * 2,
+    )
+
+    for path, calls_max in ((codes, 1), (f"{codes}/issue", 3)):
+        before = len(operator.core.calls)
+        assert (await operator.get(path)).status == 200
+        listings = [call for call in operator.core.calls[before:] if call.url.path == "/v1/campaigns"]
+        assert len(listings) <= calls_max, path
+
+
+async def test_each_form_has_a_key_of_its_own(operator: ConsoleClient, codes: str) -> None:
+    keys = {(await operator.get(f"{codes}/issue")).value("idempotency_key") for _ in range(2)}
+
+    assert len(keys) == 2
+    assert all(len(key) == 43 for key in keys)
+
+
+async def test_a_form_that_is_sent_twice_issues_once(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    first = await operator.submit(f"{codes}/issue", fields(count="2"))
+    second = await operator.submit(f"{codes}/issue", fields(count="2"))
+
+    assert first.location == second.location
+    assert len(await _codes(tenant)) == 2
+
+
+async def test_a_form_that_issued_and_was_changed_gets_a_new_key(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    await operator.submit(f"{codes}/issue", fields())
+
+    page = await operator.submit(f"{codes}/issue", fields(issuer="Radio Süd"))
+
+    assert page.status == 409
+    assert page.trouble == "idempotency_conflict"
+    assert "This form was already sent with other values" in page.text
+    key = page.value("idempotency_key")
+    assert key != "key-of-the-tests"
+    await operator.submit(f"{codes}/issue", fields(issuer="Radio Süd", idempotency_key=key))
+    assert [code["issuer"] for code in await _codes(tenant)] == ["Radio Süd", "Radio Nordlicht"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"url": "javascript:alert(1)"}, "url"),
+        ({"url": "http://example.org"}, "url"),
+        ({"url": "https://[::1"}, "url"),
+        ({"url": "https:///nowhere"}, "url"),
+        ({"url": "https://exa mple.org"}, "url"),
+        ({"url": "https://example.org/" + "a" * 16_400}, "url"),
+        ({"mode": "json", "type": "t", "action": "a", "resource": "[1]"}, "resource"),
+        ({"mode": "json", "type": "t", "action": "a", "resource": '{"a": 1, "a": 2}'}, "resource"),
+        ({"mode": "json", "type": "t", "action": "a", "resource": '{"a": 9007199254740993}'}, "resource"),
+        ({"mode": "json", "type": "t", "action": "a", "resource": '{"a": NaN}'}, "resource"),
+        ({"mode": "json", "type": "", "action": "a", "resource": "{}"}, "type"),
+        ({"expires_at": ""}, "expires_at"),
+        ({"expires_at": "2020-01-01T00:00"}, "expires_at"),
+        ({"expires_at": "9999-12-31T23:59", "expires_at_zone": "America/New_York"}, "expires_at"),
+        ({"count": "0"}, "count"),
+        ({"count": "101"}, "count"),
+        ({"count": "many"}, "count"),
+        ({"issuer": ""}, "issuer"),
+        ({"issuer": "r" * 161}, "issuer"),
+    ],
+)
+async def test_a_field_that_is_refused_says_why_and_nothing_is_issued(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, *, changes: dict[str, str], field: str
+) -> None:
+    page = await operator.submit(f"{codes}/issue", fields(**changes))
+
+    assert page.status == 422
+    assert page.trouble == "validation_failed"
+    assert page.find(f".//p[@id='refused-{field}']").text
+    for name, value in fields(**changes).items():
+        control = f".//input[@name='{name}'][@checked]" if name == "mode" else f".//*[@name='{name}']"
+        shown = page.find(control).get("value") if name == "mode" else page.value(name)
+        assert str(shown).strip("\n") == value, f"{name} is kept"
+    assert await _codes(tenant) == []
+
+
+async def test_hostile_values_are_shown_again_as_text(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    hostile = "\"><script>alert(1)</script></textarea><img src=x onerror=alert(1)>'"
+    changes = {"mode": "json", "type": hostile, "action": hostile, "issuer": hostile, "resource": hostile}
+    await tenant.make_campaign(hostile[:120])
+
+    page = await operator.submit(f"{codes}/issue", fields(**changes))
+
+    assert page.value("issuer") == hostile
+    assert page.value("resource").strip("\n") == hostile
+    assert not page.find_all(".//body//script")
+    assert not page.find_all(".//img")
+
+
+async def test_a_used_up_quota_says_when_it_is_renewed(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, *, rival: Rival, clock: FakeClock
+) -> None:
+    await tenant.make_quota(rival, 2)
+
+    page = await operator.submit(f"{codes}/issue", fields(count="3"))
+
+    assert page.status == 429
+    assert page.trouble == "quota_exceeded"
+    now = clock.now()
+    renewed = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
+    moment = page.find(".//section[@id='trouble']//time").get("datetime")
+    assert abs((datetime.fromisoformat(str(moment)) - renewed).total_seconds()) < 120
+    assert "second" not in page.text
+    assert page.value("count") == "3"
+    assert page.find(".//section[@id='kept-requests']").get("data-settled") == "key-of-the-tests"
+
+
+async def test_a_campaign_that_is_not_open_issues_nothing(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    later = f"{tenant.api.clock.now().year + 1}-01-01T00:00:00Z"
+    campaign = await tenant.make_campaign(starts_at=later)
+
+    page = await operator.submit(f"{codes}/issue", fields(campaign_id=campaign["id"]))
+
+    assert page.status == 409
+    assert page.trouble == "campaign_not_open"
+    assert page.value("campaign_id") == campaign["id"]
+    assert await _codes(tenant) == []
+
+
+async def test_check_says_what_would_happen_and_issues_nothing(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    page = await operator.submit(f"{codes}/issue", fields(count="7", check="yes"))
+
+    verdict = page.find(".//p[@id='verdict']")
+    assert verdict.get("data-would-issue") == "yes"
+    assert verdict.text == "This would be issued. 100 Codes are left this month."
+    assert page.value("count") == "7"
+    assert page.value("idempotency_key") == "key-of-the-tests"
+    assert await _codes(tenant) == []
+
+
+async def test_the_verdict_names_the_reason(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, rival: Rival
+) -> None:
+    await tenant.make_quota(rival, 2)
+
+    for changes, would_issue, words in (
+        ({}, True, "This would be issued. 2 Codes are left this month."),
+        ({"count": "3"}, False, "2 Codes are left this month."),
+        ({"url": "example.org"}, False, "Enter a web address that begins with https://."),
+        ({"campaign_id": "cmp_0000000000000000000000"}, False, "campaign"),
+        ({"expires_at": "2020-01-01T00:00"}, False, "This would not be issued. Something in the form is not right. "),
+    ):
+        answer = (await operator.submit(f"{codes}/issue/verdict", fields(**changes))).response.json()
+        assert answer["would_issue"] is would_issue, changes
+        assert words in answer["sentence"], changes
+    assert await _codes(tenant) == []
+
+
+async def test_a_foreign_form_gets_no_verdict_and_no_tuple(operator: ConsoleClient, codes: str, fields: Fields) -> None:
+    for path in ("verdict", "tuple"):
+        answer = await operator.submit(f"{codes}/issue/{path}", fields(), headers={"origin": "https://evil.example"})
+        assert answer.status == 403
+
+
+async def test_a_key_that_the_console_did_not_make_is_refused(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    page = await operator.submit(f"{codes}/issue", fields(idempotency_key="short"))
+
+    assert page.status == 400
+    assert page.trouble == "form_malformed"
+    assert await _codes(tenant) == []

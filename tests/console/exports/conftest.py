@@ -1,0 +1,12 @@
+"""What the tests of exports share."""
+
+import pytest
+from support.measured_tenant import MeasuredTenant, measure_tenant
+from support.tenant import Tenant
+
+from soundmark.kit.crypto.secret import Secret
+
+
+@pytest.fixture
+async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
+    return await measure_tenant(tenant, beside_core_url)

@@ -1,0 +1,164 @@
+"""What the page shows of an answer: the verified intent, or the reason why it shows no intent."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
+from support.browser import Browsing
+from support.listening_page import open_listening_page
+from support.signed_answers import GENUINE, VECTORS
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+REFUSED: Final = {each["name"]: each for each in VECTORS["refused"]}
+TOKEN: Final = GENUINE["token"]
+VECTORS_FOLDER: Final = Path(__file__).parents[3] / "docs" / "vectors"
+
+
+async def text_of(heard: Locator) -> str:
+    return " ".join((await heard.inner_text()).split())
+
+
+async def open_at(browsing: Browsing, moment: str, **options: Any) -> Page:
+    page = await browsing.open_page(**options)
+    await page.clock.set_fixed_time(moment)
+    return page
+
+
+async def test_a_genuine_answer_is_shown_as_it_was_signed(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any
+) -> None:
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    heard = await hear(await open_at(browsing, GENUINE["now"]), listen_url, TOKEN)
+    shown = await text_of(heard)
+    intent = GENUINE["answer"]["intent"]
+    assert shown.startswith("Verified")
+    assert await heard.get_attribute("data-outcome") == "verified"
+    assert await heard.locator("[data-slot=type]").inner_text() == intent["type"]
+    assert await heard.locator("[data-slot=action]").inner_text() == intent["action"]
+    assert await heard.locator("[data-slot=xr_id]").inner_text() == GENUINE["answer"]["xr_id"]
+    assert stand_in.resolved == [TOKEN]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "two minutes after its end",
+        "signed by another published key than it names",
+        "an outer intent that was not signed",
+    ],
+)
+async def test_an_expired_forged_or_altered_answer_shows_no_intent(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any, name: str
+) -> None:
+    each = REFUSED[name]
+    stand_in.keys, stand_in.answers[each["token"]] = VECTORS["keys"], each["answer"]
+    heard = await hear(await open_at(browsing, each["now"]), listen_url, each["token"])
+    assert await heard.get_attribute("data-outcome") == "unverifiable"
+    shown = await text_of(heard)
+    assert "could not be verified" in shown
+    assert each["answer"]["intent"]["action"] not in shown
+
+
+STATUSES: Final = {
+    404: ("codeUnavailable", "There is no such Code"),
+    410: ("expired", "The Code has expired"),
+    429: ("rateLimited", "Too many requests"),
+    503: ("temporarilyUnavailable", "cannot answer at the moment"),
+    400: ("unverifiable", "could not be verified"),
+}
+
+
+@pytest.mark.parametrize("status", list(STATUSES))
+async def test_each_failure_of_the_closed_set_has_its_words(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any, status: int
+) -> None:
+    browsing.tolerate(f"status of {status}")
+    stand_in.statuses[TOKEN] = status
+    heard = await hear(await browsing.open_page(), listen_url, TOKEN)
+    reason, words = STATUSES[status]
+    assert await heard.get_attribute("data-outcome") == reason
+    shown = await text_of(heard)
+    assert words in shown
+    assert "PLANTED" not in shown
+
+
+async def test_a_lost_connection_is_said_and_can_be_tried_again(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any
+) -> None:
+    browsing.tolerate("ERR_FAILED")
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await open_at(browsing, GENUINE["now"])
+    await page.route("**/v1/resolve/*", lambda route: route.abort())
+    heard = await hear(page, listen_url, TOKEN)
+    assert await heard.get_attribute("data-outcome") == "network"
+    await page.unroute("**/v1/resolve/*")
+    await heard.get_by_role("button", name="Try again").press("Enter")
+    await expect(page.locator("#heard article")).to_have_attribute("data-outcome", "verified")
+
+
+async def test_the_page_speaks_french(browsing: Browsing, hear: Any, listen_url: str, stand_in: Any) -> None:
+    stand_in.statuses[TOKEN] = 410
+    browsing.tolerate("status of 410")
+    page = await browsing.open_page(locale="fr-FR")
+    heard = await hear(page, listen_url, TOKEN)
+    assert "Le Code a expiré" in await text_of(heard)
+    assert await page.locator("html").get_attribute("lang") == "fr"
+
+
+async def test_every_published_vector_is_judged_alike_in_the_browser(browsing: Browsing, listen_url: str) -> None:
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+    judged = await page.evaluate(
+        """async ({ keys, cases, refused }) => {
+          const { readKeySet } = await import('/static/receiver/verifying/keys.js');
+          const { verifyAnswer } = await import('/static/receiver/verifying/verification.js');
+          const encode = (value) => new TextEncoder().encode(JSON.stringify(value));
+          const keySet = await readKeySet(encode(keys));
+          const judge = (each) => verifyAnswer(encode(each.answer), each.token, keySet, Date.parse(each.now))
+            .then((resolution) => resolution.xrId, (failure) => failure.reason);
+          return { cases: await Promise.all(cases.map(judge)), refused: await Promise.all(refused.map(judge)) };
+        }""",
+        {name: VECTORS[name] for name in ("keys", "cases", "refused")},
+    )
+    assert judged["cases"] == [each["answer"]["xr_id"] for each in VECTORS["cases"]]
+    assert judged["refused"] == ["unverifiable"] * len(VECTORS["refused"])
+    assert len(VECTORS["refused"]) > 20
+
+
+async def test_a_browser_without_ed25519_is_told(session_browser: Browser, browsing: Browsing, listen_url: str) -> None:
+    assert session_browser.is_connected()
+    page = await browsing.open_page()
+    await page.add_init_script(
+        "SubtleCrypto.prototype.generateKey = () => Promise.reject(new DOMException('', 'NotSupportedError'))"
+    )
+    await open_listening_page(page, listen_url)
+    await expect(page.locator("#obstacle")).to_contain_text("cannot verify Codes")
+    await expect(page.locator("#start")).to_be_disabled()
+
+
+async def test_every_published_text_has_its_canonical_form_in_the_browser(browsing: Browsing, listen_url: str) -> None:
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+    texts = json.loads((VECTORS_FOLDER / "canonical-json.json").read_text(encoding="utf-8"))
+    judged = await page.evaluate(
+        """async ({ accepted, refused, refused_bytes }) => {
+          const { canonicalize, parse } = await import('/static/receiver/verifying/strict_json.js');
+          const { readIntent } = await import('/static/receiver/verifying/shapes.js');
+          const encode = (text) => new TextEncoder().encode(text);
+          const decodeHex = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (each) => parseInt(each, 16));
+          const judge = (act) => { try { act(); return 'accepted'; } catch (failure) { return failure.reason; } };
+          return {
+            accepted: accepted.map((each) => canonicalize(parse(encode(each.input)))),
+            refused: refused.map((each) => judge(() => readIntent(parse(encode(each.input))))),
+            refused_bytes: refused_bytes.map((each) => judge(() => parse(decodeHex(each.input_hex)))),
+          };
+        }""",
+        texts,
+    )
+    assert judged["accepted"] == [each["canonical"] for each in texts["accepted"]]
+    for name in ("refused", "refused_bytes"):
+        assert judged[name] == ["unverifiable"] * len(texts[name])
+        assert texts[name]

@@ -1,0 +1,94 @@
+"""soundmark-receiver's decoder in Chromium: in an AudioWorklet at both rates of devices, and in files."""
+
+import base64
+import io
+import wave
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+from playwright.async_api import Page
+from support.browser import Browsing
+from support.code_sounds import render_token
+from support.listening_page import open_listening_page
+
+from bench.degradations import CONDITIONS, Sound
+from soundmark.audio.render import PROTOCOLS
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+TOKEN: Final = "brd_Abc-defGHI_01234"
+HEAR_FILE: Final = """async (content) => {
+  const { hearFile } = await import('/static/receiver/index.js');
+  const frames = await hearFile(new Blob([Uint8Array.from(atob(content), (each) => each.charCodeAt(0))]));
+  return frames.map((frame) => frame.token);
+}"""
+# Plays the file twice, in real time, to a stream that takes the place of a microphone.
+LISTEN: Final = """async ({ content, rateHz }) => {
+  const { listen } = await import('/static/receiver/index.js');
+  const context = new AudioContext({ sampleRate: rateHz });
+  const sound = await context.decodeAudioData(Uint8Array.from(atob(content), (each) => each.charCodeAt(0)).buffer);
+  const destination = context.createMediaStreamDestination();
+  const heard = [];
+  const listening = await listen((frame) => heard.push(frame.token), destination.stream);
+  for (const round of [0, 1]) {
+    const source = new AudioBufferSourceNode(context, { buffer: sound });
+    source.connect(destination);
+    const ended = new Promise((resolve) => (source.onended = resolve));
+    source.start(context.currentTime + 0.3);
+    await ended;
+  }
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  const usedHz = listening.analyser.context.sampleRate;
+  await listening.stop();
+  await listening.stop();
+  return { heard, usedHz, state: listening.track.readyState };
+}"""
+
+
+@pytest.fixture
+async def page(browsing: Browsing, listen_url: str) -> Page:
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+    return page
+
+
+@pytest.mark.parametrize("rate_hz", [44_100, 48_000])
+async def test_the_worklet_hears_a_repeated_code_once(page: Page, rate_hz: int) -> None:
+    content = base64.b64encode(render_token(TOKEN)).decode()
+    found = await page.evaluate(LISTEN, {"content": content, "rateHz": rate_hz})
+    assert found["heard"] == [TOKEN]
+    assert found["state"] == "ended", "the microphone is switched off"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "white noise, SNR -8 dB",
+        "resampled to 44.1 kHz, heard at 44.1 kHz",
+        "resampled to 96 kHz, heard at 96 kHz",
+        "clock error 1000 ppm",
+        "one dropout of 200 ms",
+        "all at once (see below)",
+    ],
+)
+async def test_a_file_is_heard_through_what_happens_to_sound(page: Page, condition: str) -> None:
+    heard = {}
+    for protocol in PROTOCOLS:
+        with wave.open(io.BytesIO(render_token(TOKEN, protocol))) as reader:
+            samples = np.frombuffer(reader.readframes(reader.getnframes()), "<i2") / 32768
+        padded: Any = np.concatenate([np.zeros(1111), samples, np.zeros(777)])
+        sound = CONDITIONS[condition](Sound(padded), default_rng(protocol))
+        heard[protocol] = await page.evaluate(HEAR_FILE, base64.b64encode(store(sound)).decode())
+    assert heard == {protocol: [TOKEN] for protocol in PROTOCOLS}
+
+
+def store(sound: Sound) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(sound.rate_hz)
+        writer.writeframes(np.clip(np.round(sound.samples * 32768), -32768, 32767).astype("<i2").tobytes())
+    return file.getvalue()

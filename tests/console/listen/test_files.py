@@ -1,0 +1,117 @@
+"""Recordings that a person chooses or drops."""
+
+import base64
+import wave
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.async_api import Page, expect
+from support.browser import Browsing
+from support.code_sounds import render_token
+from support.listening_page import open_listening_page
+from support.signed_answers import GENUINE, VECTORS
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+TOKEN: Final = GENUINE["token"]
+OTHER_TOKEN: Final = "brd_zyxwvutsrqponmlk"
+DROP: Final = """async ({ name, content }) => {
+  const bytes = Uint8Array.from(atob(content), (each) => each.charCodeAt(0));
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([bytes], name));
+  const drop = document.getElementById('drop');
+  for (const type of ['dragenter', 'dragover', 'drop']) {
+    drop.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+  }
+}"""
+
+
+def write_wav(file: Path, duration_s: float, channels: int = 1, sound: bytes = b"") -> Path:
+    with wave.open(str(file), "wb") as writer:
+        writer.setnchannels(channels)
+        writer.setsampwidth(2)
+        writer.setframerate(48_000)
+        writer.writeframes(sound or bytes(round(duration_s * 48_000) * 2 * channels))
+    return file
+
+
+async def open_page(browsing: Browsing, url: str, **options: Any) -> Page:
+    page = await browsing.open_page(**options)
+    await page.clock.set_fixed_time(GENUINE["now"])
+    await open_listening_page(page, url)
+    return page
+
+
+async def test_a_dropped_file_is_heard(browsing: Browsing, listen_url: str, stand_in: Any) -> None:
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await open_page(browsing, listen_url)
+    dropped = {"name": "code.wav", "content": base64.b64encode(render_token(TOKEN)).decode()}
+    await page.evaluate(DROP, dropped)
+    heard = page.locator("#heard article")
+    await expect(heard).to_have_attribute("data-outcome", "verified")
+    await expect(page.locator("#nothing")).to_be_hidden()
+    await page.evaluate(DROP, dropped)
+    await expect(page.locator("#progress")).to_be_empty()
+    await expect(heard).to_have_count(1)
+    assert stand_in.resolved == [TOKEN], "what is on the page is not resolved again"
+
+
+async def test_a_code_in_the_right_channel_alone_and_two_codes_in_one_file_are_heard(
+    browsing: Browsing, listen_url: str, stand_in: Any, tmp_path: Path
+) -> None:
+    browsing.tolerate("status of 404")
+    stand_in.statuses |= {TOKEN: 404, OTHER_TOKEN: 404}
+    sound = render_token(TOKEN)[44:] + render_token(OTHER_TOKEN, 5)[44:]
+    stereo = b"".join(b"\0\0" + sound[at : at + 2] for at in range(0, len(sound), 2))
+    page = await open_page(browsing, listen_url)
+    await page.locator("#file").set_input_files(write_wav(tmp_path / "two.wav", 0, 2, stereo))
+    await expect(page.locator("#heard article[data-outcome=codeUnavailable]")).to_have_count(2)
+    assert sorted(stand_in.resolved) == sorted([TOKEN, OTHER_TOKEN])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: write_wav(folder / "silence.wav", 2), "There is no Code in this file"),
+        (lambda folder: write_wav(folder / "long.wav", 601), "longer than ten minutes"),
+        (lambda folder: write_text(folder / "notes.wav"), "cannot play this file"),
+        (lambda folder: write_text(folder / "empty.wav", ""), "cannot play this file"),
+    ],
+)
+async def test_a_file_without_a_code_is_said_to_have_none(
+    browsing: Browsing, listen_url: str, tmp_path: Path, make: Callable[[Path], Path], words: str
+) -> None:
+    page = await open_page(browsing, listen_url)
+    await page.locator("#file").set_input_files(make(tmp_path))
+    await expect(page.locator("#progress")).to_contain_text(words, timeout=30_000)
+    await expect(page.locator("#heard article")).to_have_count(0)
+
+
+async def test_a_file_is_read_as_fast_while_the_page_is_hidden(
+    browsing: Browsing, listen_url: str, tmp_path: Path
+) -> None:
+    page = await open_page(browsing, listen_url)
+    # In a hidden page, browsers let timers wait for a second, and later for a minute.
+    await page.evaluate("window.setTimeout = new Proxy(setTimeout, { apply: (timer, _, [act]) => timer(act, 60_000) })")
+    await page.locator("#file").set_input_files(write_wav(tmp_path / "silence.wav", 3))
+    await expect(page.locator("#progress")).to_contain_text("There is no Code in this file")
+
+
+async def test_the_page_responds_while_a_file_is_read(browsing: Browsing, listen_url: str, tmp_path: Path) -> None:
+    page = await open_page(browsing, listen_url)
+    await page.evaluate(
+        """() => {
+          window.ticks = 0;
+          setInterval(() => document.getElementById('progress').dataset.state === 'reading' && (window.ticks += 1), 10);
+        }"""
+    )
+    await page.locator("#file").set_input_files(write_wav(tmp_path / "silence.wav", 10))
+    await expect(page.locator("#progress")).to_contain_text("There is no Code in this file")
+    assert await page.evaluate("window.ticks") >= 5, "the file is read in ten pieces"
+
+
+def write_text(file: Path, text: str = "no sound at all\n" * 100) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file

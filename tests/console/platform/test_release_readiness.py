@@ -1,0 +1,42 @@
+"""The readiness of the SDK's release."""
+
+import json
+
+from support.console_client import ConsoleClient
+from support.fake_clock import FakeClock
+from support.release_evidence import PREVIEW, STABLE, insert_evidence, make_evidence
+from support.rival import Rival
+
+PATH = "/platform/readiness"
+
+
+async def test_the_gates_of_a_preview_are_shown(operator: ConsoleClient, rival: Rival, clock: FakeClock) -> None:
+    await insert_evidence(rival, clock.now())
+
+    page = await operator.get(PATH)
+
+    assert PREVIEW["version"] in page.text
+    assert PREVIEW["revision"] in page.text
+    gates = {row.findtext("./th"): row.findtext("./td") for row in page.find_all(".//tbody/tr")}
+    assert gates["An iOS device heard a Code"] == "no"
+    assert [*gates.values()].count("yes") == 4
+
+
+async def test_a_stable_release_is_shown(operator: ConsoleClient, rival: Rival, clock: FakeClock) -> None:
+    gates = dict.fromkeys(make_evidence()["gates"], True)
+    await insert_evidence(rival, clock.now(), json.dumps(make_evidence(gates=gates, stable=STABLE)))
+
+    assert STABLE["version"] in (await operator.get(PATH)).text
+
+
+async def test_evidence_that_is_missing_or_old_is_named(
+    operator: ConsoleClient, rival: Rival, clock: FakeClock
+) -> None:
+    missing = await operator.get(PATH)
+    await insert_evidence(rival, clock.now())
+    clock.advance(minutes=11)
+    old = await operator.get(PATH)
+
+    for page in (missing, old):
+        assert (page.status, page.trouble) == (503, "release_readiness_unavailable")
+        assert page.find(".//main//a[@class='button']").get("href") == PATH

@@ -1,0 +1,193 @@
+"""The settings of the platform."""
+
+from typing import Any
+
+import pytest
+from support.console_client import ConsoleClient, PageAnswer
+from support.core_client import Api
+from support.fake_clock import FakeClock
+from support.people import People
+from support.platform_settings import NAMED_CONFIGURATION, NAMED_SECRETS, put_setting, read_settings
+from support.secret_leaks import remember_secret
+
+from soundmark.console.language import LOCALES, get_language
+from soundmark.console.pages.platform.settings import KINDS
+from soundmark.settings.registry import CONFIGURATION
+
+SECRET = "sk_live_MARKtyped-by-an-administrator"
+HOSTILE = "<script>alert(1)</script> \"'&"
+remember_secret(SECRET)
+
+
+def row_of(page: PageAnswer, name: str) -> str:
+    """Return what the row of a setting says."""
+    for row in page.find_all(".//tbody/tr"):
+        if row.findtext(".//code") == name:
+            return " ".join("".join(row.itertext()).split())
+    raise AssertionError(page.text)
+
+
+def test_every_setting_is_typed_as_what_it_is() -> None:
+    kinds = {str: "text", int: "integer", float: "decimal", bool: "boolean"}
+
+    assert {name: KINDS.get(name, "text") for name in CONFIGURATION} == {
+        name: kinds[setting.value_type] for name, setting in CONFIGURATION.items()
+    }
+
+
+@pytest.mark.parametrize("name", sorted(NAMED_SECRETS | NAMED_CONFIGURATION))
+def test_every_setting_has_a_name_for_people(name: str) -> None:
+    assert all(get_language(code).knows(f"platform.setting.{name}") for code in LOCALES)
+
+
+async def test_all_settings_are_shown_with_their_sources(operator: ConsoleClient, api: Api) -> None:
+    assert (await put_setting(api, "smtp_host", "mail.example.org")).status == 200
+
+    page = await operator.get("/platform")
+
+    assert page.status == 200
+    assert {code.text for code in page.find_all(".//tbody//th/code")} == NAMED_SECRETS | NAMED_CONFIGURATION
+    assert "mail.example.org this page" in row_of(page, "smtp_host")
+    assert "465 the default" in row_of(page, "smtp_port")
+    assert "yes the default" in row_of(page, "smtp_secure")
+    assert "no the default" in row_of(page, "accounting_enable_invoice_sync")
+    assert "not set" in row_of(page, "smtp_password")
+
+
+async def test_a_credential_is_set_and_never_shown(operator: ConsoleClient, api: Api) -> None:
+    answer = await operator.submit("/platform/secrets/card_secret_key", {"value": SECRET})
+    page = await operator.follow(answer)
+
+    assert "card_secret_key was set." in page.text
+    assert "not set" not in row_of(page, "card_secret_key")
+    assert (await read_settings(api))["secrets"]["card_secret_key"]["configured"] is True
+    again = await operator.get("/platform/secrets/card_secret_key")
+    assert again.value("value") == ""
+    assert SECRET not in page.html + again.html
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_a_credential_that_could_not_be_saved_is_not_in_the_page(
+    operator: ConsoleClient, api: Api, *, is_down: bool
+) -> None:
+    """It has to be entered again: a page may be kept, printed, or seen by others."""
+    if is_down:
+        operator.core.go_down()
+    operator.core.refuse("PUT /v1/platform/settings/secrets/card_secret_key", 503, "database_unavailable")
+
+    page = await operator.submit("/platform/secrets/card_secret_key", {"value": SECRET})
+
+    assert (page.status, page.trouble) == (503, "core_unreachable" if is_down else "database_unavailable")
+    assert SECRET not in page.html
+    assert (await read_settings(api))["secrets"]["card_secret_key"]["configured"] is False
+
+
+async def test_a_refused_credential_is_asked_for_again(operator: ConsoleClient) -> None:
+    page = await operator.submit("/platform/secrets/card_secret_key", {"value": ""})
+
+    assert (page.status, page.trouble) == (422, "validation_failed")
+    assert page.find(".//input[@id='field-value']").get("aria-invalid") == "true"
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("smtp_host", "mail.example.org", "mail.example.org"),
+        ("smtp_port", "587", 587),
+        ("smtp_secure", "false", False),
+        ("accounting_tva_rate", "19.25", 19.25),
+        ("accounting_tva_rate", "19,25", 19.25),
+        ("support_desk_mailbox_id", "7", 7),
+    ],
+)
+async def test_a_setting_is_overridden_and_the_override_removed(
+    operator: ConsoleClient, api: Api, name: str, typed: str, value: Any
+) -> None:
+    before = (await read_settings(api))["configuration"][name]
+    assert (await operator.get(f"/platform/configuration/{name}")).status == 200
+
+    page = await operator.follow(await operator.submit(f"/platform/configuration/{name}", {"value": typed}))
+
+    assert f"{name} was changed." in page.text
+    setting = (await read_settings(api))["configuration"][name]
+    assert (setting["value"], setting["source"]) == (value, "database")
+    assert (await operator.get(f"/platform/configuration/{name}")).value("value") == str(value).replace(
+        "False", "false"
+    )
+    removal = f"/platform/configuration/{name}/removal"
+    assert [form.get("action") for form in page.find_all(".//tbody//form")] == [removal]
+    await operator.follow(await operator.submit(removal))
+    assert (await read_settings(api))["configuration"][name] == before
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [
+        ("smtp_host", HOSTILE),
+        ("smtp_port", "many"),
+        ("smtp_port", "70000"),
+        ("smtp_from_email", "nobody"),
+        ("accounting_base_url", "http://10.0.0.1"),
+        ("accounting_tva_rate", "nan"),
+        ("accounting_tva_rate", "1e999"),
+        ("accounting_tva_rate", "9" * 400),
+        ("accounting_tva_rate", "101"),
+        ("accounting_entity_id", "1" * 50),
+    ],
+)
+async def test_a_refused_value_is_shown_again_with_the_reason(
+    operator: ConsoleClient, api: Api, name: str, typed: str
+) -> None:
+    page = await operator.submit(f"/platform/configuration/{name}", {"value": typed})
+
+    assert (page.status, page.trouble) == (422, "validation_failed")
+    assert page.value("value") == typed
+    assert page.find(".//p[@id='refused-value']").text
+    assert not page.find_all(".//body//script")
+    assert (await read_settings(api))["configuration"][name]["source"] == "default"
+
+
+async def test_a_hostile_value_is_shown_as_text(operator: ConsoleClient, api: Api) -> None:
+    assert (await put_setting(api, "smtp_from_name", HOSTILE)).status == 200
+
+    page = await operator.get("/platform")
+
+    assert HOSTILE in row_of(page, "smtp_from_name")
+    assert not page.find_all(".//body//script")
+
+
+@pytest.mark.parametrize("path", ["secrets/smtp_host", "secrets/nothing", "configuration/card_secret_key"])
+async def test_a_setting_that_does_not_exist_is_no_page(operator: ConsoleClient, path: str) -> None:
+    assert (await operator.get(f"/platform/{path}")).trouble == "page_not_found"
+
+
+@pytest.mark.parametrize("path", ["", "/catalog", "/readiness", "/secrets/smtp_password", "/configuration/smtp_port"])
+async def test_those_who_are_no_administrators_are_refused(
+    visitors: ConsoleClient, people: People, clock: FakeClock, path: str
+) -> None:
+    await people.tenant_of("owner")
+    visitors.sign_in_as(people, "owner", clock.now())
+
+    page = await visitors.get(f"/platform{path}")
+
+    assert (page.status, page.trouble) == (403, "platform_admin_required")
+
+
+async def test_an_administrator_without_a_second_factor_is_asked_for_it(
+    visitors: ConsoleClient, people: People, clock: FakeClock
+) -> None:
+    roles = {"realm_access": {"roles": ["svc_platform_admin"]}}
+    visitors.sign_in_as(people, "ada", clock.now(), acr="1", **roles)
+    assert (await visitors.get("/platform")).status == 403
+
+    visitors.sign_in_as(people, "ada", clock.now(), **roles)
+    assert (await visitors.get("/platform")).status == 200
+
+
+async def test_the_settings_in_french(operator: ConsoleClient, clock: FakeClock) -> None:
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+
+    page = await french.get("/platform")
+
+    assert "Courrier : port" in row_of(page, "smtp_port")
+    assert "la valeur par défaut" in row_of(page, "smtp_port")

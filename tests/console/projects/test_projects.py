@@ -1,0 +1,41 @@
+"""The pages of projects."""
+
+from support.console_client import ConsoleClient
+from support.tenant import Tenant
+
+
+async def test_a_project_is_created_renamed_and_listed(operator: ConsoleClient, tenant: Tenant) -> None:
+    path = f"/organizations/{tenant.organization_id}/projects"
+    created = await operator.submit(path, {"name": "Evening show"})
+    assert "Evening show was created." in (await operator.follow(created)).text
+
+    renamed = await operator.follow(await operator.submit(created.location, {"name": "Late show"}))
+
+    assert renamed.find(".//h1").text == "Late show"
+    rows = (await operator.get(path)).find_all(".//tbody/tr/th/a")
+    assert [row.text for row in rows] == ["Late show", "Morning show"]
+
+
+async def test_a_name_that_is_taken_is_shown_again_with_the_reason(operator: ConsoleClient, tenant: Tenant) -> None:
+    page = await operator.submit(f"/organizations/{tenant.organization_id}/projects", {"name": "Morning show"})
+
+    assert page.status == 409
+    assert page.trouble == "project_name_conflict"
+    assert page.value("name") == "Morning show"
+
+
+async def test_a_project_is_deleted_after_its_confirmation(operator: ConsoleClient, tenant: Tenant) -> None:
+    path = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
+
+    page = await operator.follow(await operator.submit(f"{path}/delete", {"confirmation": tenant.project_id}))
+
+    assert "Everything was deleted" in page.text
+    assert (await operator.get(path)).status == 404
+
+
+async def test_a_project_of_another_organization_is_a_page_that_does_not_exist(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    other = await tenant.api.make_organization("Radio Süd")
+
+    assert (await operator.get(f"/organizations/{other}/projects/{tenant.project_id}")).status == 404

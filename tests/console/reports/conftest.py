@@ -1,0 +1,13 @@
+"""What the tests of report pages share."""
+
+import pytest
+from support.measured_tenant import MeasuredTenant, measure_tenant
+from support.tenant import Tenant
+
+from soundmark.kit.crypto.secret import Secret
+
+
+@pytest.fixture
+async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
+    tenant.api.clock.freeze()
+    return await measure_tenant(tenant, beside_core_url)

@@ -1,0 +1,272 @@
+"""The page of a report: its numbers, charts and filters."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from support.console_client import ConsoleClient
+from support.console_faults import audience_failing
+from support.fake_clock import FakeClock
+from support.measured_tenant import MeasuredTenant, measure_tenant
+from support.people import People
+from support.recorded_events import RecordedEvent, store_events
+from support.report_pages import report_path, rows_of
+from support.rival import Rival
+from support.tenant import Tenant
+
+from soundmark.kit.crypto.secret import Secret
+
+
+async def test_a_report_shows_every_dimension(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    report = (await measured.report()).json
+
+    page = await operator.get(report_path(measured))
+
+    assert page.status == 200
+    assert [item.text for item in page.find_all(".//dl[@class='measures']//dd")] == ["3", "2", "1.5000"]
+    assert rows_of(page, "by_day") == [
+        [row["day"], "1" if index == 0 else "2", str(row["estimated_reach"])]
+        for index, row in enumerate(report["by_day"])
+    ]
+    assert rows_of(page, "by_receiver") == [["Phone", "2"], ["Kiosk", "1"]]
+    assert rows_of(page, "by_frequency") == [["2", "1"], ["1", "1"]]
+    assert rows_of(page, "by_campaign") == [["Tonight", "2", "2"], ["without a campaign", "1", "1"]]
+    assert rows_of(page, "by_xr_code") == [
+        [measured.in_campaign["xr_id"], "2", "2"],
+        [measured.alone["xr_id"], "1", "1"],
+    ]
+    assert rows_of(page, "by_country") == [["TN", "2"], ["not given", "1"]]
+
+
+async def test_integrity_signals_say_their_scope(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    page = await operator.get(report_path(measured, xr_id=measured.alone["xr_id"]))
+
+    section = page.find(".//section[@aria-labelledby='integrity']")
+    assert "They cover the whole integration and whole UTC days" in "".join(section.itertext())
+    (*_, total) = section.findall(".//tbody/tr")
+    assert [cell.text for cell in total] == ["Total", "3", "2", "1"]
+
+
+async def test_every_chart_has_a_title_a_description_and_a_table(
+    operator: ConsoleClient, measured: MeasuredTenant
+) -> None:
+    page = await operator.get(report_path(measured))
+
+    charts = page.find_all(".//figure/{*}svg")
+    assert len(charts) == 3
+    ids = {element.get("id") for element in page.find_all(".//*[@id]")}
+    for chart in charts:
+        assert chart.get("role") == "img"
+        assert (chart.findtext("{*}title"), bool(chart.findtext("{*}desc"))) != ("", False)
+        assert set(str(chart.get("aria-labelledby")).split()) <= ids
+        assert chart.findall("{*}path"), "it has bars"
+    hidden = [svg for svg in page.find_all(".//td/{*}svg") if svg.get("aria-hidden") != "true"]
+    assert hidden == [], "the bars of tables repeat their numbers"
+
+
+async def test_no_page_has_inline_styles_or_scripts(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    tenant = measured.tenant
+    legacy = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/legacy-report"
+    for path in (report_path(measured), legacy, f"/organizations/{tenant.organization_id}/usage"):
+        page = await operator.get(path)
+        assert page.status == 200
+        elements = list(page.tree.iter())
+        assert [element.tag for element in elements if element.get("style") is not None] == []
+        assert [element for element in elements if any(name.startswith("on") for name in element.attrib)] == []
+        assert [element.text for element in elements if element.tag in {"style", "script"} and element.text] == []
+
+
+async def test_filters_are_applied_and_stay_on_the_page(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    today = measured.tenant.api.clock.now().date()
+    filters = {
+        "from": (today - timedelta(days=1)).isoformat(),
+        "to": today.isoformat(),
+        "campaign_id": measured.campaign["id"],
+        "xr_id": measured.in_campaign["xr_id"],
+    }
+
+    page = await operator.get(report_path(measured, **filters))
+
+    assert page.find(".//dl[@class='measures']//dd").text == "2"
+    assert {name: page.value(name) for name in filters} == filters
+
+
+async def test_the_last_day_of_the_period_is_included(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    day = (await measured.report()).json["by_day"][-1]["day"]
+
+    page = await operator.get(report_path(measured, **{"from": day, "to": day}))
+
+    assert [row[0] for row in rows_of(page, "by_day")] == [day]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"from": "yesterday"}, "from"),
+        ({"to": "9999-12-31"}, "to"),
+        ({"from": "2026-11-22", "to": "2026-11-20"}, "from"),
+        ({"from": "2026-11-20T00:00:00"}, "from"),
+    ],
+)
+async def test_a_malformed_period_is_shown_again_with_the_reason(
+    operator: ConsoleClient, measured: MeasuredTenant, query: dict[str, str], field: str
+) -> None:
+    page = await operator.get(report_path(measured, **query))
+
+    assert (page.status, page.trouble) == (422, "validation_failed")
+    assert page.find(f".//input[@name='{field}'][@aria-invalid='true']") is not None
+    assert {name: page.value(name) for name in query} == query
+
+
+async def test_a_refused_filter_leaves_every_campaign_to_choose(
+    operator: ConsoleClient, measured: MeasuredTenant
+) -> None:
+    page = await operator.get(report_path(measured, to="yesterday"))
+
+    assert page.status == 422
+    assert "Tonight" in [each.text for each in page.find_all(".//select[@name='campaign_id']/option")]
+
+
+@pytest.mark.parametrize(
+    ("filter_name", "value", "code"),
+    [
+        ("campaign_id", "cmp_" + "u" * 22, "campaign_not_found"),
+        ("xr_id", "xr_" + "u" * 22, "code_not_found"),
+    ],
+)
+async def test_an_unknown_filter_is_named(
+    operator: ConsoleClient, measured: MeasuredTenant, filter_name: str, value: str, code: str
+) -> None:
+    page = await operator.get(report_path(measured, **{filter_name: value}))
+
+    assert (page.status, page.trouble) == (404, code)
+    assert page.value(filter_name) == value
+
+
+async def test_an_empty_report_says_so(operator: ConsoleClient, tenant: Tenant, beside_core_url: Secret) -> None:
+    measured = await measure_tenant(tenant, beside_core_url)
+
+    page = await operator.get(report_path(measured, **{"from": "2020-01-01", "to": "2020-01-31"}))
+
+    assert page.status == 200
+    assert "No events in this period." in page.text
+    assert "No integrity signals in this period." in page.text
+    assert page.find_all(".//figure/{*}svg") == []
+
+
+async def test_hostile_names_are_text(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    hostile = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+    renamed = await measured.tenant.api.patch(
+        f"/v1/campaigns/{measured.campaign['id']}", params=measured.tenant.query, json={"name": hostile}
+    )
+    assert renamed.status == 200
+
+    page = await operator.get(report_path(measured, campaign_id=measured.campaign["id"]))
+
+    assert rows_of(page, "by_campaign")[0][0] == hostile
+    assert hostile in [option.text for option in page.find_all(".//option")]
+    assert page.find_all(".//img") == []
+    assert len(page.find_all(".//script")) == 1
+
+
+async def test_hostile_keys_and_parameters_are_text(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    hostile = "<svg onload=alert(1)>"
+    operator.core.alter(
+        f"GET {measured.path}",
+        lambda report: {**report, "by_country": [{"country": hostile, "events": 3}]},
+    )
+
+    page = await operator.get(report_path(measured, all=hostile, **{"from": "2026-01-01"}))
+    refused = await operator.get(report_path(measured, xr_id=hostile))
+
+    assert rows_of(page, "by_country") == [[hostile, "3"]]
+    assert refused.value("xr_id") == hostile
+    for each in (page, refused):
+        assert [svg for svg in each.find_all(".//{*}svg") if svg.get("onload")] == []
+
+
+async def test_a_report_of_ten_thousand_codes_shows_the_first_fifty(
+    operator: ConsoleClient, measured: MeasuredTenant, beside_core_url: Secret
+) -> None:
+    at = measured.tenant.api.clock.now() - timedelta(hours=1)
+    events = [RecordedEvent(at, 7, f"xr_{number:022d}") for number in range(9_998)]
+    await asyncio.to_thread(store_events, beside_core_url, measured.integration["id"], events)
+
+    page = await operator.get(report_path(measured))
+    everything = await operator.get(report_path(measured, all="by_xr_code"))
+
+    assert len(rows_of(page, "by_xr_code")) == 50
+    assert "The first 50 of 10,000." in page.text
+    assert len(page.response.content) < 100_000
+    link = page.find(".//section[@aria-labelledby='by_xr_code']/p/a")
+    assert (link.text, link.get("href")) == ("Show all", report_path(measured, all="by_xr_code") + "#by_xr_code")
+    assert len(rows_of(everything, "by_xr_code")) == 10_000
+
+
+async def test_a_report_that_is_too_large_says_so_and_keeps_the_filters(
+    operator: ConsoleClient, measured: MeasuredTenant, beside_core_url: Secret
+) -> None:
+    at = measured.tenant.api.clock.now() - timedelta(hours=1)
+    events = [RecordedEvent(at, 7, f"xr_{number:022d}") for number in range(10_000)]
+    await asyncio.to_thread(store_events, beside_core_url, measured.integration["id"], events)
+
+    page = await operator.get(report_path(measured, **{"from": "2026-01-01"}))
+
+    assert (page.status, page.trouble) == (422, "report_too_large")
+    assert "too many entries" in page.find(".//section[@id='trouble']").findtext("h2", "")
+    assert page.value("from") == "2026-01-01"
+
+
+@pytest.mark.parametrize("fault", ["down", "broken JSON"])
+async def test_an_audience_that_fails_keeps_the_filters(
+    operator: ConsoleClient, measured: MeasuredTenant, database_url: Secret, clock: FakeClock, fault: str
+) -> None:
+    path = report_path(measured, **{"from": "2026-01-01", "xr_id": measured.alone["xr_id"]})
+
+    async with audience_failing(operator, database_url, clock, fault):
+        page = await operator.get(path)
+
+    assert (page.status, page.trouble) == (503, "audience_unavailable")
+    assert (page.value("from"), page.value("xr_id")) == ("2026-01-01", measured.alone["xr_id"])
+
+
+async def test_an_answer_with_an_impossible_day_is_no_defect(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    operator.core.alter(
+        f"GET {measured.path}",
+        lambda report: {**report, "by_day": [{"day": "today", "events": 3, "estimated_reach": 2}]},
+    )
+
+    page = await operator.get(report_path(measured))
+
+    assert (page.status, page.trouble) == (503, "core_unreadable")
+
+
+async def test_only_members_who_may_read_the_audience_see_reports(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock, beside_core_url: Secret
+) -> None:
+    measured = await measure_tenant(await people.tenant_of("ada"), beside_core_url)
+    for name, role in (("bob", "member"), ("eve", "billing")):
+        await measured.tenant.make_member(rival, name, role)
+
+    answers = {}
+    for name in ("bob", "eve", "mallory"):
+        browser = visitors.other().sign_in_as(people, name, clock.now())
+        answers[name] = await browser.get(report_path(measured))
+
+    assert {name: (page.status, page.trouble) for name, page in answers.items()} == {
+        "bob": (200, None),
+        "eve": (403, "forbidden"),
+        "mallory": (404, "organization_not_found"),
+    }
+
+
+async def test_a_report_is_written_in_french_too(
+    operator: ConsoleClient, measured: MeasuredTenant, clock: FakeClock
+) -> None:
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+
+    page = await french.get(report_path(measured))
+
+    assert page.find(".//html") is not None if page.tree.tag != "html" else page.tree.get("lang") == "fr"
+    assert page.find_all(".//dl[@class='measures']//dd")[2].text == "1,5000"
+    assert "Signaux d’intégrité" in page.text

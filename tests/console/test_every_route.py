@@ -1,0 +1,127 @@
+"""What holds for every route of the console: forms are judged, and each answer has the same protection."""
+
+import re
+from typing import Any
+
+import pytest
+from console.conftest import console_settings, running_console
+from starlette.responses import Response
+from starlette.routing import Route
+from support.console_client import CONSOLE_URL, ConsoleClient
+from support.core_client import Api
+from support.core_settings import OPERATOR_TOKEN
+from support.fake_clock import FakeClock
+from support.tenant import Tenant
+
+from soundmark.console import app
+from soundmark.console.routing import page
+from soundmark.console.visit import Visit
+
+ROUTES = [route for route in app._PAGES if isinstance(route, Route)]
+FORMS = [route.path for route in ROUTES if "POST" in (route.methods or ())]
+
+
+def fill(path: str, tenant: Tenant) -> str:
+    """Return the path with the tenant's ids, and other ids that belong to nothing."""
+    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    return re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], "of-nothing"), path)
+
+
+def count_changes(operator: ConsoleClient) -> int:
+    return sum(call.method not in {"GET", "HEAD"} for call in operator.core.calls)
+
+
+def test_the_sweep_sees_every_page() -> None:
+    assert len(ROUTES) == len(app._PAGES)
+    assert len(FORMS) > 30
+
+
+@pytest.mark.parametrize("path", FORMS)
+async def test_every_form_is_judged_by_its_origin_and_its_token(
+    operator: ConsoleClient, tenant: Tenant, path: str
+) -> None:
+    path = fill(path, tenant)
+    for headers, fields, trouble in (
+        ({"origin": "https://evil.example"}, {}, "form_from_elsewhere"),
+        ({"origin": f"{CONSOLE_URL}0"}, {}, "form_from_elsewhere"),
+        ({}, {"csrf_token": "of-another-session"}, "form_outdated"),
+        ({}, {"csrf_token": ""}, "form_outdated"),
+    ):
+        answer = await operator.submit(path, fields, headers=headers)
+        assert (answer.status, answer.trouble) == (403, trouble)
+        assert "set-cookie" not in answer.headers
+
+    assert count_changes(operator) == 0
+
+
+@pytest.mark.parametrize("path", [route.path for route in ROUTES])
+async def test_opening_a_page_changes_nothing(operator: ConsoleClient, tenant: Tenant, path: str) -> None:
+    """A link of another site opens any page, with the person's cookies."""
+    answer = await operator.get(fill(path, tenant))
+
+    assert answer.status < 500 or answer.trouble is not None
+    assert count_changes(operator) == 0
+
+
+@pytest.mark.parametrize("path", [route.path for route in ROUTES])
+async def test_a_path_that_leads_upwards_reaches_no_other_call(
+    operator: ConsoleClient, tenant: Tenant, path: str
+) -> None:
+    """The dots would become a part of the path of a call to Core."""
+    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    names = [name for name in re.findall(r"\{(\w+)\}", path) if name not in ids]
+    for name in names:
+        for dots in ("%2e", "%2e%2e"):
+            upwards = fill(path.replace(f"{{{name}}}", dots), tenant)
+            answer = await (
+                operator.submit(upwards, {"retention_days": "30"}) if path in FORMS else operator.get(upwards)
+            )
+            assert (answer.status, answer.trouble) == (404, "page_not_found"), upwards
+
+
+def judge(headers: Any) -> None:
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "base-uri 'none'" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+
+
+async def test_every_kind_of_answer_has_the_security_headers(
+    api: Api, clock: FakeClock, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(visit: Visit) -> Response:
+        raise RuntimeError(visit.language.code)
+
+    monkeypatch.setattr(app, "_PAGES", (*app._PAGES, page("/defect", fail)))
+    async with running_console(console_settings(operator_token=OPERATOR_TOKEN), api, clock) as operator:
+        operator.sign_in_as_operator(clock.now())
+        for path, status in (
+            *((fill(route.path, tenant), None) for route in ROUTES),
+            ("/nowhere", 404),
+            ("/static/nowhere.css", 404),
+            ("/static/css/console.css", 200),
+            ("/static/receiver/index.js", 200),
+            ("/healthz", 200),
+            ("/defect", 500),
+        ):
+            answer = await operator.get(path)
+            judge(answer.headers)
+            assert status in {None, answer.status}, path
+        for answer in (
+            await operator.submit("/listen"),
+            await operator.submit("/organizations", headers={"origin": "null", "sec-fetch-site": "cross-site"}),
+            await operator.submit("/organizations", {"name": "x" * 300_000}),
+        ):
+            assert answer.status in {403, 405, 413}
+            judge(answer.headers)
+
+
+async def test_a_page_says_which_methods_it_has(operator: ConsoleClient) -> None:
+    """RFC 9110, section 15.5.6."""
+    answer = await operator.submit("/listen")
+
+    assert answer.status == 405
+    assert {each.strip() for each in answer.headers["allow"].split(",")} == {"GET", "HEAD"}

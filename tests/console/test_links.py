@@ -1,0 +1,52 @@
+"""Where the links and forms of the pages lead."""
+
+from urllib.parse import urljoin, urlsplit
+
+from starlette.routing import Match, Route
+from support.console_client import CONSOLE_URL, ConsoleClient, PageAnswer
+from support.tenant import Tenant
+
+from soundmark.console import app
+
+
+async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    campaign = await tenant.make_campaign()
+    await tenant.make_code(campaign_id=campaign["id"])
+    await tenant.make_key()
+    await tenant.make_invitation()
+    await tenant.make_webhook_endpoint()
+    to_read, known, lost = [f"/organizations/{tenant.organization_id}"], set(), []
+    while to_read:
+        path = to_read.pop()
+        page = await operator.get(path)
+        assert page.status == 200, path
+        if not page.headers["content-type"].startswith("text/html"):
+            continue
+        lost += [f"{path} sends a form to {action}" for action in _actions(page, path) if not _is_page(action)]
+        for link in _links(page, path, f"/organizations/{tenant.organization_id}/"):
+            if link in known:
+                continue
+            known.add(link)
+            if _is_page(link):
+                to_read.append(link)
+            else:
+                lost.append(f"{path} links to {link}")
+
+    assert lost == []
+    assert any(path.endswith("/deliveries") for path in known)
+
+
+def _links(page: PageAnswer, path: str, within: str) -> list[str]:
+    found = (urljoin(path, each.get("href") or "").partition("#")[0] for each in page.find_all(".//a[@href]"))
+    return [each for each in found if each.startswith(within)]
+
+
+def _actions(page: PageAnswer, path: str) -> list[str]:
+    return [urljoin(path, each.get("action") or path) for each in page.find_all(".//form")]
+
+
+def _is_page(address: str) -> bool:
+    scope = {"type": "http", "method": "GET", "path": urlsplit(urljoin(CONSOLE_URL, address)).path, "root_path": ""}
+    return any(isinstance(each, Route) and each.matches(scope)[0] is not Match.NONE for each in app._PAGES)

@@ -1,0 +1,91 @@
+"""What the pages say about the problems that the API may answer."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.console_client import ConsoleClient
+from support.fake_clock import FakeClock
+
+from soundmark.console.language import LOCALES, get_language
+
+CATALOGUE = json.loads((Path(__file__).parents[1] / "golden/problems.json").read_text(encoding="utf-8"))
+NEIGHBOURS = {
+    "accounting_unavailable": "accounting system",
+    "audience_unavailable": "Audience",
+    "audio_unavailable": "Audio",
+    "database_unavailable": "database",
+    "identity_provider_unavailable": "identity provider",
+    "payment_provider_unavailable": "payment provider",
+    "support_unavailable": "support desk",
+}
+
+
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_every_problem_has_a_title_and_says_what_to_do_in_every_language(code: str) -> None:
+    said = [get_language(each).say(f"problems.{code}") for each in LOCALES]
+    advised = [get_language(each).say(f"problems.{code}.detail") for each in LOCALES]
+
+    assert len(set(said)) == len(set(advised)) == len(LOCALES), "each language has words of its own"
+    assert not any(title.endswith(".") for title in said), "a title is no sentence"
+    assert all(detail.endswith(".") for detail in advised)
+
+
+@pytest.mark.parametrize(("code", "neighbour"), NEIGHBOURS.items())
+async def test_a_page_says_which_neighbour_is_out_and_keeps_what_was_typed(
+    operator: ConsoleClient, code: str, neighbour: str
+) -> None:
+    operator.core.refuse("POST /v1/organizations", 503, code)
+
+    page = await operator.submit("/organizations", {"name": "Radio Nordlicht"})
+
+    assert page.status == 503
+    assert page.trouble == code
+    assert neighbour in page.find(".//section[@id='trouble']/h2").text
+    assert "lost" in page.text
+    assert "English." not in page.text, "our own words stand in place of Core's"
+    assert "request-of-the-test" in page.text
+    assert page.value("name") == "Radio Nordlicht"
+
+
+def test_every_neighbour_that_can_be_out_is_named() -> None:
+    """The readiness of a release is a file, not a neighbour."""
+    unavailable = {code for code, problem in CATALOGUE.items() if problem["status"] == 503}
+
+    assert unavailable - {"release_readiness_unavailable"} == set(NEIGHBOURS)
+
+
+async def test_a_used_up_quota_says_when_the_month_ends(operator: ConsoleClient, clock: FakeClock) -> None:
+    clock.frozen_at = clock.freeze().replace(year=2026, month=11, day=29, hour=23, minute=59, second=59)
+    operator.core.refuse("POST /v1/organizations", 429, "quota_exceeded", retry_after_s=24 * 3600)
+    operator.sign_in_as_operator(clock.now())
+
+    page = await operator.submit("/organizations", {"name": "Radio"})
+
+    assert page.status == 429
+    assert page.find(".//section[@id='trouble']//time").get("datetime") == "2026-12-01T00:00:00+00:00"
+    assert "Possible again from 1 Dec 2026, 00:00 UTC" in page.text
+
+
+async def test_a_rate_limit_says_how_many_seconds_to_wait(operator: ConsoleClient) -> None:
+    operator.core.refuse("POST /v1/organizations", 429, "rate_limited", retry_after_s=7)
+
+    assert "Try again in 7 seconds." in (await operator.submit("/organizations", {"name": "Radio"})).text
+
+
+async def test_a_problem_of_a_later_release_is_told_in_its_own_words(operator: ConsoleClient) -> None:
+    operator.core.refuse("POST /v1/organizations", 409, "moon_phase_wrong")
+
+    page = await operator.submit("/organizations", {"name": "Radio"})
+
+    assert page.trouble == "moon_phase_wrong"
+    assert "Core refused the request English." in page.text
+
+
+async def test_the_words_are_those_of_the_persons_language(operator: ConsoleClient, clock: FakeClock) -> None:
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+    operator.core.refuse("POST /v1/organizations", 503, "database_unavailable")
+
+    page = await french.submit("/organizations", {"name": "Radio"})
+
+    assert page.find(".//section[@id='trouble']/h2").text == "La base de données ne répond pas"

@@ -1,0 +1,73 @@
+"""What the pages say about single fields that Core refuses."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from soundmark_sdk.client.failures import ApiProblem, RefusedField
+from support.console_client import ConsoleClient
+from support.fake_clock import FakeClock
+from support.tenant import Tenant
+
+import soundmark.console
+from soundmark.console.language import LOCALES, get_language
+from soundmark.console.refused_fields import explain_refusal
+from soundmark.console.troubles import describe
+
+TEMPLATES = Path(soundmark.console.__file__).parent / "templates"
+CONTROL = re.compile(r'\b(?:field|choice|boxes|text_area)\(\s*"(\w+)"')
+
+
+async def test_what_core_says_of_a_field_is_told_in_the_persons_words(tenant: Tenant) -> None:
+    """A message that Core words differently would be shown in English."""
+    bodies: list[tuple[str, dict[str, Any]]] = [
+        ("organizations", {"name": ""}),
+        ("organizations", {"name": "n" * 121}),
+        ("organizations", {"name": "a\nb"}),
+        ("organizations", {}),
+        ("campaigns", tenant.campaign_body(starts_at="2027-01-01T00:00:00Z", ends_at="2026-01-01T00:00:00Z")),
+        ("api-keys", tenant.key_body(scopes=[])),
+        ("api-keys", tenant.key_body(scopes=["all"])),
+        ("api-keys", tenant.key_body(expires_in_days=0)),
+        ("api-keys", tenant.key_body(expires_in_days=400)),
+        ("member-invitations", tenant.invitation_body(email="ada")),
+        ("member-invitations", tenant.invitation_body(role="owner")),
+        ("codes", tenant.code_body(expires_at="2020-01-01T00:00:00Z")),
+        ("codes", tenant.code_body(intent={"type": "link", "action": "open", "resource": []})),
+        ("webhook-endpoints", tenant.webhook_body(url="http://example.org")),
+        ("webhook-endpoints", tenant.webhook_body(url="https://10.0.0.1/")),
+        ("webhook-endpoints", tenant.webhook_body(event_types=[])),
+    ]
+    for area, body in bodies:
+        answer = await tenant.api.post(f"/v1/{area}", json=body)
+        assert answer.status == 422, body
+        for error in answer.json["errors"]:
+            for code in LOCALES:
+                assert explain_refusal(error["message"], get_language(code)) != error["message"]
+
+
+async def test_a_refused_field_is_named_and_explained_in_french(operator: ConsoleClient, clock: FakeClock) -> None:
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+
+    page = await french.submit("/organizations", {"name": "n" * 121})
+
+    assert page.find(".//p[@id='refused-name']").text == "Utilisez au plus 120 caractères."
+    assert "Nom : Utilisez au plus 120 caractères." in page.text
+
+
+@pytest.mark.parametrize("code", list(LOCALES))
+def test_every_control_has_a_name(code: str) -> None:
+    sources = [path.read_text(encoding="utf-8") for path in TEMPLATES.rglob("*.html")]
+    names = {name for source in sources for name in CONTROL.findall(source)}
+
+    assert "name" in names
+    assert {name for name in names if not get_language(code).knows(f"fields.{name}")} == set()
+
+
+def test_an_entry_of_a_list_is_a_fault_of_the_list() -> None:
+    faults = (RefusedField("body", "/scopes/0", "odd"), RefusedField("body", "/scopes/1", "odder"))
+
+    trouble = describe(ApiProblem(422, "validation_failed", "", errors=faults), get_language("en"))
+
+    assert trouble.fields == {"scopes": "odd"}

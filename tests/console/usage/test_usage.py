@@ -1,0 +1,67 @@
+"""The page of an organisation's usage."""
+
+from support.console_client import ConsoleClient
+from support.console_faults import audience_failing
+from support.fake_clock import FakeClock
+from support.people import People
+from support.rival import Rival
+from support.tenant import Tenant
+
+from soundmark.kit.crypto.secret import Secret
+
+
+def path_of(tenant: Tenant) -> str:
+    return f"/organizations/{tenant.organization_id}/usage"
+
+
+async def test_usage_shows_codes_and_audience_against_their_quotas(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await tenant.make_quota(rival, 4)
+    await tenant.make_code()
+    await tenant.make_integration()
+
+    page = await operator.get(path_of(tenant))
+
+    assert "1 of 4 Codes issued." in page.text
+    assert "3 Codes can still be issued this month." in page.text
+    assert page.find(".//section[@aria-labelledby='codes']//{*}rect[2]").get("width") == "25.0"
+    (row,) = page.find_all(".//tbody/tr")
+    assert ["".join(cell.itertext()).strip() for cell in list(row)[:4]] == ["Demo", "1", "0", "100"]
+
+
+async def test_a_used_up_quota_stands_out(operator: ConsoleClient, tenant: Tenant, rival: Rival) -> None:
+    await tenant.make_quota(rival, 1)
+    await tenant.make_code()
+
+    page = await operator.get(path_of(tenant))
+
+    bar = page.find(".//section[@aria-labelledby='codes']//{*}rect[2]")
+    assert (bar.get("class"), bar.get("width")) == ("series-full", "100.0")
+    assert "0 Codes can still be issued this month." in page.text
+
+
+async def test_usage_of_codes_stays_readable_without_audience(
+    operator: ConsoleClient, tenant: Tenant, database_url: Secret, clock: FakeClock
+) -> None:
+    async with audience_failing(operator, database_url, clock, "down"):
+        page = await operator.get(path_of(tenant))
+
+    assert page.status == 200
+    assert "0 of 100 Codes issued." in page.text
+    assert "its usage is unavailable at the moment" in page.text
+    assert page.find_all(".//table") == []
+
+
+async def test_every_member_sees_the_usage_in_their_language(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
+) -> None:
+    tenant = await people.tenant_of("ada")
+    await tenant.make_member(rival, "eve", "billing")
+
+    page = await visitors.other(language="fr").sign_in_as(people, "eve", clock.now()).get(path_of(tenant))
+    stranger = await visitors.other().sign_in_as(people, "mallory", clock.now()).get(path_of(tenant))
+
+    assert page.status == 200
+    assert "0 Codes émis sur 100." in page.text
+    assert stranger.status == 404

@@ -1,0 +1,65 @@
+"""Pages in a browser against the rules of axe for WCAG 2.2 AA, in both colour schemes and on a narrow screen."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from playwright.async_api import Page
+
+WIDE: Final[Any] = {"width": 1280, "height": 900}
+NARROW: Final[Any] = {"width": 320, "height": 640}
+
+_AXE: Final = (Path(__file__).parents[1] / "axe/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+# One element that passes is enough for each rule, and no rule here reads style sheets.
+_FASTER: Final = {"resultTypes": ["violations"], "preload": False}
+_EVERY_RULE: Final = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
+    **_FASTER,
+}
+# The other scheme changes the colours of a page and nothing else.
+_RULES_OF_COLOURS: Final = {
+    "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
+    **_FASTER,
+}
+_WIDER: Final = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+Open = Callable[..., Awaitable[Page]]
+
+
+async def find_broken_rules(page: Page, *, rules: Any = _EVERY_RULE) -> dict[str, Any]:
+    """Return the elements that break each rule of axe on the page as it is shown, and whether it is too wide."""
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(_AXE)
+    result = await page.evaluate("rules => axe.run(document, rules)", rules)
+    assert result["passes"], "axe looked at something"
+    broken = {each["id"]: [node["html"] for node in each["nodes"]] for each in result["violations"]}
+    return {**broken, "wider than the screen": True} if await page.evaluate(_WIDER) else broken
+
+
+async def find_broken_on_screens(page: Page) -> dict[str, Any]:
+    """Return what is broken on a light, a dark and a narrow screen, by screen, where anything is."""
+    found = {"light": await find_broken_rules(page)}
+    await page.emulate_media(color_scheme="dark")
+    found["dark"] = await find_broken_rules(page, rules=_RULES_OF_COLOURS)
+    await page.emulate_media(color_scheme="light")
+    await page.set_viewport_size(NARROW)
+    found["narrow"] = await find_broken_rules(page)
+    await page.set_viewport_size(WIDE)
+    return {screen: broken for screen, broken in found.items() if broken}
+
+
+async def assert_no_page_breaks_a_rule(open_page: Open, paths: Sequence[str]) -> None:
+    """Visit each page in English on every screen, and in French; `open_page` opens one with Playwright's options."""
+    english = await open_page(viewport=WIDE, color_scheme="light")
+    french = await open_page(viewport=WIDE, color_scheme="light", locale="fr-FR")
+    broken = {}
+    for path in paths:
+        for page in (english, french):
+            answer = await page.goto(path)
+            assert answer is not None
+            assert answer.status == 200, path
+        if found := await find_broken_on_screens(english):
+            broken[path] = found
+        if found := await find_broken_rules(french):
+            broken[f"{path} in French"] = found
+    assert broken == {}
