@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := scripts/pip-progress
-# A lock file is complete, so pip has nothing to resolve, and what is not in it is not installed.
-LOCKED := $(PIP) install --no-deps --require-hashes --no-build-isolation --requirement
+# A lock file is complete, so pip has nothing to resolve, and what is not in it is not installed. pip compiles with one
+# process, so we do it afterwards; some packages hold files that no version of Python compiles.
+LOCKED := $(PIP) install --no-deps --require-hashes --no-build-isolation --no-compile --requirement
+COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src sdk/python/src || true
 OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
-NODE_FOLDERS := tests/generators tests/oidc_provider
+NODE_FOLDERS := tests/axe tests/generators tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
 # The oldest releases that we say we run on, and the tests that would notice.
@@ -26,7 +28,10 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 3 / 2)
 COVERED ?=
 MEASURED ?= soundmark soundmark_sdk
 
-.PHONY: install up test tests coverage mutants test-floors audit dist bench fmt lint lock test-tools clean
+# Every worker of a test run imports the product and collects every test, which takes twice as long without bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: install up test suite tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools clean
 
 install: $(VENV)/.runtime
 test-install: $(VENV)/.test
@@ -38,17 +43,21 @@ $(VENV)/.runtime: requirements/build.txt requirements/complete.txt pyproject.tom
 	@$(BIN)/python $(LOCKED) requirements/build.txt
 	@$(BIN)/python $(LOCKED) requirements/complete.txt
 	@$(BIN)/python $(OURS)
-	@$(BIN)/python -m compileall -q src sdk/python/src
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
 	@$(BIN)/python $(LOCKED) requirements/test.txt
+	@$(COMPILE)
 	@touch $@
 
 up: install
 	@$(BIN)/soundmark up --demo $(if $(PORT),--port $(PORT)) $(UP)
 
 test: lint
+	@$(MAKE) --no-print-directory suite
+
+suite:
 	@$(if $(COVERED),$(MAKE) --no-print-directory coverage TESTS="$(COVERED)")
 	@$(MAKE) --no-print-directory tests TESTS="$(COVERED:%=--ignore=%)"
 
@@ -61,8 +70,13 @@ coverage: test-install test-tools
 	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup \
 	    $(MEASURED:%=--cov=%) --cov-branch --cov-report=term-missing:skip-covered $(TESTS)
 
+# The bytecode of the tests, which pytest writes itself; otherwise each worker would compile all of them. If a module
+# cannot be collected, the run of the tests says so.
+collected: test-install
+	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >/dev/null || true
+
 test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json) $(GENERATORS)/.installed
-	@scripts/install-tools redis-server curl chromium
+	@scripts/install-tools redis-server curl chromium chromium-headless-shell
 
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
 	@scripts/install-node-packages $(BIN)/python $*
@@ -108,6 +122,10 @@ lint: test-install
 fmt: test-install
 	@$(BIN)/ruff check --fix --quiet $(CHECKED) || true
 	@$(BIN)/ruff format --quiet $(CHECKED)
+
+# The pictures of the console in the README.
+screenshots: test-install test-tools
+	@SCREENSHOTS_INTO=docs/images $(BIN)/python -m pytest --quiet tests/console/browser/test_screenshots.py
 
 bench: test-install
 	@scripts/install-tools wrk
