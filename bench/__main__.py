@@ -20,6 +20,7 @@ import psycopg
 from rich.console import Console
 
 from bench import seed, unchained, wrk
+from bench.console import console
 from bench.exports import exports
 from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.ingestion import ingestion, ingestion_growth
@@ -27,6 +28,7 @@ from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
 from bench.leaving import leaving
 from bench.outbound import outbound
+from bench.receiver import listening, receiver
 from bench.refused import refused_events
 from bench.reports import reports
 from bench.retention import retention_cuts
@@ -274,6 +276,9 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "leaving": leaving,
     "webhooks": webhooks,
     "outbound": outbound,
+    "console": console,
+    "receiver": receiver,
+    "listening": listening,
     "soak": soak,
     "up": up,
 }
