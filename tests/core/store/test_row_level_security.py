@@ -59,11 +59,11 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
         await tenant.make_key()
         await tenant.make_invitation()
         await tenant.make_entitlement(rival)
-        made.append(tenant)
-    async with asyncio.timeout(60):
+        made.append((tenant, (await tenant.make_webhook_endpoint())["id"]))
+    async with asyncio.timeout(60):  # What is sealed later would change under the tests.
         while await rival.rows("SELECT FROM audit_unsealed"):
             pass
-    for tenant in made:  # As if the next one had just been written.
+    for tenant, endpoint_id in made:  # As if the next one had just been written.
         await rival.run(
             "INSERT INTO audit_unsealed SELECT organization_id, id, 'final', now() FROM audit_entries"
             " WHERE organization_id = %s LIMIT 1",
@@ -77,8 +77,8 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
             tenant.project_id,
         )
         await insert_billing_rows(rival, tenant)
-        await insert_webhook_rows(rival, tenant)
-    return made[0], made[1]
+        await insert_webhook_rows(rival, tenant, endpoint_id)
+    return made[0][0], made[1][0]
 
 
 async def insert_billing_rows(rival: Rival, tenant: Tenant) -> None:
@@ -116,10 +116,9 @@ async def insert_billing_rows(rival: Rival, tenant: Tenant) -> None:
     )
 
 
-async def insert_webhook_rows(rival: Rival, tenant: Tenant) -> None:
-    """Insert a row into every tenant table of outbound webhooks."""
+async def insert_webhook_rows(rival: Rival, tenant: Tenant, endpoint_id: str) -> None:
+    """Insert a row into every tenant table of outbound webhooks; the creation of the endpoint is an act."""
     organization_id = tenant.organization_id
-    endpoint = await tenant.make_webhook_endpoint()  # Whose creation is an act.
     await rival.run(
         "INSERT INTO webhook_events (organization_id, id, type, actor_type, actor_id, data, created_at)"
         " VALUES (%s, 'evn_1', 'code.issued', 'user', 'operator', '{}', now())",
@@ -129,7 +128,7 @@ async def insert_webhook_rows(rival: Rival, tenant: Tenant) -> None:
         "INSERT INTO webhook_deliveries (organization_id, id, endpoint_id, event_id, event_type, status, created_at)"
         " VALUES (%s, 'whd_1', %s, 'evn_1', 'code.issued', 'delivered', now())",
         organization_id,
-        endpoint["id"],
+        endpoint_id,
     )
     await rival.run("INSERT INTO announced_expiries VALUES (%s, now(), '')", organization_id)
     await rival.run("INSERT INTO quota_thresholds VALUES (%s, '2026-11', 80)", organization_id)
