@@ -143,7 +143,8 @@ class AuditChain:
                         await audit_chain.insert_seals(tx, organization_id, seals)
                         await audit_chain.update_head(tx, organization_id, seals[-1])
                     await audit_chain.delete_waiting(tx, organization_id, waiting)
-        return len(waiting)
+        # Notes of sealed stages may stay for as long as a deletion locks them, so they alone are no progress.
+        return len(waiting) if seals else 0
 
     async def _lock_head(self, tx: Tx, organization_id: str) -> Head | None:
         """Lock the head of the chain, or insert it first; return None if another process holds it.

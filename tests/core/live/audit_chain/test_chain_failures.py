@@ -26,7 +26,7 @@ async def test_a_sealer_that_dies_in_the_middle_changes_nothing(
     await chain.seal_waiting()
     second = await write_entry(db, organization_id)
     state = "SELECT (SELECT count(*) FROM audit_seals), (SELECT max(position) FROM audit_heads)"
-    async with rival.holding("SELECT FROM audit_unsealed FOR UPDATE"):
+    async with rival.holding("LOCK TABLE audit_unsealed IN EXCLUSIVE MODE"):
         # Its seals are inserted, and it is about to remove the entry from the waiting list.
         sealing = await rival.while_waiting(chain.seal_waiting())
         await rival.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
@@ -117,7 +117,7 @@ async def test_sealing_has_ended_when_the_app_has_stopped(
         async with running_core(core_settings(spare_database_url)):
             organization_id = await make_organization(db)
             await write_entry(db, organization_id)
-            await held.enter_async_context(rival.holding("SELECT FROM audit_unsealed FOR UPDATE"))
+            await held.enter_async_context(rival.holding("LOCK TABLE audit_unsealed IN EXCLUSIVE MODE"))
             await rival.until_someone_waits()
             chain = await open_chain(db)
         assert "audit-chain" not in {task.get_name() for task in asyncio.all_tasks() - before}

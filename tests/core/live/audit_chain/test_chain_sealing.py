@@ -84,6 +84,23 @@ async def test_a_finalised_entry_is_not_rewritten(db: Database, chain: AuditChai
     assert await verify_chain(db, chain, organization_id) == broken_at(entry_id, entries=1)
 
 
+async def test_sealing_does_not_wait_for_a_deletion_of_entries(
+    db: Database, chain: AuditChain, organization_id: str, rival: Rival
+) -> None:
+    """The deletion may already wait for a note that this sealing locks. This one is rolled back."""
+    deleted, kept = [await write_entry(db, organization_id) for _ in range(2)]
+    async with rival.holding("DELETE FROM audit_entries WHERE id = %s", deleted):
+        async with asyncio.timeout(10):
+            await chain.seal_waiting()
+        assert await rival.rows("SELECT entry_id FROM audit_unsealed") == [(deleted,)]
+        seals = await rival.rows("SELECT entry_id FROM audit_seals ORDER BY position")
+        assert {entry_id for (entry_id,) in seals} == {deleted, kept}
+    await chain.seal_waiting()
+    assert await rival.rows("SELECT entry_id FROM audit_unsealed") == []
+    assert await rival.rows("SELECT entry_id FROM audit_seals ORDER BY position") == seals
+    assert await verify_chain(db, chain, organization_id) == intact(2)
+
+
 async def test_many_writers_and_several_sealers_make_one_unbroken_chain(
     db: Database, spare_database_url: Secret, organization_id: str, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,16 +153,26 @@ async def update_head(tx: Tx, organization_id: str, last: ChainLink) -> None:
 
 
 async def delete_waiting(tx: Tx, organization_id: str, sealed: Sequence[Waiting]) -> None:
-    """Delete the notes of stages that are sealed."""
+    """Delete the notes of stages that are sealed, but for those that a deletion of their entries has locked.
+
+    Never waits: that deletion may wait for one of these notes itself. If it fails, the next sealing deletes the rest.
+    """
     await tx.run(
         """
+        WITH notes AS (
+            SELECT u.created_at, u.entry_id, u.stage
+              FROM audit_unsealed u
+              JOIN unnest(%(noted_ats)s::text[]::timestamptz[], %(entry_ids)s::text[], %(stages)s::text[])
+                   AS sealed (created_at, entry_id, stage) USING (created_at, entry_id, stage)
+             WHERE u.organization_id = %(organization_id)s
+               FOR UPDATE OF u SKIP LOCKED
+        )
         DELETE FROM audit_unsealed u
-         USING unnest(%(noted_ats)s::text[]::timestamptz[], %(entry_ids)s::text[], %(stages)s::text[])
-               AS sealed (created_at, entry_id, stage)
+         USING notes
          WHERE u.organization_id = %(organization_id)s
-           AND u.created_at = sealed.created_at
-           AND u.entry_id = sealed.entry_id
-           AND u.stage = sealed.stage
+           AND u.created_at = notes.created_at
+           AND u.entry_id = notes.entry_id
+           AND u.stage = notes.stage
         """,
         {
             "organization_id": organization_id,
