@@ -1,4 +1,4 @@
-"""Benchmark of the console's pages: beside the calls that they make, and what a first view transfers."""
+"""Benchmark of the console's pages against the calls that they make, and of what a first view transfers."""
 
 import asyncio
 import base64
@@ -50,7 +50,7 @@ class _Page:
 _PAGES: Final = (
     _Page("Projects", f"{_ORGANIZATION}/projects", [lambda core: core.projects.page()]),
     _Page("Members", f"{_ORGANIZATION}/members", [lambda core: core.members.page()]),
-    # The second call has the e-mail addresses of those who did it.
+    # The second call gets the e-mail addresses of those who acted.
     _Page(
         "Audit log",
         f"{_ORGANIZATION}/audit-log",

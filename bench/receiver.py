@@ -1,4 +1,4 @@
-"""Benchmark of soundmark-receiver in Chromium: what it hears beside ggwave, how fast, and what listening costs.
+"""Benchmark of soundmark-receiver in Chromium: what it hears compared with ggwave, how fast, and at what cost.
 
 `python -m bench.receiver --count N` compares the decoders with more or fewer sounds.
 """
@@ -59,7 +59,7 @@ _HEAR_FILES: Final = """async (recordings) => {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One condition and protocol: of `count` sounds, how many each decoder heard, and how many it made up."""
+    """One condition and protocol: of `count` sounds, how many each decoder heard, and the browser heard wrongly."""
 
     condition: str
     protocol: Protocol

@@ -10,7 +10,7 @@ from support.fake_clock import FakeClock
 from soundmark.console.language import LOCALES, get_language
 
 CATALOGUE = json.loads((Path(__file__).parents[1] / "golden/problems.json").read_text(encoding="utf-8"))
-NEIGHBOURS = {
+DEPENDENCIES = {
     "accounting_unavailable": "accounting system",
     "audience_unavailable": "Audience",
     "audio_unavailable": "Audio",
@@ -31,9 +31,9 @@ def test_every_problem_has_a_title_and_says_what_to_do_in_every_language(code: s
     assert all(detail.endswith(".") for detail in advised)
 
 
-@pytest.mark.parametrize(("code", "neighbour"), NEIGHBOURS.items())
-async def test_a_page_says_which_neighbour_is_out_and_keeps_what_was_typed(
-    operator: ConsoleClient, code: str, neighbour: str
+@pytest.mark.parametrize(("code", "dependency"), DEPENDENCIES.items())
+async def test_a_page_names_the_dependency_that_is_down_and_keeps_what_was_typed(
+    operator: ConsoleClient, code: str, dependency: str
 ) -> None:
     operator.core.refuse("POST /v1/organizations", 503, code)
 
@@ -41,18 +41,18 @@ async def test_a_page_says_which_neighbour_is_out_and_keeps_what_was_typed(
 
     assert page.status == 503
     assert page.trouble == code
-    assert neighbour in page.find(".//section[@id='trouble']/h2").text
+    assert dependency in page.find(".//section[@id='trouble']/h2").text
     assert "lost" in page.text
     assert "English." not in page.text, "our own words stand in place of Core's"
     assert "request-of-the-test" in page.text
     assert page.value("name") == "Radio Nordlicht"
 
 
-def test_every_neighbour_that_can_be_out_is_named() -> None:
-    """The readiness of a release is a file, not a neighbour."""
+def test_every_dependency_that_can_be_down_is_named() -> None:
+    """The readiness of a release is a file, not a dependency."""
     unavailable = {code for code, problem in CATALOGUE.items() if problem["status"] == 503}
 
-    assert unavailable - {"release_readiness_unavailable"} == set(NEIGHBOURS)
+    assert unavailable - {"release_readiness_unavailable"} == set(DEPENDENCIES)
 
 
 async def test_a_used_up_quota_says_when_the_month_ends(operator: ConsoleClient, clock: FakeClock) -> None:

@@ -10,7 +10,7 @@ const MAX_AGE_S = /(?:^|[,\s])max-age=([0-9]{1,9})(?=$|[,\s])/i;
  * @typedef {object} Limits
  * @property {number} [timeoutS] of each request
  * @property {number} [attemptsMax] of one call, over all of its requests
- * @property {number} [retryWaitMaxS] the longest that one call waits between attempts
+ * @property {number} [retryWaitMaxS] the longest that one call waits between attempts, in all
  * @property {typeof fetch} [fetch]
  */
 

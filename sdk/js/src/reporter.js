@@ -26,7 +26,7 @@ const REASONS = {
 export class Reporter {
   /**
    * @param {string} baseUrl https, or http on a loopback address
-   * @param {() => string | Promise<string>} getToken returns the current reporting token, before each attempt
+   * @param {() => string | Promise<string>} getToken called before each attempt; returns the current reporting token
    * @param {import("./network.js").Limits} [limits]
    * @throws {TypeError} for another address
    */

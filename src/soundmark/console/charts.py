@@ -102,7 +102,7 @@ def draw_columns(columns: Sequence[tuple[str | int | date, Column]], *, is_stack
 
 
 def list_days(first: date, last: date, named: Sequence[date]) -> list[date]:
-    """Return all days of a period with those that have a row; only around the latter if the period is very long."""
+    """Return the days of a period and of all rows; for a very long period, only from the first row to the last."""
     if (last - first).days >= _DAYS_MAX:
         if not named:
             return []
@@ -113,7 +113,7 @@ def list_days(first: date, last: date, named: Sequence[date]) -> list[date]:
 
 
 def measure_share(value: int, whole: int) -> float:
-    """Return the width in per cent of a bar for a part of a whole; what is not nothing can be seen."""
+    """Return the width of a bar in per cent of the whole, wide enough to be seen unless the value is 0."""
     if not value or not whole:
         return 0.0
     return round(max(0.5, min(100.0, 100 * value / whole)), 2)

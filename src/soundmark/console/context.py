@@ -28,8 +28,8 @@ class Addresses:
 class Console:
     """The parts of the console that all requests share.
 
-    People sign in at an identity provider, or else the operator does, with a ticket from the folder `tickets`, on this
-    machine and past no trusted proxy: `sign_in` or `operator_token` is None.
+    People sign in at an identity provider. Without one, only the operator signs in, with a ticket from the folder
+    `tickets`, on this machine and through no proxy. So at least one of `sign_in` and `operator_token` is None.
     """
 
     addresses: Addresses

@@ -21,7 +21,7 @@ class _Entry:
 
 
 class Directory:
-    """What each person's pages found lately, by the subject of the person: nobody is shown another's list."""
+    """What each person's pages found lately, by that person's subject, so that nobody is shown another's list."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock: Final = clock
@@ -57,7 +57,7 @@ class Directory:
         return found if found is not None and found.organization_id == organization_id else None
 
     def forget(self, subject: str) -> None:
-        """Ask anew on this person's next page, because something was renamed, made or deleted."""
+        """Forget what this person's pages found, after something was renamed, created or deleted."""
         self._entries.pop(subject, None)
 
     def _get_entry(self, subject: str) -> _Entry:

@@ -13,7 +13,7 @@ from soundmark.kit.http.bodies import read_body
 # The largest form issues a Code: an intent of 16 KiB, percent-encoded.
 FORM_BYTES_MAX: Final = 256 * 1024
 _FIELDS_MAX: Final = 400
-_NAME_CHARS_MAX: Final = 20  # int() refuses thousands of digits in its own way.
+_INTEGER_CHARS_MAX: Final = 20  # int() refuses thousands of digits with an error of its own.
 
 
 class FieldRefused(Exception):
@@ -51,7 +51,7 @@ class Form:
         return self._last.get(name, default).strip()
 
     def raw(self, name: str, default: str = "") -> str:
-        """Return a field exactly as it was sent, with the line ends of one text area made plain."""
+        """Return a field without stripping it, with the CRLF line ends of text areas replaced by LF."""
         return self._last.get(name, default).replace("\r\n", "\n")
 
     def texts(self, name: str) -> list[str]:
@@ -64,7 +64,7 @@ class Form:
         Raises: FieldRefused.
         """
         text = self.text(name)
-        if not (text.isascii() and text.removeprefix("-").isdecimal() and len(text) < _NAME_CHARS_MAX):
+        if not (text.isascii() and text.removeprefix("-").isdecimal() and len(text) < _INTEGER_CHARS_MAX):
             raise FieldRefused(name, "forms.not_a_number")
         return int(text)
 

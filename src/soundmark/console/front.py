@@ -1,4 +1,4 @@
-"""The front door: the first page, the choice of a language, and answers to what is no page."""
+"""The front door: the first page, the choice of a language, and the pages for errors."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -43,7 +43,7 @@ async def choose_language(visit: Visit) -> Response:
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
-    """Answer what is no page, and a method that a page does not have."""
+    """Answer a path without a page, or a method that the page does not have."""
     assert isinstance(error, HTTPException), "registered for this error alone"
     visit = open_visit(request)
     visit.trouble = make_trouble(error.status_code, "page_not_found", visit.language)

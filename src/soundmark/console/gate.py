@@ -34,7 +34,7 @@ def may_enter(visit: Visit) -> bool:
 
 
 def is_on_this_machine(visit: Visit) -> bool:
-    """Return whether the request comes from a loopback address, to a loopback name and our port, and past no proxy."""
+    """Return whether the request comes from a loopback address, to a loopback name and our port, through no proxy."""
     request = visit.request
     peer = "" if request.client is None else request.client.host
     is_forwarded = "x-forwarded-for" in request.headers or "forwarded" in request.headers

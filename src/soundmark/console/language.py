@@ -47,7 +47,7 @@ class Language:
         return _write_minute(self.code, value.astimezone(UTC).replace(second=0, microsecond=0))
 
     def mark_moment(self, value: datetime | None) -> Markup:
-        """Return the element of a moment, which the pages' script shows in local time; in lists a page has hundreds."""
+        """Return a `<time>` element, which the pages' script shows in local time. A page of a list has hundreds."""
         if value is None:
             return Markup('<span class="absent">{}</span>').format(self._messages["lists.absent"])
         # Digits and names of months need no escaping, which would take longer than all the rest.

@@ -35,7 +35,7 @@ _INDEX: Final = re.compile(r"(/\d+)+\Z")
 
 
 def explain_fields(errors: Iterable[RefusedField], language: Language) -> Mapping[str, str]:
-    """Return what is wrong with each field, by its name: the last member of the pointer, of a list the list's."""
+    """Return what is wrong with each field, by its name: the last part of the pointer, without an index."""
     explained: dict[str, str] = {}
     for error in errors:
         name = _INDEX.sub("", error.pointer).rpartition("/")[2]

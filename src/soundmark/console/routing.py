@@ -95,7 +95,7 @@ async def _answer(visit: Visit, show: Handler, *, public: bool) -> Response:
 
 
 async def _offer_again(visit: Visit) -> Response:
-    """Offer to press a button again that could not do its work before the person signed in."""
+    """Offer a button again that could not do its work because the person had to sign in first."""
     if not visit.form:
         raise TenantUnknown
     return visit.page("sign_in/continue.html")

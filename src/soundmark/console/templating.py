@@ -32,6 +32,6 @@ _TEMPLATES.globals["static"] = locate_static
 
 
 def render(template: str, status: int, **context: Any) -> Response:
-    """Return a page that nobody but the person may keep."""
+    """Return a page that no cache may keep, not even the browser's."""
     html = _TEMPLATES.get_template(template).render(context)
     return HTMLResponse(html, status, {"cache-control": "no-store"})

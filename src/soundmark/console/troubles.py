@@ -31,7 +31,7 @@ class FormFromElsewhere(Exception):
 
 
 class FormOutdated(Exception):
-    """The form was sent by a page of the console that an earlier session was shown."""
+    """The form was sent by a page of the console that was shown to an earlier session."""
 
 
 # The first that fits: an unreachable service is a failed call, too.

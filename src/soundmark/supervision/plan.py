@@ -56,7 +56,7 @@ class SandboxPlan:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `up`; `sandbox` None runs none, and `console_port` None is the usual one or another."""
+    """The options of `up`; without `sandbox` there is none, and without `console_port` the usual port or another."""
 
     data_dir: Path
     host: str
@@ -81,7 +81,7 @@ class Plan:
     """The places, settings and secrets of all processes, and the user that they run as (None: ourselves).
 
     `given` are the caller's settings, by name without prefix. `tickets` is the folder of the tickets with which the
-    operator signs in to the console; None: only the identity provider's people do.
+    operator signs in to the console; None: the operator cannot.
     """
 
     options: Options
@@ -227,7 +227,7 @@ def read_given_settings(environ: Mapping[str, str], sandbox: SandboxPlan | None 
 def choose_console_host(options: Options, given: Mapping[str, str]) -> str:
     """Return the address that the console listens on.
 
-    It is for this machine alone unless the caller says which secure address others reach it at.
+    It is loopback, unless the caller says at which secure address others reach the console.
     """
     return options.host if "CONSOLE_URL" in given else LOOPBACK
 

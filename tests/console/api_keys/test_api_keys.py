@@ -82,7 +82,7 @@ async def test_a_secret_is_replaced_after_its_confirmation(operator: ConsoleClie
     key = await tenant.make_key()
     path = path_of(tenant, f"/{key['id']}/rotate")
     asked = await operator.get(path)
-    assert "The present secret stops working at once." in asked.text
+    assert "The current secret stops working at once." in asked.text
     assert await use(tenant, key["secret"]) == 200
 
     page = await operator.submit(path)

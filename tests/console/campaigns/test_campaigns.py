@@ -254,7 +254,7 @@ async def test_a_stop_needs_no_second_factor(visitors: ConsoleClient, people: Pe
 
 
 @pytest.mark.parametrize("code", ["audience_unavailable", "database_unavailable"])
-async def test_a_service_that_is_out_keeps_what_was_typed(operator: ConsoleClient, tenant: Tenant, code: str) -> None:
+async def test_a_service_that_is_down_keeps_what_was_typed(operator: ConsoleClient, tenant: Tenant, code: str) -> None:
     operator.core.refuse("POST /v1/campaigns", 503, code)
 
     page = await operator.submit(path_of(tenant), {"name": "Tonight", "starts_at": "2027-06-21T09:30"})

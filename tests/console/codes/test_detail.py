@@ -248,7 +248,7 @@ async def test_a_code_of_another_project_or_tenant_is_not_found(
 @pytest.mark.parametrize(
     "segment", ["xr_short", "..%2e", "%2e%2e", "xr_%00aaaaaaaaaaaaaaaaaaaa", "xr_ääääääääääääääääää"]
 )
-async def test_what_is_no_id_is_no_page(operator: ConsoleClient, codes: str, segment: str) -> None:
+async def test_a_text_that_is_not_an_id_has_no_page(operator: ConsoleClient, codes: str, segment: str) -> None:
     assert (await operator.get(f"{codes}/{segment}")).status == 404
 
 

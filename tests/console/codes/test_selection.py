@@ -92,7 +92,7 @@ async def test_a_selection_of_100_is_accepted_and_a_repeated_id_counts_once(
     assert "100 Codes will be revoked." in page.text
 
 
-async def test_what_is_no_id_is_no_selection(operator: ConsoleClient, codes: str) -> None:
+async def test_a_text_that_is_not_an_id_is_not_a_selection(operator: ConsoleClient, codes: str) -> None:
     for hostile in ("..", "xr_<script>", "xr_/../../secret0000000000"):
         page = await operator.get(f"{codes}/bundle", params={"xr_ids": [hostile]})
         assert page.status == 404, hostile

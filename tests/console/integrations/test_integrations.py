@@ -146,7 +146,7 @@ async def test_an_integration_is_revoked_after_a_confirmation(operator: ConsoleC
     assert page.find(f".//a[@href='{path}/report']").text == "To its report"
 
 
-async def test_what_is_not_possible_for_a_revoked_integration_is_said(operator: ConsoleClient, tenant: Tenant) -> None:
+async def test_the_page_says_what_a_revoked_integration_cannot_do(operator: ConsoleClient, tenant: Tenant) -> None:
     """A second tab, or the back button after a revocation."""
     integration = await tenant.make_integration()
     await tenant.change_integration("revoke", integration["id"])

@@ -176,7 +176,7 @@ async def test_the_self_test_concludes_no_more_than_it_measured(
         ("NotReadableError", "cannot be used"),
     ],
 )
-async def test_why_there_is_no_microphone_is_said(browsing: Browsing, listen_url: str, error: str, words: str) -> None:
+async def test_an_unusable_microphone_is_explained(browsing: Browsing, listen_url: str, error: str, words: str) -> None:
     page = await browsing.open_page()
     await page.add_init_script(
         f"navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('', '{error}'))"

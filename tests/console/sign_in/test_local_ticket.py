@@ -161,7 +161,7 @@ async def test_an_operator_may_sign_in_again(browser: ConsoleClient, folder: Pat
     assert await is_signed_in(browser)
 
 
-async def test_a_missing_folder_of_tickets_is_said(browser: ConsoleClient, folder: Path) -> None:
+async def test_a_missing_folder_of_tickets_is_reported(browser: ConsoleClient, folder: Path) -> None:
     ticket = issue_ticket(folder, ENTROPY)
     remove_ticket_folder(folder)
     answer = await follow(browser, ticket)

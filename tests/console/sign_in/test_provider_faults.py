@@ -46,7 +46,7 @@ async def fresh(people: People, desk: Desk, clock: FakeClock, impatience: None) 
 
 @pytest.mark.parametrize("path", [DISCOVERY, JWKS])
 @pytest.mark.parametrize("fault", ["silent", "dripping", "endless", "an error", "a page", "a list", "a redirect"])
-async def test_an_issuer_that_is_ill_is_a_page(fresh: ConsoleClient, desk: Desk, fault: str, path: str) -> None:
+async def test_an_issuer_that_fails_leads_to_a_page(fresh: ConsoleClient, desk: Desk, fault: str, path: str) -> None:
     desk.issuer.behaviour[path] = FAULTS[fault]
     async with asyncio.timeout(10):
         page = await fresh.get("/sign-in?return_to=/organizations")
@@ -56,7 +56,7 @@ async def test_an_issuer_that_is_ill_is_a_page(fresh: ConsoleClient, desk: Desk,
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_token_endpoint_that_is_ill_is_a_page(visitors: ConsoleClient, desk: Desk, fault: str) -> None:
+async def test_a_token_endpoint_that_fails_leads_to_a_page(visitors: ConsoleClient, desk: Desk, fault: str) -> None:
     asked = await desk.begin(visitors)
     desk.issuer.behaviour[TOKEN] = FAULTS[fault]
     async with asyncio.timeout(10):

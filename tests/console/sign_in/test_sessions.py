@@ -179,7 +179,7 @@ async def test_renewed_tokens_that_do_not_fit_into_cookies_spoil_no_page(
     assert (await person.get("/organizations")).status == 200
 
 
-async def test_a_session_of_another_key_is_none(person: ConsoleClient, people: People, clock: FakeClock) -> None:
+async def test_a_session_under_another_key_is_refused(person: ConsoleClient, people: People, clock: FakeClock) -> None:
     issuer = {"oidc_issuer": people.issuer.url, "oidc_client_id": CLIENT_ID}
     other = console_settings(**issuer, console_key=CONSOLE_KEY.replace("c", "d"))
     async with running_console(other, people.api, clock) as browser:

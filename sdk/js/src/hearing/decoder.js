@@ -18,7 +18,7 @@ const CHECK_BYTES = 10;
 const GROUPS = Math.ceil((LENGTH_BYTES + PAYLOAD_BYTES + CHECK_BYTES) / 3);
 /** Windows that lie in a marker as a whole. */
 const MARKER_WINDOWS = MARKER_COLUMNS - COLUMNS_PER_FRAME + 1;
-/** Noise has a marker's contrast of 0.03, as a standard deviation (measured). */
+/** Over noise, the contrast of a marker has a standard deviation of 0.03 (measured). */
 const CONTRAST_MIN = 0.12;
 const SEARCH_COLUMNS = 8;
 const READINGS_MAX = 5;
@@ -71,7 +71,7 @@ export class Decoder {
     this._columnCount += 1;
     const sums = this._sumsAt(column);
     if (column % COLUMNS_KEPT === 0) {
-      // Small again: beside a large sum, a quiet sound would be lost to rounding.
+      // Make the sums small again, because a quiet sound would be lost to rounding beside a large sum.
       const base = sums.slice();
       for (const each of this._sums) base.forEach((value, index) => (each[index] -= value));
     }

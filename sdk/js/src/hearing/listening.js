@@ -4,7 +4,7 @@ import { Decoder } from "./decoder.js";
 
 const FILE_RATE_HZ = 48_000;
 const RATE_MIN_HZ = 44_100;
-// What a browser does to make voices clear removes frames.
+// The processing that makes voices clear removes frames.
 const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppression: false };
 
 /**

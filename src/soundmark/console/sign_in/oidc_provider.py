@@ -191,7 +191,7 @@ class OidcProvider:
             return answer
         if response.status < HTTPStatus.INTERNAL_SERVER_ERROR and answer.get("error") == "invalid_grant":
             raise GrantRefused
-        # Anything else is no fault of the person: the client may be registered wrongly, or the provider is ill.
+        # Anything else is no fault of the person: the client may be registered wrongly, or the provider fails.
         raise _report("token_endpoint", status=response.status, error=_error_of(answer))
 
     def _authenticate(self) -> ClientAuth:

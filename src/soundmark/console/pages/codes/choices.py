@@ -11,7 +11,7 @@ from soundmark.console.visit import Visit
 
 # As many as a person picks from, and one call. Beyond that, the page of a campaign leads here with its id in the URL.
 _OFFERED_MAX: Final = 100
-# So that a thousand archived campaigns do not cost a page of seconds.
+# So that a thousand archived campaigns do not delay the page by seconds.
 _READ_MAX: Final = 300
 _UNAVAILABLE: Final = 500
 

@@ -50,7 +50,7 @@ async def send_sound(visit: Visit) -> Response:
 
 
 async def show_revocation(visit: Visit) -> Response:
-    """Ask whether one Code shall be revoked."""
+    """Show the Code that would be revoked, and ask for confirmation."""
     code = await _get_code(visit)
     return visit.page("codes/revoke.html", code=code)
 

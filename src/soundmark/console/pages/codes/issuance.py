@@ -110,7 +110,7 @@ async def _dry_run(visit: Visit, issuance: Issuance) -> DryRun:
 
 
 async def _find_reason(visit: Visit, issuance: Issuance, failure: ClientFailure) -> ClientFailure:
-    """Return what stands in the way of an issuance of which the client says only that it did not take place."""
+    """Return why nothing was issued, where the client knows only that nothing was."""
     if not isinstance(failure, ApiProblem) or failure.code != _NEVER_ISSUED:
         return failure
     try:

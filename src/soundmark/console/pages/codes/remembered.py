@@ -61,7 +61,7 @@ def read_tuple(form: Form) -> RecoveryTuple | None:
 
 
 def read_remembered(visit: Visit) -> RememberedIssuance:
-    """Return the issuance in the project of the URL that a form was sent back with.
+    """Return the issuance that a form was sent back with, which must be in the project of the URL.
 
     Raises: FormMalformed.
     """

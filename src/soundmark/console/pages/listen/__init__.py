@@ -1,1 +1,1 @@
-"""Projects."""
+"""The public page that hears Codes."""

@@ -14,8 +14,7 @@ from soundmark.kit.text.timestamps import parse_timestamp
 def read_request(visit: Visit, integration_id: str) -> ReportRequest:
     """Return what a page or an export asks for.
 
-    `from` and `to` are UTC days, of which the last is included, as people choose them; or exact times, as links to the
-    exports of a report have them.
+    People choose UTC days for `from` and `to`; the last day is included. Links to exports name exact times instead.
 
     Raises: FieldRefused. TenantUnknown.
     """

@@ -53,7 +53,7 @@ async def show_legacy_report(visit: Visit) -> Response:
 
 
 async def _find_report(visit: Visit) -> dict[str, Any]:
-    """Return what the page shows of the report, or nothing and the trouble on the page."""
+    """Return what the page shows of the report; without a report, set the visit's trouble and return nothing."""
     try:
         request = read_request(visit, visit.parameter("integration_id"))
         report = await visit.core.audience.report(

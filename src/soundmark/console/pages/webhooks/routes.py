@@ -75,7 +75,7 @@ async def send_test(visit: Visit) -> Response:
 
 
 async def show_deletion(visit: Visit) -> Response:
-    """Ask whether an endpoint is to be deleted."""
+    """Show the endpoint that would be deleted, and ask for confirmation."""
     endpoint = await visit.core.webhooks.get(_endpoint_id(visit), organization_id=visit.organization_id)
     return visit.page("webhooks/delete.html", endpoint=endpoint)
 

@@ -17,7 +17,7 @@ function require(isTrue, explanation) {
   if (!isTrue) throw new Refused(explanation);
 }
 
-/** The steps in their order. Each takes what the earlier ones found, and returns a sentence for people. */
+/** The steps in their order. Each takes what the earlier ones found, and returns a value to show beside it. */
 const STEPS = {
   shape(found) {
     found.code = readMembers(parse(new TextEncoder().encode(found.text)), MEMBERS);

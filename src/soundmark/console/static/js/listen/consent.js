@@ -27,7 +27,7 @@ export class Consent {
     this._box.addEventListener('change', () => this._change());
   }
 
-  /** Measure a resolution if its Code is measured and the person agreed, and say which. */
+  /** Measure a resolution if its Code is measured and the person agreed, and say what came of it. */
   async report(resolution, element) {
     if (this._box === null || !resolution.policy.audienceMeasurement) return;
     const integrationId = resolution.policy.audienceIntegrationId;

@@ -4,7 +4,7 @@ const DURATION_MAX_S = 600;
 
 class FileTooLong extends Error {}
 
-/** Refuse a file of more than ten minutes before it is decoded: that takes a megabyte for each second and channel. */
+/** Refuse a file of more than ten minutes before it is decoded: five seconds of a channel take a megabyte. */
 export async function checkDuration(file) {
   if (file.size === 0) throw makeUnplayable();
   const url = URL.createObjectURL(file);

@@ -3,7 +3,7 @@
 // Controls, marks that turn the direction of writing, and characters without a glyph.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
 
-/** Return a text in which invisible characters are written as `U+202E`. */
+/** Return a text in which each invisible character is written out, such as `[U+202E]`. */
 export function makeVisible(text) {
   return text.replace(INVISIBLE, (each) => `[U+${each.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}]`);
 }

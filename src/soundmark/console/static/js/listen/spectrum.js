@@ -33,7 +33,7 @@ export class SpectrumView {
   }
 
   _draw(analyser) {
-    // After `hide`, and after the next `show` as well.
+    // Stop after `hide`, even if `show` was called again since.
     if (this._analyser !== analyser) return;
     this._analyser.getFloatFrequencyData(this._levels);
     this._paint();
