@@ -34,6 +34,7 @@ _CONSOLE_KEY: Final = bytes(range(32, 64))
 _HEADERS: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 _ORGANIZATION: Final = f"/organizations/{seed.ORGANIZATION_ID}"
 _PROJECT: Final = f"{_ORGANIZATION}/projects/{seed.PROJECT_ID}"
+_ENDPOINT_ID: Final = "whe_0123456789abcdefghijkl"
 _MS_MAX: Final = 300
 _FIRST_VIEW_KB_MAX: Final = 100
 
@@ -63,6 +64,53 @@ _PAGES: Final = (
     ),
     _Page("Campaigns", f"{_PROJECT}/campaigns", [lambda core: core.campaigns.page()]),
     _Page("API keys", f"{_PROJECT}/api-keys", [lambda core: core.api_keys.page()]),
+    _Page("Organisations", "/organizations", [lambda core: core.organizations.page()]),
+    _Page("Invitations", f"{_ORGANIZATION}/members/invitations", [lambda core: core.invitations.page()]),
+    _Page("Support tickets", f"{_ORGANIZATION}/tickets", [lambda core: core.tickets.page()]),
+    _Page("Subscriptions", f"{_ORGANIZATION}/billing", [lambda core: core.subscriptions.page()]),
+    _Page(
+        "Deliveries",
+        f"{_ORGANIZATION}/webhooks/{_ENDPOINT_ID}/deliveries",
+        [
+            lambda core: core.webhooks.get(_ENDPOINT_ID),
+            lambda core: core.webhooks.deliveries_page(_ENDPOINT_ID),
+        ],
+    ),
+)
+
+
+# What only other systems bring about: people who sign in, a desk's answers, payments and deliveries.
+_ENDPOINT: Final = """
+INSERT INTO webhook_endpoints (organization_id, id, url, enabled, description, sealed_secret, created_at)
+VALUES (%(organization_id)s, %(endpoint_id)s, 'https://example.org/hook', false, '', '', now())
+"""
+_ROWS_OF_OTHERS: Final = (
+    """
+    INSERT INTO members (organization_id, subject_id, email, role, created_at)
+    VALUES (%(organization_id)s, 'person-' || %(number)s, %(number)s || '@example.org', 'member', %(now)s)
+    """,
+    """
+    INSERT INTO tickets (organization_id, id, subject_id, request_id, subject, status, conversation_id, mailbox_id,
+                         post_after, created_at)
+    VALUES (%(organization_id)s, 'tkt_' || %(number)s, 'operator', 'supreq_' || %(number)s, 'A question', 'active', 1,
+            1, %(now)s, %(now)s)
+    """,
+    """
+    INSERT INTO subscriptions (organization_id, id, plan_id, product, provider, status, cancel_at_period_end,
+                               provider_reference, created_at, updated_at)
+    VALUES (%(organization_id)s, 'bsu_' || %(number)s, 'plan_codes_starter', 'codes', 'card', 'cancelled', false,
+            'sub_' || %(number)s, %(now)s, %(now)s)
+    """,
+    """
+    INSERT INTO webhook_events (organization_id, id, type, actor_type, actor_id, data, created_at)
+    VALUES (%(organization_id)s, 'evn_' || %(number)s, 'code.issued', 'user', 'operator', '{}', %(now)s)
+    """,
+    """
+    INSERT INTO webhook_deliveries (organization_id, id, endpoint_id, event_id, event_type, status, attempts,
+                                    created_at)
+    VALUES (%(organization_id)s, 'whd_' || %(number)s, %(endpoint_id)s, 'evn_' || %(number)s, 'code.issued',
+            'delivered', 1, %(now)s)
+    """,
 )
 
 
@@ -162,19 +210,21 @@ def _fill(service: Service, database: Seeded) -> None:
         project = {**tenant, "project_id": seed.PROJECT_ID}
         for number in range(_ROWS):
             for path, body in (
+                ("/v1/organizations", {"name": f"Station {number}"}),
                 ("/v1/projects", {**tenant, "name": f"Programme {number}"}),
                 ("/v1/campaigns", {**project, "name": f"Campaign {number}"}),
                 ("/v1/api-keys", {**project, "scopes": ["codes:read"]}),
+                ("/v1/member-invitations", {**tenant, "email": f"invited-{number}@example.org", "role": "member"}),
             ):
                 api.post(path, json=body).raise_for_status()
-    now = datetime.now(UTC)
+    # Core's own times have milliseconds, and so do the cursors of its lists.
+    now = datetime.now(UTC).replace(microsecond=0)
+    row = {"organization_id": seed.ORGANIZATION_ID, "endpoint_id": _ENDPOINT_ID, "now": now}
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
+        connection.execute(_ENDPOINT, row)
         for number in range(_ROWS):
-            connection.execute(
-                "INSERT INTO members (organization_id, subject_id, email, role, created_at)"
-                " VALUES (%s, %s, %s, 'member', %s)",
-                (seed.ORGANIZATION_ID, f"person-{number}", f"person-{number}@example.org", now),
-            )
+            for statement in _ROWS_OF_OTHERS:
+                connection.execute(statement, {**row, "number": f"{number:022}"})
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Shared fixtures: each worker has one PostgreSQL, one audio component and one Core, and each test starts empty."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any
@@ -59,6 +60,12 @@ _KEPT_BY_AUDIENCE = {"alembic_version", "proof_transition"}
 BESIDE_CORE = "audience_beside_core"
 _SHARED = "core_under_test"
 _SPARE = "core_spare"
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collected tests, a gigabyte, from garbage collection: it took a fifth of the time of every test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
