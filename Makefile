@@ -87,7 +87,7 @@ $(GENERATORS)/.installed: requirements/generators.txt $(VENV)/.runtime
 	@touch $@
 
 # Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.
-mutants: test-install
+mutants: test-install test-tools
 	@$(BIN)/python -m scripts.mutants $(if $(ONLY),--only $(ONLY))
 
 # Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
