@@ -15,7 +15,7 @@ class Desk:
     """The issuer's side of logins: the person behind each code, and the refresh tokens that are still good.
 
     `access` and `identity` change the claims of the tokens, `answer` members of the token endpoint's answer. A refresh
-    token that is used twice revokes them all, as many providers do.
+    token that is used twice revokes them all, as many providers do; with `keeps_refresh_tokens` each is good for ever.
     """
 
     issuer: OidcIssuer
@@ -26,6 +26,7 @@ class Desk:
     identity: dict[str, Any] = field(default_factory=dict)
     answer: dict[str, Any] = field(default_factory=dict)
     good: set[str] = field(default_factory=set)
+    keeps_refresh_tokens: bool = False
     refreshes_count: int = 0
     latest_access_token: str = ""
 
@@ -40,6 +41,8 @@ class Desk:
             self.good.remove(form["refresh_token"])
             self.refreshes_count += 1
         refresh_token = f"refresh-{self.refreshes_count}-{len(self.issuer.token_requests)}"
+        if self.keeps_refresh_tokens:
+            refresh_token = form.get("refresh_token", refresh_token)
         self.good.add(refresh_token)
         now = int(self.issuer.clock.unix_s())
         tokens = {

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from console.conftest import console_settings, running_console
@@ -121,18 +122,19 @@ async def test_a_session_without_a_refresh_token_ends_with_the_access_token(
     assert (await visitors.follow(await visitors.get("/organizations"))).location.startswith("/sign-in")
 
 
-async def test_a_provider_that_names_no_new_refresh_token_keeps_the_old_one(
-    person: ConsoleClient, desk: Desk, clock: FakeClock
+@pytest.mark.parametrize("answer", [{}, {"refresh_token": None}], ids=["names it again", "names none"])
+async def test_a_session_lasts_where_refresh_tokens_stay_the_same(
+    visitors: ConsoleClient, desk: Desk, clock: FakeClock, answer: dict[str, Any]
 ) -> None:
-    desk.answer = {"refresh_token": None}
-    desk.good |= (kept := set(desk.good))
-    clock.advance(hours=1)
-    await person.get("/organizations")
-    desk.good |= kept
-    clock.advance(hours=1)
-
-    assert (await person.get("/organizations")).status == 200
-    assert desk.refreshes_count == 2
+    """A refresh that is over answers nobody any more: its access token expires, and the refresh token does not."""
+    desk.keeps_refresh_tokens = True
+    await desk.sign_in(visitors)
+    desk.answer = answer
+    for number in range(1, 6):
+        clock.advance(seconds=desk.lifetime_s)
+        pages = await asyncio.gather(*(visitors.get("/organizations") for _ in range(5)))
+        assert [page.status for page in pages] == [200] * 5
+        assert desk.refreshes_count == number, "requests at the same time share one"
 
 
 class ForgetfulCore:

@@ -1,6 +1,7 @@
 """Refreshing tokens, once for all requests that hold the same refresh token."""
 
 import asyncio
+import functools
 import hashlib
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +23,7 @@ class _Refresh:
 
 
 class TokenRefresher:
-    """Asks the provider once for each refresh token, and remembers the answer for a while.
+    """Asks the provider once for each refresh token, and remembers for a while what replaces it.
 
     Processes share nothing, so two of them may use one refresh token at the same time. Then the provider refuses one
     of them; `sign_in.renewal` says how that person goes on.
@@ -38,11 +39,11 @@ class TokenRefresher:
 
         Raises: ProviderUnavailable; GrantRefused.
         """
-        key = hashlib.sha256(refresh_token.encode()).digest()
+        key = _digest(refresh_token)
         self._forget_old()
         if key not in self._refreshes:
             task = asyncio.create_task(self._provider.refresh(refresh_token), name="token refresh")
-            task.add_done_callback(_mark_seen)
+            task.add_done_callback(functools.partial(self._settle, key))
             self._refreshes[key] = _Refresh(task, self._clock.monotonic_s())
         # Shielded, so that a person who closes the page does not cancel a refresh that may already have taken place.
         return await asyncio.shield(self._refreshes[key].task)
@@ -56,19 +57,24 @@ class TokenRefresher:
     def _forget_old(self) -> None:
         now_s = self._clock.monotonic_s()
         for key, refresh in list(self._refreshes.items()):
-            if now_s - refresh.began_at_s >= _REMEMBERED_S or _may_be_repeated(refresh.task):
+            if now_s - refresh.began_at_s >= _REMEMBERED_S:
                 del self._refreshes[key]
         done = [key for key, refresh in self._refreshes.items() if refresh.task.done()]
         for key in done[: max(0, len(self._refreshes) - _REMEMBERED_MAX)]:
             del self._refreshes[key]
 
+    def _settle(self, key: bytes, task: "asyncio.Task[Tokens]") -> None:
+        """Forget a refresh that has ended, if the provider may be asked again with the same token."""
+        # Reading the failure also keeps asyncio from reporting it if every waiting request was cancelled.
+        if task.cancelled() or isinstance(task.exception(), ProviderUnavailable) or _keeps_token(key, task):
+            self._refreshes.pop(key, None)
 
-def _may_be_repeated(task: "asyncio.Task[Tokens]") -> bool:
-    """Return whether a refresh failed for a reason that may have passed."""
-    return task.done() and (task.cancelled() or isinstance(task.exception(), ProviderUnavailable))
+
+def _keeps_token(key: bytes, task: "asyncio.Task[Tokens]") -> bool:
+    """Return whether a refresh left its refresh token valid, as many providers do."""
+    refreshed = None if task.exception() is not None else task.result().refresh_token
+    return refreshed is not None and _digest(refreshed) == key
 
 
-def _mark_seen(task: "asyncio.Task[Tokens]") -> None:
-    """Take note of a failure, which asyncio would otherwise report if every waiting request was cancelled."""
-    if not task.cancelled():
-        task.exception()
+def _digest(refresh_token: str) -> bytes:
+    return hashlib.sha256(refresh_token.encode()).digest()
