@@ -147,8 +147,9 @@ class Visit:
 
     def here(self, **changed: str | None) -> str:
         """Return this page's URL with some parameters changed, or left out where None."""
-        query = {**self.request.query_params, **changed}
-        kept = {name: value for name, value in query.items() if value}
+        # A name may be there several times, such as the Codes of a selection.
+        unchanged = [each for each in self.request.query_params.multi_items() if each[0] not in changed]
+        kept = [(name, value) for name, value in (*unchanged, *changed.items()) if value]
         # Two slashes at the beginning would lead to another host.
         path = "/" + self.request.url.path.lstrip("/")
         return path + (f"?{urlencode(kept)}" if kept else "")

@@ -92,6 +92,15 @@ async def test_a_selection_of_100_is_accepted_and_a_repeated_id_counts_once(
     assert "100 Codes will be revoked." in page.text
 
 
+async def test_a_selection_of_100_is_whole_in_another_language(operator: ConsoleClient, codes: str) -> None:
+    page = await operator.get(f"{codes}/revoke", params={"xr_ids": MADE_UP[:100]})
+
+    answer = await operator.submit("/language", {"language": "fr", "return_to": page.value("return_to")})
+
+    listed = (await operator.follow(answer)).find_all(".//ul[@class='ids']/li/a")
+    assert [link.text for link in listed] == MADE_UP[:100]
+
+
 async def test_a_text_that_is_not_an_id_is_not_a_selection(operator: ConsoleClient, codes: str) -> None:
     for hostile in ("..", "xr_<script>", "xr_/../../secret0000000000"):
         page = await operator.get(f"{codes}/bundle", params={"xr_ids": [hostile]})

@@ -3,14 +3,18 @@
 import base64
 import hashlib
 import json
+from urllib.parse import urlencode
 
 import pytest
+from starlette.responses import Response
 from support.console_client import ConsoleClient
 from support.console_login import CALLBACK, Desk, read_query
 from support.fake_clock import FakeClock
 from support.oidc_issuer import CLIENT_ID, refuse_grant
 from support.people import People
 
+from soundmark.console.forms import Form
+from soundmark.console.return_path import PATH_CHARS_MAX
 from soundmark.console.sign_in.attempts import ATTEMPTS_MAX, LIFETIME
 
 
@@ -164,7 +168,7 @@ async def test_a_browser_without_cookies_is_not_sent_round_in_circles(visitors: 
         "/sign-in",
         "/sign-in/step-up",
         "/sign-out",
-        "/" + "a" * 2001,
+        "/" + "a" * PATH_CHARS_MAX,
         "",
     ],
 )
@@ -179,6 +183,40 @@ async def test_an_encoded_way_back_stays_a_path_of_ours(visitors: ConsoleClient,
     answer = await desk.sign_in(visitors, link_back_to(path))
 
     assert answer.location == path
+
+
+async def test_a_selection_of_100_codes_is_whole_after_signing_in(
+    visitors: ConsoleClient, desk: Desk, people: People
+) -> None:
+    tenant = await people.tenant_of("alice")
+    xr_ids = [f"xr_{number:022d}" for number in range(100)]
+    query = urlencode({"xr_ids": xr_ids, "protocol": "4"}, doseq=True)
+    path = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/codes/revoke?{query}"
+
+    back = await desk.sign_in(visitors, (await visitors.get(path)).location)
+
+    assert back.location == path
+    listed = (await visitors.follow(back)).find_all(".//ul[@class='ids']/li/a")
+    assert [link.text for link in listed] == xr_ids
+
+
+async def test_everything_that_signing_in_keeps_fits_into_a_request_together(
+    visitors: ConsoleClient, desk: Desk, clock: FakeClock
+) -> None:
+    """The longest paths in as many attempts as there may be, the largest tokens, and a kept form."""
+    desk.answer = {"access_token": "a" * 8 * 1024, "refresh_token": "r" * 8 * 1024}
+    await desk.sign_in(visitors)
+    for _ in range(ATTEMPTS_MAX):
+        await desk.begin(visitors, link_back_to("/" + "a" * (PATH_CHARS_MAX - 1)))
+        clock.advance(seconds=1)
+    form = Form([("name", "n" * 4_900)])
+    kept = Response()
+    visitors.console.kept_forms.keep(kept, form, "/organizations", "alice")
+    sent = [f"{name}={value}" for name, value in visitors.cookies.items()]
+    sent += [cookie.partition(";")[0] for cookie in kept.headers.getlist("set-cookie")]
+
+    assert len([cookie for cookie in sent if "attempt-" in cookie]) > ATTEMPTS_MAX
+    assert len("; ".join(sent)) < 60 * 1024, "some of the 64 KiB of a request head are for the rest of it"
 
 
 async def test_each_step_of_a_sign_in_has_the_security_headers(visitors: ConsoleClient, desk: Desk) -> None:
