@@ -2,10 +2,12 @@
 
 import asyncio
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 from soundmark_sdk.client import AsyncClient
 from soundmark_sdk.client.records import Organization, Project
 from starlette.requests import Request
@@ -22,6 +24,14 @@ from soundmark.console.troubles import TenantUnknown, Trouble
 _NOTICE: Final = "notice"
 _SEE_OTHER: Final = 303
 _MANAGING_ROLES: Final = frozenset({"owner", "admin"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Notice:
+    """A message for the next page: its key, and the values to fill in."""
+
+    key: str
+    values: Mapping[str, str | int]
 
 
 @dataclass(slots=True)
@@ -117,7 +127,6 @@ class Visit:
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page. A page that shows a trouble has its status."""
-        notice = self.console.jar.read(_NOTICE, self.request.cookies)
         response = render(
             template,
             self.trouble.status if self.trouble and status == 200 else status,  # noqa: PLR2004 - the default
@@ -131,18 +140,17 @@ class Visit:
             trouble=self.trouble,
             organization=self.organization,
             project=self.project,
-            notice=self.say(notice["key"], **notice["values"]) if notice else None,
+            notice=self._read_notice(),
             **values,
         )
-        if notice is not None:
-            self.console.jar.clear(response, _NOTICE, self.request.cookies)
+        self.console.jar.clear(response, _NOTICE, self.request.cookies)
         return response
 
     def redirect(self, path: str, notice: str | None = None, **values: str | int) -> Response:
         """Return a redirect after a form; the next page shows the message `notice` once."""
         response = RedirectResponse(path, _SEE_OTHER)
         if notice is not None:
-            self.console.jar.write(response, _NOTICE, {"key": notice, "values": values}, max_age_s=60)
+            self.console.jar.write(response, _NOTICE, _Notice(notice, values), max_age_s=60)
         return response
 
     def here(self, **changed: str | None) -> str:
@@ -171,6 +179,14 @@ class Visit:
         return self.session is None or hmac.compare_digest(
             self.form.text("csrf_token").encode(), self.session.csrf_token.encode()
         )
+
+    def _read_notice(self) -> str | None:
+        """Return the message for this page; None without one, or for one that only another release knows."""
+        try:
+            notice = msgspec.convert(self.console.jar.read(_NOTICE, self.request.cookies), _Notice)
+            return self.say(notice.key, **notice.values)
+        except (msgspec.ValidationError, KeyError):
+            return None
 
     def _connect(self) -> AsyncClient:
         core, token = self.console.core, self.console.operator_token
