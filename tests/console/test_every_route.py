@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from console.conftest import console_settings, running_console
@@ -77,6 +78,39 @@ async def test_a_path_that_leads_upwards_reaches_no_other_call(
                 operator.submit(upwards, {"retention_days": "30"}) if path in FORMS else operator.get(upwards)
             )
             assert (answer.status, answer.trouble) == (404, "page_not_found"), upwards
+
+
+_PROJECT = "/organizations/of-nothing/projects/of-nothing"
+
+
+@pytest.mark.parametrize(
+    ("download", "offer"),
+    [
+        ("/organizations/of-nothing/export", "/organizations/of-nothing"),
+        (f"{_PROJECT}/export", _PROJECT),
+        (
+            "/organizations/of-nothing/audit-log/download?actor=a%26b&format=csv",
+            "/organizations/of-nothing/audit-log?actor=a%26b&format=csv",
+        ),
+        (f"{_PROJECT}/codes/bundle?xr_ids=xr_1&xr_ids=xr_2", f"{_PROJECT}/codes"),
+        (f"{_PROJECT}/codes/xr_1/sound.wav?protocol=5", f"{_PROJECT}/codes/xr_1"),
+        (
+            f"{_PROJECT}/integrations/%3Fx/report/exports/aggregate.csv?from=2026-01-01",
+            f"{_PROJECT}/integrations/%3Fx/report?from=2026-01-01",
+        ),
+    ],
+)
+async def test_a_person_who_signs_in_for_a_download_comes_back_to_the_page_that_offers_it(
+    visitors: ConsoleClient, download: str, offer: str
+) -> None:
+    """A download leads to no page: the browser would go on showing the identity provider's."""
+    link = urlsplit((await visitors.get(download)).location)
+
+    assert link.path == "/sign-in"
+    assert parse_qs(link.query) == {"return_to": [offer]}
+    assert [
+        route.path for route in ROUTES if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", route.path), urlsplit(offer).path)
+    ]
 
 
 def judge(headers: Any) -> None:

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final, TypeAlias
+from urllib.parse import quote
 
 import structlog
 from starlette.requests import Request
@@ -25,15 +26,18 @@ LANGUAGE_COOKIE: Final = "language"
 _log: Final = structlog.get_logger()
 
 
-def page(path: str, show: Handler, *, public: bool = False) -> Route:
+def page(path: str, show: Handler, *, public: bool = False, offered_by: str | None = None) -> Route:
     """Return the route of a page without a form of its own.
 
     A page that is not `public` sends people who are not signed in to the sign-in page, and loads the organisation and
-    project that its path names.
+    project that its path names. A download leads to no page: people who had to sign in for it come back to the page
+    that offers it. `offered_by` is that page's path, with the parameters of `path` and, if wanted, `{query}`.
     """
 
     async def endpoint(request: Request) -> Response:
         visit = open_visit(request)
+        if offered_by is not None:
+            visit.return_path = _fill_in(offered_by, request)
         return _complete(visit, await _answer(visit, show, public=public))
 
     return Route(path, endpoint, methods=["GET"])
@@ -78,6 +82,11 @@ def open_visit(request: Request) -> Visit:
     name = f"{console.jar.prefix}{LANGUAGE_COOKIE}"
     language = choose_language(request.cookies.get(name), request.headers.get("accept-language", ""))
     return Visit(console, request, console.sessions.read(request), language)
+
+
+def _fill_in(path: str, request: Request) -> str:
+    values = {name: quote(str(value), safe="") for name, value in request.path_params.items()}
+    return path.format_map({**values, "query": request.url.query}).removesuffix("?")
 
 
 async def _answer(visit: Visit, show: Handler, *, public: bool) -> Response:

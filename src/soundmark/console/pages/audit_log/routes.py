@@ -120,6 +120,6 @@ def _write_value(value: Any) -> str:
 _ALL: Final = "/organizations/{organization_id}/audit-log"
 routes: Final[list[Route]] = [
     page(_ALL, show_list),
-    page(f"{_ALL}/download", download),
+    page(f"{_ALL}/download", download, offered_by=f"{_ALL}?{{query}}"),
     page(f"{_ALL}/verification", show_verification),
 ]

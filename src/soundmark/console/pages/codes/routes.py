@@ -15,9 +15,9 @@ routes: Final[list[Route]] = [
     action(f"{_ALL}/issue/verdict", issuance.judge),
     action(f"{_ALL}/issue/tuple", issuance.prepare),
     form_page(f"{_ALL}/recover", recovery.show, recovery.recover),
-    page(f"{_ALL}/bundle", listing.download_bundle),
+    page(f"{_ALL}/bundle", listing.download_bundle, offered_by=_ALL),
     form_page(f"{_ALL}/revoke", listing.show_revocation, listing.revoke_selection),
     page(_ONE, detail.show),
-    page(f"{_ONE}/sound.wav", detail.send_sound),
+    page(f"{_ONE}/sound.wav", detail.send_sound, offered_by=_ONE),
     form_page(f"{_ONE}/revoke", detail.show_revocation, detail.revoke),
 ]

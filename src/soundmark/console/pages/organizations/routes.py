@@ -38,7 +38,6 @@ async def rename(visit: Visit) -> Response:
 async def export(visit: Visit) -> Response:
     """Download the archive of an organisation."""
     organization_id = visit.organization_id
-    visit.return_path = visit.tenant_path
     return await answer_download(
         lambda into: visit.core.organizations.export(into, organization_id=organization_id),
         f"{organization_id}.svc-organization-archive-v1.json",
@@ -77,7 +76,7 @@ _ONE: Final = "/organizations/{organization_id}"
 routes: Final[list[Route]] = [
     form_page("/organizations", show_list, create),
     form_page(_ONE, show_overview, rename),
-    page(f"{_ONE}/export", export),
+    page(f"{_ONE}/export", export, offered_by=_ONE),
     form_page(f"{_ONE}/delete", show_deletion, delete),
     page("/deletions/{certificate_id}", show_certificate),
 ]

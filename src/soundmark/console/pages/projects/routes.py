@@ -40,7 +40,6 @@ async def rename(visit: Visit) -> Response:
 async def export(visit: Visit) -> Response:
     """Download the archive of a project."""
     organization_id, project_id = visit.organization_id, visit.project_id
-    visit.return_path = visit.tenant_path
     return await answer_download(
         lambda into: visit.core.projects.export(into, organization_id=organization_id, project_id=project_id),
         f"{project_id}.svc-project-archive-v1.json",
@@ -74,6 +73,6 @@ _ONE: Final = f"{_ALL}/{{project_id}}"
 routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
     form_page(_ONE, show_overview, rename),
-    page(f"{_ONE}/export", export),
+    page(f"{_ONE}/export", export, offered_by=_ONE),
     form_page(f"{_ONE}/delete", show_deletion, delete),
 ]

@@ -103,5 +103,5 @@ _REPORT: Final = f"{_INTEGRATIONS}/{{integration_id}}/report"
 routes: Final[list[Route]] = [
     page("/organizations/{organization_id}/projects/{project_id}/legacy-report", show_legacy_report),
     page(_REPORT, show_report),
-    page(f"{_REPORT}/exports/{{export}}", export),
+    page(f"{_REPORT}/exports/{{export}}", export, offered_by=f"{_REPORT}?{{query}}"),
 ]
