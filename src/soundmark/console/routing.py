@@ -44,17 +44,25 @@ def page(path: str, show: Handler, *, public: bool = False, offered_by: str | No
 
 
 def form_page(
-    path: str, show: Handler, submit: Handler, *, public: bool = False, is_shown_to_all: bool = False
+    path: str,
+    show: Handler,
+    submit: Handler,
+    *,
+    public: bool = False,
+    is_shown_to_all: bool = False,
+    is_confidential: bool = False,
 ) -> Route:
     """Return the route of a page with a form that is sent to the page itself.
 
     With `is_shown_to_all` everybody sees the form, and only people who are signed in send it. `submit` reads
     `visit.form`. If it raises FieldRefused or a failure of a call, `show` is called again with what was typed in
-    `visit.form` and the reason in `visit.trouble`.
+    `visit.form` and the reason in `visit.trouble`. What is typed into a form that `is_confidential` is in no page and
+    no cookie, whatever happens.
     """
 
     async def endpoint(request: Request) -> Response:
         visit = open_visit(request)
+        visit.is_form_confidential = is_confidential
         if request.method == "POST":
             return _complete(visit, await _receive(visit, submit, show, public=public))
         visit.restore_form()

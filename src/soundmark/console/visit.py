@@ -38,7 +38,8 @@ class _Notice:
 class Visit:
     """One request: who sent it, what it asks for, and the ways to answer it.
 
-    `form` is what was typed: empty until a form was sent. `trouble` is why the form is shown again. `return_path` is
+    `form` is what was typed: empty until a form was sent. `repeatable_form` is as much of it as a page or a cookie may
+    repeat: nothing of a form that `is_form_confidential`. `trouble` is why the form is shown again. `return_path` is
     where the person comes back to after signing in, if that is another page, because this one is a download.
     """
 
@@ -51,6 +52,7 @@ class Visit:
     organization: Organization | None = None
     project: Project | None = None
     return_path: str | None = None
+    is_form_confidential: bool = False
     has_restored_form: bool = False
     renewed_session: Session | None = None
     _core: AsyncClient | None = None
@@ -61,6 +63,11 @@ class Visit:
         if self._core is None:
             self._core = self._connect()
         return self._core
+
+    @property
+    def repeatable_form(self) -> Form:
+        """What was typed, for pages and cookies."""
+        return Form() if self.is_form_confidential else self.form
 
     @property
     def signed_in(self) -> Session:
@@ -136,7 +143,7 @@ class Visit:
             languages=languages.NAMES,
             t=self.language.say,
             moment=self.language.mark_moment,
-            form=self.form,
+            form=self.repeatable_form,
             trouble=self.trouble,
             organization=self.organization,
             project=self.project,

@@ -1,5 +1,6 @@
 """What was typed when a session ended: it is back after signing in, and was not sent."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,14 +9,19 @@ from starlette.responses import Response
 from support.console_client import ConsoleClient, PageAnswer
 from support.console_login import Desk
 from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID, refuse_grant
+from support.misbehaving_server import answer
+from support.oidc_issuer import CLIENT_ID, TOKEN, refuse_grant
 from support.people import People
+from support.secret_leaks import remember_secret
 from support.tenant import Tenant
 
 from soundmark.console import app
 from soundmark.console.routing import action
 from soundmark.console.session import LIFETIME
 from soundmark.console.visit import Visit
+
+SECRET = "mail-password-MARKtyped-by-an-administrator"
+remember_secret(SECRET)
 
 
 async def send_too_late(person: ConsoleClient, desk: Desk, clock: FakeClock, path: str, **fields: Any) -> PageAnswer:
@@ -167,3 +173,55 @@ async def test_the_kept_form_of_a_cookie_from_elsewhere_is_ignored(person: Conso
     for value in ("1.AAAA", "", "1.", person.cookies["soundmark-8083-session"]):
         person.cookies.set("soundmark-8083-form", value, domain="127.0.0.1", path="/")
         assert (await person.get("/organizations")).value("name") == ""
+
+
+def end_session(desk: Desk, clock: FakeClock, _: ConsoleClient) -> None:
+    clock.advance(hours=1)
+    desk.issuer.answer_tokens = refuse_grant
+
+
+def end_day(_: Desk, clock: FakeClock, __: ConsoleClient) -> None:
+    clock.advance(seconds=LIFETIME.total_seconds())
+
+
+def break_provider(desk: Desk, clock: FakeClock, _: ConsoleClient) -> None:
+    clock.advance(hours=1)
+    desk.issuer.behaviour[TOKEN] = answer(b"{}", status="503 Service Unavailable")
+
+
+def demand_second_factor(_: Desk, __: FakeClock, person: ConsoleClient) -> None:
+    person.core.refuse("PUT /v1/platform/settings/secrets/smtp_password", 403, "mfa_required")
+
+
+def break_core(_: Desk, __: FakeClock, person: ConsoleClient) -> None:
+    person.core.go_down()
+
+
+@pytest.mark.parametrize("size", [1, 200], ids=["small", "too large for a cookie"])
+@pytest.mark.parametrize(
+    ("spoil", "trouble"),
+    [
+        (end_session, "sign_in.signed_out"),
+        (end_day, "sign_in.signed_out"),
+        (break_provider, "identity_provider_unavailable"),
+        (demand_second_factor, "sign_in.second_factor_needed"),
+        (break_core, "core_unreachable"),
+    ],
+)
+async def test_a_credential_is_kept_nowhere(
+    person: ConsoleClient,
+    desk: Desk,
+    clock: FakeClock,
+    spoil: Callable[[Desk, FakeClock, ConsoleClient], None],
+    trouble: str,
+    size: int,
+) -> None:
+    """It would be in a page, in the browser's history, or in a cookie."""
+    token = (await person.get("/organizations")).value("csrf_token")
+    spoil(desk, clock, person)
+    page = await person.submit("/platform/secrets/smtp_password", {"value": SECRET * size, "csrf_token": token})
+
+    assert page.trouble == trouble
+    assert SECRET not in page.html
+    assert person.console.jar.read("form", dict(person.cookies)) is None
+    assert "What you entered" not in page.text, "nothing is promised"

@@ -88,9 +88,9 @@ def _reload_or_sign_in(visit: Visit) -> Response:
 
 def _show(visit: Visit, reason: Reason, status: HTTPStatus) -> Response:
     """Return the page that says why the person has to sign in. A form that is too large for cookies stays in it."""
-    subject = visit.console.sessions.find_subject(visit.request)
+    form, subject = visit.repeatable_form, visit.console.sessions.find_subject(visit.request)
     # A trial, because the page has to know how the form is kept before the response exists.
-    stays_in_page = bool(visit.form) and not visit.console.kept_forms.has_room(visit.form, visit.here(), subject)
+    stays_in_page = bool(form) and not visit.console.kept_forms.has_room(form, visit.here(), subject)
     visit.trouble = make_trouble(status, f"sign_in.{reason}", visit.language)
     response = visit.page(
         "sign_in/interrupted.html",
@@ -99,8 +99,8 @@ def _show(visit: Visit, reason: Reason, status: HTTPStatus) -> Response:
         link=_link(_STEP_UP if reason == "second_factor_needed" else _SIGN_IN, visit),
         stays_in_page=stays_in_page,
     )
-    if visit.form and not stays_in_page:
-        visit.console.kept_forms.keep(response, visit.form, visit.here(), subject)
+    if form and not stays_in_page:
+        visit.console.kept_forms.keep(response, form, visit.here(), subject)
     return response
 
 

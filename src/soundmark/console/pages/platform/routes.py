@@ -18,7 +18,7 @@ async def show_readiness(visit: Visit) -> Response:
 _CATALOG: Final = "/platform/catalog"
 routes: Final[list[Route]] = [
     page("/platform", settings.show_settings),
-    form_page("/platform/secrets/{name}", settings.show_secret, settings.put_secret),
+    form_page("/platform/secrets/{name}", settings.show_secret, settings.put_secret, is_confidential=True),
     form_page("/platform/configuration/{name}", settings.show_configuration, settings.put_configuration),
     action("/platform/configuration/{name}/removal", settings.remove_override),
     page(_CATALOG, catalog.show_catalog),

@@ -39,10 +39,7 @@ async def show_secret(visit: Visit) -> Response:
 
 async def put_secret(visit: Visit) -> Response:
     """Set a credential."""
-    value = visit.form.text("value")
-    # A page never holds a credential, not even the page of a failure.
-    visit.form = Form()
-    await visit.core.platform.put_secret(_name(visit), value)
+    await visit.core.platform.put_secret(_name(visit), visit.form.text("value"))
     return visit.redirect("/platform", "platform.secret_set", name=_name(visit))
 
 
