@@ -1,13 +1,24 @@
 """People who sign in to the console at the issuer of our own."""
 
+import asyncio
+import json
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from support.console_client import ConsoleClient, PageAnswer
-from support.oidc_issuer import OidcIssuer
+from support.misbehaving_server import answer
+from support.oidc_issuer import TOKEN, OidcIssuer
 
 CALLBACK = "/sign-in/callback"
+
+
+@dataclass
+class HeldRefreshes:
+    """Refreshes that wait at the issuer."""
+
+    has_begun: asyncio.Event = field(default_factory=asyncio.Event)
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass
@@ -56,6 +67,21 @@ class Desk:
         }
         self.latest_access_token = tokens["access_token"]
         return "200 OK", {name: value for name, value in {**tokens, **self.answer}.items() if value is not None}
+
+    def hold_refreshes(self) -> "HeldRefreshes":
+        """Let refreshes wait until the test releases them, and answer everything else."""
+        held = HeldRefreshes()
+
+        async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            form = self.issuer.token_requests[-1]
+            if form["grant_type"] == "refresh_token":
+                held.has_begun.set()
+                await held.may_end.wait()
+            status, value = self._answer(form)
+            await answer(json.dumps(value).encode(), status=status)(reader, writer)
+
+        self.issuer.behaviour[TOKEN] = behave
+        return held
 
     async def begin(self, browser: ConsoleClient, path: str = "/sign-in?return_to=/organizations") -> dict[str, str]:
         """Follow a link to the sign-in page, and return what the console asks the issuer for."""

@@ -122,7 +122,7 @@ def _complete(visit: Visit, response: Response) -> Response:
     """Put what changed during the visit into the browser."""
     if visit.renewed_session is not None:
         try:
-            visit.console.sessions.write(visit.request, response, visit.renewed_session)
+            visit.console.sessions.renew(visit.request, response, visit.renewed_session)
         except CookieTooLarge:
             _log.exception("renewed_tokens_too_large")  # The page is as good as it was with the tokens before.
     # A redirect, such as the one to the sign-in page, showed the form to nobody.

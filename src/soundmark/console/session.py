@@ -1,5 +1,6 @@
 """Sessions: who is signed in, kept sealed in the browser and nowhere else."""
 
+import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal, TypeAlias
@@ -12,6 +13,11 @@ from soundmark.console.sealed_cookies import CookieJar
 from soundmark.kit.clock import Clock
 
 _NAME: Final = "session"
+# A request under way that refreshes its tokens writes its session once more, even if the browser has left that session
+# meanwhile. So the browser remembers the sessions that it left, for as long as they could last.
+_LEFT: Final = "left"
+_LEFT_MAX: Final = 8
+_DIGEST_CHARS: Final = 32
 # A working day: after it a person signs in again, whatever the identity provider would still refresh.
 LIFETIME: Final = timedelta(hours=12)
 
@@ -44,26 +50,52 @@ class Sessions:
     clock: Clock
 
     def read(self, request: Request) -> Session | None:
-        """Return the session of a request; None without one, or if it was altered or has lasted too long."""
+        """Return the session of a request; None without one, or if it was altered, left or has lasted too long."""
         session = self._open(request)
-        return session if session is not None and self.clock.now() - session.started_at < LIFETIME else None
+        if session is None or self.clock.now() - session.started_at >= LIFETIME:
+            return None
+        return None if _digest(session) in self._read_left(request) else session
 
     def find_subject(self, request: Request) -> str | None:
         """Return the person whose session it is, even if it has lasted too long, or None if that is unknown."""
         session = self._open(request)
         return None if session is None else session.subject
 
-    def write(self, request: Request, response: Response, session: Session) -> None:
-        """Put a session into the browser, in place of the one that is there.
+    def begin(self, request: Request, response: Response, session: Session) -> None:
+        """Put a new session into the browser, which leaves the one that is there.
+
+        Raises: sealed_cookies.CookieTooLarge.
+        """
+        self.renew(request, response, session)
+        self._leave(request, response)
+
+    def renew(self, request: Request, response: Response, session: Session) -> None:
+        """Put the session of the request into the browser with other tokens.
 
         Raises: sealed_cookies.CookieTooLarge.
         """
         chunks_count = self.jar.write(response, _NAME, session)
         self.jar.clear(response, _NAME, request.cookies, beyond=chunks_count)
 
+    def end(self, request: Request, response: Response) -> None:
+        """Remove the session from the browser for good."""
+        self.clear(request, response)
+        self._leave(request, response)
+
     def clear(self, request: Request, response: Response) -> None:
         """Remove the session from the browser."""
         self.jar.clear(response, _NAME, request.cookies)
+
+    def _leave(self, request: Request, response: Response) -> None:
+        if (session := self._open(request)) is not None:
+            left = dict.fromkeys([*self._read_left(request), _digest(session)])
+            self.jar.write(response, _LEFT, [*left][-_LEFT_MAX:], max_age_s=int(LIFETIME.total_seconds()))
+
+    def _read_left(self, request: Request) -> list[str]:
+        try:
+            return msgspec.convert(self.jar.read(_LEFT, request.cookies), list[str])
+        except msgspec.ValidationError:
+            return []
 
     def _open(self, request: Request) -> Session | None:
         value = self.jar.read(_NAME, request.cookies)
@@ -71,3 +103,8 @@ class Sessions:
             return None if value is None else msgspec.convert(value, Session)
         except msgspec.ValidationError:
             return None  # An earlier release wrote it.
+
+
+def _digest(session: Session) -> str:
+    """Return what names a session, however often its tokens are refreshed."""
+    return hashlib.sha256(session.csrf_token.encode()).hexdigest()[:_DIGEST_CHARS]

@@ -1,7 +1,7 @@
 """Sessions in cookies: any process with the key reads them, and nobody else can make or alter one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 from console.conftest import CONSOLE_KEY, console_settings, running_console
@@ -13,15 +13,6 @@ from support.oidc_issuer import CLIENT_ID
 from support.people import People
 
 from soundmark.console.session import Session
-
-
-@pytest.fixture
-async def second(people: People, visitors: ConsoleClient, clock: FakeClock) -> AsyncIterator[ConsoleClient]:
-    """The same browser at another process of the console."""
-    issuer = {"oidc_issuer": people.issuer.url, "oidc_client_id": CLIENT_ID}
-    async with running_console(console_settings(**issuer), people.api, clock) as client:
-        client._client._cookies = visitors._client._cookies
-        yield client
 
 
 async def test_processes_with_the_same_key_share_sessions(

@@ -1,9 +1,14 @@
 """Signing out: here and at the identity provider, without a name in a URL."""
 
+import asyncio
+
 from support.console_client import ConsoleClient
 from support.console_login import Desk, read_query
+from support.fake_clock import FakeClock
 from support.misbehaving_server import answer
 from support.oidc_issuer import CLIENT_ID, TOKEN
+
+from soundmark.console.session import LIFETIME
 
 
 async def test_a_person_is_signed_out_here_and_at_the_provider(person: ConsoleClient, desk: Desk) -> None:
@@ -65,3 +70,66 @@ async def test_signing_out_needs_no_valid_token(person: ConsoleClient, desk: Des
 
     assert (await person.submit("/sign-out", {"csrf_token": token})).location.startswith(desk.issuer.url)
     assert not [name for name in person.cookies if "session" in name]
+
+
+async def test_a_session_of_a_working_day_ago_is_ended_at_the_provider_too(
+    person: ConsoleClient, desk: Desk, clock: FakeClock
+) -> None:
+    """The provider's session may last longer; whoever sits down next would be signed in without a password."""
+    token = (await person.get("/organizations")).value("csrf_token")
+    clock.advance(seconds=LIFETIME.total_seconds())
+
+    assert (await person.submit("/sign-out", {"csrf_token": token})).location.startswith(f"{desk.issuer.url}/logout?")
+
+
+async def test_the_operator_has_no_session_at_the_provider(visitors: ConsoleClient, clock: FakeClock) -> None:
+    visitors.sign_in_as_operator(clock.now())
+
+    assert (await visitors.submit("/sign-out")).location == "/sign-in/signed-out"
+
+
+async def test_a_page_that_was_under_way_does_not_undo_a_sign_out(
+    person: ConsoleClient, second: ConsoleClient, desk: Desk, clock: FakeClock
+) -> None:
+    """Its answer brings refreshed tokens after the session was removed, whichever process removed it."""
+    token = (await person.get("/organizations")).value("csrf_token")
+    clock.advance(seconds=desk.lifetime_s - 20)
+    refreshes = desk.hold_refreshes()
+    late = asyncio.ensure_future(person.get("/organizations"))
+    await refreshes.has_begun.wait()
+    left = await second.submit("/sign-out", {"csrf_token": token})
+    refreshes.may_end.set()
+
+    assert (await late).status == 200
+    assert "soundmark-8083-session" in person.cookies, "the session is back"
+    assert (await second.get("/organizations")).location.startswith("/sign-in"), "and is good for nothing"
+    assert "soundmark-8083-session" not in person.cookies
+    [remembered] = [each for each in left.headers.get_list("set-cookie") if each.startswith("soundmark-8083-left=")]
+    assert f"Max-Age={int(LIFETIME.total_seconds())};" in remembered, "as long as the session could last"
+
+
+async def test_a_page_that_was_under_way_does_not_bring_an_earlier_session_back(
+    person: ConsoleClient, second: ConsoleClient, desk: Desk, clock: FakeClock
+) -> None:
+    """Somebody else may have signed in meanwhile, or the same person with a second factor."""
+    clock.advance(seconds=desk.lifetime_s - 20)
+    refreshes = desk.hold_refreshes()
+    late = asyncio.ensure_future(person.get("/organizations"))
+    await refreshes.has_begun.wait()
+    desk.access = desk.identity = {"acr": "2"}
+    await desk.sign_in(second, "/sign-in/step-up")
+    assert (await second.get("/organizations")).status == 200
+    refreshes.may_end.set()
+    await late
+
+    assert (await second.get("/organizations")).location.startswith("/sign-in")
+
+
+async def test_a_person_who_signs_in_and_out_often_is_signed_in(person: ConsoleClient, desk: Desk) -> None:
+    for _ in range(12):
+        token = (await person.get("/organizations")).value("csrf_token")
+        await person.submit("/sign-out", {"csrf_token": token})
+        await desk.sign_in(person)
+
+    assert (await person.get("/organizations")).status == 200
+    assert len(person.cookies["soundmark-8083-left"]) < 500

@@ -67,7 +67,8 @@ async def sign_out(visit: Visit) -> Response:
     """End the session here and at the identity provider."""
     sign_in = visit.console.sign_in
     url = None
-    if sign_in is not None and visit.session is not None and visit.session.kind == "oidc":
+    # The provider's session may outlast ours, and only the operator never has one there.
+    if sign_in is not None and (visit.session is None or visit.session.kind == "oidc"):
         return_to = f"{visit.console.addresses.console}{SIGNED_OUT_PATH}"
         with contextlib.suppress(ProviderUnavailable):  # Then the session here ends all the same.
             url = await sign_in.provider.end_session_url(return_to, visit.language.code)
@@ -77,7 +78,7 @@ async def sign_out(visit: Visit) -> Response:
         # Browsers let our forms lead to the issuer's origin only, redirects included.
         visit.session = None
         response = visit.page("sign_in/signed_out.html", url=url, host=urlsplit(url).netloc)
-    visit.console.sessions.clear(visit.request, response)
+    visit.console.sessions.end(visit.request, response)
     visit.console.kept_forms.forget(visit.request, response)
     return response
 
@@ -143,7 +144,7 @@ def _welcome(visit: Visit, return_to: str, identity: Identity, tokens: Tokens) -
     has_form = console.kept_forms.find(visit.request, return_to, identity.subject) is not None
     response = visit.redirect(return_to, "sign_in.form_is_back" if has_form else None)
     try:
-        console.sessions.write(visit.request, response, session)
+        console.sessions.begin(visit.request, response, session)
     except CookieTooLarge:
         _log.error("tokens_too_large", bytes=len(tokens.access_token) + len(tokens.refresh_token or ""))
         raise SignInFailed("sign_in.tokens_too_large") from None
