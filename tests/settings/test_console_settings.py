@@ -50,6 +50,22 @@ def test_the_console_is_at_the_root_of_a_secure_address(url: str) -> None:
     assert fault.startswith("SOUNDMARK_CONSOLE_URL: must be ")
 
 
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://Console.EXAMPLE", "https://console.example"),
+        ("HTTPS://console.example:443/", "https://console.example"),
+        ("https://console.example:8443", "https://console.example:8443"),
+        ("https://console.example:80", "https://console.example:80"),
+        ("http://LocalHost:80", "http://localhost"),
+        ("https://[2001:DB8:0::1]:443", "https://[2001:db8::1]"),
+    ],
+)
+def test_the_address_is_written_as_browsers_write_it(url: str, origin: str) -> None:
+    """A browser names the origin of each form, and the console takes its own alone."""
+    assert read(CONSOLE_KEY=KEY, CONSOLE_URL=url).console_url == origin
+
+
 def test_a_key_of_its_own_is_used_as_it_is() -> None:
     assert read(CONSOLE_KEY=KEY).sealing_key == bytes(32)
     assert read(CONSOLE_KEY=KEY, MASTER_KEY="B" * 42 + "A").sealing_key == bytes(32)

@@ -79,9 +79,8 @@ def create_app(settings: ConsoleSettings) -> AsgiApp:
 def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.AsyncBaseTransport) -> Console:
     """Return the parts that all requests share; `transport` leads to Core."""
     is_secure = settings.console_url.startswith("https:")
-    prefix = "__Host-soundmark-" if is_secure else f"soundmark-{urlsplit(settings.console_url).port or 80}-"
     entropy = SystemEntropy()
-    jar = CookieJar(Sealer(settings.sealing_key, entropy), prefix, is_secure)
+    jar = CookieJar(Sealer(settings.sealing_key, entropy), _make_prefix(settings.console_url), is_secure)
     return Console(
         addresses=Addresses(settings.console_url, settings.base_url, settings.publisher_url),
         tickets=settings.console_tickets_path if settings.sign_in == "ticket" else None,
@@ -121,6 +120,14 @@ def assemble_app(console: Console, settings: ConsoleSettings) -> AsgiApp:
     connect_to = [url for url in (console.addresses.core, console.addresses.publisher) if url is not None]
     forms_to = [] if settings.oidc_issuer is None else [settings.oidc_issuer]
     return SecureHeaders(app, make_policy(connect_to, forms_to), is_secure=console.jar.is_secure)
+
+
+def _make_prefix(console_url: str) -> str:
+    """Return what the cookies' names begin with: it names the port, because cookies ignore ports."""
+    parts = urlsplit(console_url)
+    if parts.scheme == "https":
+        return "__Host-soundmark-" if parts.port is None else f"__Host-soundmark-{parts.port}-"
+    return f"soundmark-{parts.port or 80}-"
 
 
 def _make_transport(settings: ConsoleSettings) -> httpx2.AsyncBaseTransport:

@@ -3,7 +3,7 @@
 import re
 import ssl
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -14,6 +14,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.validation import check_url, has_valid_port, split_url
 
 _CREDENTIAL_CHARS_MIN: Final = 16
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _OPERATOR_TOKEN_CHARS_MIN: Final = len("xop_") + 43  # 32 bytes in base64url.
 _BEARER: Final = re.compile(r"[\x21-\x7e]{1,8192}")
 # libpq refuses these, and repeats the part of the URL that holds them, which may be the password.
@@ -41,11 +42,14 @@ def _secure_url(text: str) -> str:
 
 
 def _origin(text: str) -> str:
-    url = _secure_url(text)
+    parts = split_url(_secure_url(text))
     # The console's cookies and the addresses of its pages begin at the root.
-    if split_url(url).path:
+    if parts.path:
         raise ValueError("must be a URL without a path")
-    return url
+    # As browsers write it in the header `Origin`, which every form is compared with.
+    host = parts.hostname or ""
+    origin = f"{parts.scheme}://" + (f"[{ip_address(host).compressed}]" if ":" in host else host)
+    return origin if parts.port in {None, _DEFAULT_PORTS[parts.scheme]} else f"{origin}:{parts.port}"
 
 
 def _database_url(text: str) -> Secret:

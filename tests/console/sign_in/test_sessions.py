@@ -1,6 +1,7 @@
 """Sessions in cookies: any process with the key reads them, and nobody else can make or alter one."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
@@ -209,19 +210,29 @@ async def test_a_persons_session_ends_where_no_identity_provider_is_configured(
         assert "soundmark up" in page.text
 
 
-async def test_cookies_over_https_belong_to_this_host_alone(people: People, desk: Desk, clock: FakeClock) -> None:
-    url = "https://console.example.org"
+@pytest.mark.parametrize(
+    ("url", "prefix"),
+    [
+        ("https://console.example.org", "__Host-soundmark-"),
+        ("https://console.example.org:443", "__Host-soundmark-"),
+        ("https://console.example.org:8443", "__Host-soundmark-8443-"),
+    ],
+)
+async def test_cookies_over_https_belong_to_this_host_and_port_alone(
+    people: People, desk: Desk, clock: FakeClock, url: str, prefix: str
+) -> None:
+    """Two consoles on one machine would otherwise remove each other's sessions."""
     oidc = {"oidc_issuer": people.issuer.url, "oidc_client_id": CLIENT_ID}
     async with running_console(console_settings(console_url=url, **oidc), people.api, clock) as client:
         browser = client.other(origin=url)
         asked = await desk.begin(browser)
         answer = await desk.come_back(browser, asked["state"])
 
-        assert asked["redirect_uri"] == f"{url}/sign-in/callback"
+        assert asked["redirect_uri"] == f"{url.removesuffix(':443')}/sign-in/callback"
         cookies = answer.headers.get_list("set-cookie")
         assert len(cookies) == 2, "the session, and the attempt that is over"
         for cookie in cookies:
-            assert cookie.startswith("__Host-soundmark-")
+            assert re.match(rf"{prefix}(session|attempt-[0-9a-f]+)=", cookie)
             assert "; Secure" in cookie
             assert "; Path=/;" in f"{cookie};"
             assert "Domain" not in cookie
