@@ -54,6 +54,16 @@ class Form:
         """Return a field without stripping it, with the CRLF line ends of text areas replaced by LF."""
         return self._last.get(name, default).replace("\r\n", "\n")
 
+    def segment(self, name: str) -> str:
+        """Return a field, unaltered, that a call to Core has in its path.
+
+        Raises: FormMalformed for one that would change the path; no page of ours sends such a field.
+        """
+        value = self.raw(name)
+        if value in {"", ".", ".."}:
+            raise FormMalformed
+        return value
+
     def texts(self, name: str) -> list[str]:
         """Return all values of a repeated field, such as the boxes that were ticked."""
         return [value for field, value in self._fields if field == name]

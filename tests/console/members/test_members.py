@@ -86,6 +86,20 @@ async def test_a_refused_role_changes_nothing(
     assert await roles(tenant) == before
 
 
+@pytest.mark.parametrize("fields", [{}, {"subject_id": ""}, {"subject_id": "."}, {"subject_id": ".."}])
+@pytest.mark.parametrize("rest", ["/role", "/remove"])
+async def test_a_form_that_names_no_member_is_malformed(
+    owner: ConsoleClient, tenant: Tenant, rest: str, fields: dict[str, str]
+) -> None:
+    """The id is a part of the path of a call to Core."""
+    before = await roles(tenant)
+
+    page = await owner.submit(path_of(tenant, rest), {**fields, "role": "member"})
+
+    assert (page.status, page.trouble) == (400, "form_malformed")
+    assert await roles(tenant) == before
+
+
 @pytest.mark.parametrize("subject_id", ["reader", STRANGE])
 async def test_a_member_is_removed_after_the_confirmation(
     owner: ConsoleClient, tenant: Tenant, rival: Rival, subject_id: str

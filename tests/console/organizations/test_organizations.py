@@ -1,10 +1,12 @@
 """The pages of organisations."""
 
+import pytest
 from support.console_client import ConsoleClient
 from support.core_client import Api
 from support.fake_clock import FakeClock
 from support.people import People
 from support.rival import Rival
+from support.tenant import Tenant
 
 HOSTILE = '<script>alert(1)</script> & "Nordlicht" \'=1+1'
 
@@ -90,6 +92,22 @@ async def test_a_deletion_shows_what_it_deletes_and_then_its_certificate(operato
     assert certificate_id in page.text
     assert (await api.get("/v1/organizations")).json["data"] == []
     assert (await operator.get(f"/organizations/{organization_id}")).status == 404
+
+
+@pytest.mark.parametrize("certificate_id", [".", ".."])
+async def test_a_deletion_without_a_possible_certificate_deletes_nothing(
+    operator: ConsoleClient, tenant: Tenant, certificate_id: str
+) -> None:
+    """After a lost answer, the id is a part of the path of a call to Core."""
+    organization = f"/organizations/{tenant.organization_id}"
+    for path, confirmation in (
+        (organization, tenant.organization_id),
+        (f"{organization}/projects/{tenant.project_id}", tenant.project_id),
+    ):
+        fields = {"confirmation": confirmation, "certificate_id": certificate_id}
+        page = await operator.submit(f"{path}/delete", fields)
+        assert (page.status, page.trouble) == (400, "form_malformed")
+        assert (await operator.get(path)).status == 200
 
 
 async def test_another_organization_is_a_page_that_does_not_exist(

@@ -30,7 +30,7 @@ async def change_role(visit: Visit) -> Response:
     """Give a member another role."""
     role = cast("Role", visit.form.text("role"))  # Core refuses what is no role.
     member = await visit.core.members.change_role(
-        visit.form.raw("subject_id"), role, organization_id=visit.organization_id
+        visit.form.segment("subject_id"), role, organization_id=visit.organization_id
     )
     if member.subject_id == visit.signed_in.subject:
         visit.console.directory.forget(visit.signed_in.subject)
@@ -47,7 +47,7 @@ async def show_removal(visit: Visit) -> Response:
 
 async def remove(visit: Visit) -> Response:
     """Remove a member. People who left see the organisations that they still belong to."""
-    subject_id = visit.form.raw("subject_id")
+    subject_id = visit.form.segment("subject_id")
     await visit.core.members.remove(subject_id, organization_id=visit.organization_id)
     if subject_id != visit.signed_in.subject:
         return visit.redirect(f"{visit.tenant_path}/members", "members.removed")

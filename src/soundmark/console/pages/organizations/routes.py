@@ -58,7 +58,7 @@ async def delete(visit: Visit) -> Response:
     """Delete an organisation for good, and show the certificate."""
     certificate_id = await visit.core.organizations.delete(
         visit.form.text("confirmation"),
-        certificate_id=visit.form.text("certificate_id") or None,
+        certificate_id=visit.form.segment("certificate_id") if visit.form.has("certificate_id") else None,
         organization_id=visit.organization_id,
     )
     visit.console.directory.forget(visit.signed_in.subject)

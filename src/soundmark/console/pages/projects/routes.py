@@ -60,7 +60,7 @@ async def delete(visit: Visit) -> Response:
     """Delete a project for good, and show the certificate."""
     certificate_id = await visit.core.projects.delete(
         visit.form.text("confirmation"),
-        certificate_id=visit.form.text("certificate_id") or None,
+        certificate_id=visit.form.segment("certificate_id") if visit.form.has("certificate_id") else None,
         organization_id=visit.organization_id,
         project_id=visit.project_id,
     )
