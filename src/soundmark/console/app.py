@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import httpx2
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount
-from starlette.staticfiles import StaticFiles
 
 from soundmark.console import front
 from soundmark.console.context import Addresses, Console
@@ -38,7 +37,7 @@ from soundmark.console.sign_in import local_ticket
 from soundmark.console.sign_in import routes as sign_in
 from soundmark.console.sign_in.context import make_sign_in
 from soundmark.console.sign_in.kept_forms import KeptForms
-from soundmark.console.templating import STATIC_FOLDER
+from soundmark.console.static_files import STATIC_FOLDER, serve_files
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
@@ -109,8 +108,8 @@ def assemble_app(console: Console, settings: ConsoleSettings) -> AsgiApp:
             if console.sign_in is not None:
                 await console.sign_in.aclose()
 
-    receiver = Mount("/static/receiver", StaticFiles(directory=receiver_folder()))
-    static = Mount("/static", StaticFiles(directory=str(STATIC_FOLDER)))
+    receiver = Mount("/static/receiver", serve_files(receiver_folder()))
+    static = Mount("/static", serve_files(STATIC_FOLDER))
     # Without Core it still answers: its pages say what is wrong. Readiness is for those who watch it.
     health = health_routes({"core": console.core.is_reachable})
     routes = [*health, receiver, static, *_PAGES]

@@ -1,23 +1,11 @@
-"""Templates: Jinja2 with autoescape, and the addresses of static files."""
+"""Templates: Jinja2 with autoescape."""
 
-import hashlib
-from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-_VERSION_CHARS: Final = 12
-STATIC_FOLDER: Final = resources.files(__package__).joinpath("static")
-
-
-@cache
-def locate_static(path: str) -> str:
-    """Return the URL of a static file, which changes with its content, so that browsers may keep it for ever."""
-    content = STATIC_FOLDER.joinpath(path).read_bytes()
-    return f"/static/{path}?v={hashlib.sha256(content).hexdigest()[:_VERSION_CHARS]}"
-
+from soundmark.console.static_files import locate_static
 
 _TEMPLATES: Final = Environment(
     loader=PackageLoader(__package__),
