@@ -97,7 +97,7 @@ async def test_hostile_members_are_text(operator: ConsoleClient, tenant: Tenant,
         ("https://example.org/ä?b=c#d", "example.org"),
         ("https://EXAMPLE.org:8443/", "example.org:8443"),
         ("https://аpple.com/", "xn--pple-43d.com"),
-        ("https://[2001:db8::1]/", "2001:db8::1"),
+        ("https://[2001:db8::1]/", "[2001:db8::1]"),
     ],
 )
 async def test_a_web_link_shows_the_host_that_it_leads_to(

@@ -1,12 +1,20 @@
 """Intents and other JSON as a person reads them, and the one kind of intent that a person may follow."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import idna
 from soundmark_sdk import Intent
+
+# Without `%`, which browsers decode.
+_HOST: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
+_IN_BRACKETS: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](:[0-9]*)?")
+_NUMBER: Final = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +38,28 @@ def find_link(intent: Intent) -> WebLink | None:
         return None
     try:
         parts = urlsplit(url)
-        has_port = parts.port is not None
-        host = (parts.hostname or "").encode("idna").decode("ascii")
+        port, host = parts.port, _read_host(parts.netloc)
     except ValueError:
         return None
-    if parts.scheme != "https" or not host or "@" in parts.netloc or not url.startswith("https://"):
+    if parts.scheme != "https" or host is None or "@" in parts.netloc or not url.startswith("https://"):
         return None
-    return WebLink(url, f"{host}:{parts.port}" if has_port else host)
+    return WebLink(url, host if port is None else f"{host}:{port}")
+
+
+def _read_host(authority: str) -> str | None:
+    """Return the host as browsers write it, in ASCII; None without one, or for one that is not plainly a host.
+
+    Raises: ValueError, also for a host that is not plainly one.
+    Source: URL Standard (WHATWG), section 3.5.
+    """
+    if (address := _IN_BRACKETS.fullmatch(authority)) is not None:
+        return f"[{IPv6Address(address[1]).compressed}]"
+    # As it is: lower() does not do to every letter what browsers do.
+    host = authority.partition(":")[0]
+    host = host.lower() if host.isascii() else idna.encode(host, uts46=True, transitional=False).decode("ascii")
+    if _NUMBER.fullmatch(host):
+        return str(IPv4Address(host))  # Browsers read `0x7f.1` as an address, too.
+    return host if _HOST.fullmatch(host) else None
 
 
 def _escape(character: str) -> str:
