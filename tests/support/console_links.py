@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from soundmark.kit.clock import SystemClock
 from soundmark.operating_system.one_time_tickets import redeem_ticket
 from support.up_process import READY_S, SOUNDMARK, Up, clean_environ, until
 
@@ -30,7 +31,7 @@ def refused_link(data_dir: Path) -> str:
 def printed_link(up: Up) -> re.Match[str]:
     until(lambda: "  Private " in up.printed, READY_S)
     (line,) = [line for line in up.printed.splitlines() if line.startswith("  Sign in ")]
-    found = LINK.fullmatch(line.removeprefix("  Sign in").strip().removesuffix("   (works once)"))
+    found = LINK.fullmatch(line.removeprefix("  Sign in").strip().removesuffix("   (works once, within an hour)"))
     assert found is not None, line
     return found
 
@@ -43,9 +44,9 @@ def redeem_as_owner(folder: Path, ticket: str) -> bool:
     """Redeem as the console does, whose user is not always ours."""
     owner = folder.stat().st_uid
     if owner == os.geteuid():
-        return redeem_ticket(folder, ticket)
+        return redeem_ticket(folder, ticket, SystemClock())
     os.seteuid(owner)
     try:
-        return redeem_ticket(folder, ticket)
+        return redeem_ticket(folder, ticket, SystemClock())
     finally:
         os.seteuid(0)

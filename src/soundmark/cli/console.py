@@ -7,6 +7,7 @@ import typer
 
 from soundmark.cli.errors import Refused
 from soundmark.embedded.cluster_location import find_home
+from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file
 from soundmark.supervision.readiness import healthz_probe
@@ -26,7 +27,7 @@ def link(
         Path, typer.Option("--data-dir", metavar="DIR", help="The data dir of the running `soundmark up`.")
     ] = Path(".soundmark"),
 ) -> None:
-    """Print a link that signs its first visitor in as the operator, from this machine only.
+    """Print a link that signs its first visitor in as the operator, from this machine only, within an hour.
 
     Where people sign in with an identity provider, there are no such links.
     """
@@ -39,7 +40,7 @@ def link(
     path = data_dir.absolute()
     folder = tickets_folder(find_home(path), path)
     try:
-        typer.echo(make_sign_in_link(console_url, folder, SystemEntropy()))
+        typer.echo(make_sign_in_link(console_url, folder, SystemClock(), SystemEntropy()))
     except FileNotFoundError:
         raise Refused("there are no sign-in links here: `soundmark up` said at its start how to sign in") from None
     except OSError as error:

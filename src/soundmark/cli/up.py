@@ -12,6 +12,7 @@ from soundmark.cli.errors import Refused
 from soundmark.embedded.cluster_location import Home
 from soundmark.embedded.installation import CHOICE
 from soundmark.kit import log
+from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.sockets import PortReserved, PortTaken
 from soundmark.kit.postgres.releases import find_warning
@@ -115,7 +116,8 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
 
 def _say_how_to_sign_in(plan: Plan) -> str:
     if plan.tickets is not None:
-        return f"{make_sign_in_link(plan.address('console'), plan.tickets, SystemEntropy())}   (works once)"
+        link = make_sign_in_link(plan.address("console"), plan.tickets, SystemClock(), SystemEntropy())
+        return f"{link}   (works once, within an hour)"
     if "OIDC_ISSUER" in plan.given:
         return f"with {plan.given['OIDC_ISSUER']}"
     return f"nobody can without an identity provider: a link works only on a loopback address, without {_CONSOLE_URL}"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from soundmark.embedded.cluster_location import Home
+from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.operating_system.one_time_tickets import issue_ticket
 
@@ -15,9 +16,9 @@ def tickets_folder(home: Home, data_dir: Path) -> Path:
     return home.path.with_name(f"{home.path.name}-{_FOLDER}") if home.elsewhere else data_dir / _FOLDER
 
 
-def make_sign_in_link(console_url: str, folder: Path, entropy: Entropy) -> str:
-    """Return a new link, which works once.
+def make_sign_in_link(console_url: str, folder: Path, clock: Clock, entropy: Entropy) -> str:
+    """Return a new link, which works once, within an hour.
 
     Raises: OSError if the folder is missing or cannot be written to.
     """
-    return f"{console_url}/sign-in/link?ticket={issue_ticket(folder, entropy)}"
+    return f"{console_url}/sign-in/link?ticket={issue_ticket(folder, clock, entropy)}"

@@ -12,12 +12,14 @@ from support.core_settings import OPERATOR_TOKEN
 from support.fake_clock import FakeClock
 from support.people import People
 
+from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.operating_system.one_time_tickets import issue_ticket, make_ticket_folder, remove_ticket_folder
 
 from ..conftest import console_settings, running_console  # noqa: TID252 - test folders are no packages
 
 LINK = "/sign-in/link"
+CLOCK = SystemClock()
 ENTROPY = SystemEntropy()
 
 
@@ -46,7 +48,7 @@ async def is_signed_in(browser: ConsoleClient) -> bool:
 
 
 async def test_a_link_signs_the_operator_in(browser: ConsoleClient, folder: Path) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     answer = await follow(browser, ticket)
     assert answer.location == "/organizations"
     shown = await browser.follow(answer)
@@ -55,7 +57,7 @@ async def test_a_link_signs_the_operator_in(browser: ConsoleClient, folder: Path
 
 
 async def test_the_cookie_holds_no_credential(browser: ConsoleClient, folder: Path) -> None:
-    answer = await follow(browser, issue_ticket(folder, ENTROPY))
+    answer = await follow(browser, issue_ticket(folder, CLOCK, ENTROPY))
     cookies = answer.headers.get_list("set-cookie")
     assert [cookie.split("=")[0] for cookie in cookies] == ["soundmark-8083-session"]
     assert all("HttpOnly" in cookie and "SameSite=lax" in cookie and "Path=/" in cookie for cookie in cookies)
@@ -68,14 +70,14 @@ async def test_the_cookie_holds_no_credential(browser: ConsoleClient, folder: Pa
 async def test_a_link_that_a_browser_loads_in_advance_is_not_used_up(
     browser: ConsoleClient, folder: Path, purpose: str
 ) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     assert (await follow(browser, ticket, **{"sec-purpose": purpose})).status == 503
     assert not await is_signed_in(browser)
     assert (await follow(browser, ticket)).location == "/organizations"
 
 
 async def test_asking_for_the_headers_of_a_link_does_not_use_it_up(browser: ConsoleClient, folder: Path) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     assert (await browser.head(f"{LINK}?ticket={ticket}")).status == 503
     assert (await follow(browser, ticket)).location == "/organizations"
 
@@ -83,7 +85,7 @@ async def test_asking_for_the_headers_of_a_link_does_not_use_it_up(browser: Cons
 async def test_a_link_opened_again_in_the_same_browser_leads_to_the_first_page(
     browser: ConsoleClient, folder: Path
 ) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     await follow(browser, ticket)
     again = await follow(browser, ticket)
     assert again.location == "/organizations"
@@ -91,7 +93,7 @@ async def test_a_link_opened_again_in_the_same_browser_leads_to_the_first_page(
 
 
 async def test_a_link_works_once(browser: ConsoleClient, folder: Path) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     await follow(browser, ticket)
     other = browser.other()
     answer = await follow(other, ticket)
@@ -99,8 +101,17 @@ async def test_a_link_works_once(browser: ConsoleClient, folder: Path) -> None:
     assert not await is_signed_in(other)
 
 
+async def test_a_link_that_nobody_opened_expires(browser: ConsoleClient, folder: Path, clock: FakeClock) -> None:
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
+    clock.advance(hours=1)
+    answer = await follow(browser, ticket)
+    assert (answer.status, answer.trouble) == (403, "link_spent")
+    assert "more than an hour old" in answer.text
+    assert not await is_signed_in(browser)
+
+
 async def test_of_visitors_who_come_together_one_is_signed_in(browser: ConsoleClient, folder: Path) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     visitors = [browser.other() for _ in range(8)]
     answers = await asyncio.gather(*(follow(visitor, ticket) for visitor in visitors))
     assert sorted(answer.status for answer in answers) == [303] + [403] * 7
@@ -142,7 +153,7 @@ async def test_a_link_works_only_on_this_machine_and_is_not_used_up_elsewhere(
     browser: ConsoleClient, folder: Path, peer: str, headers: dict[str, str]
 ) -> None:
     """The peer 127.0.0.2 is a trusted proxy; a name that leads here may belong to anybody (DNS rebinding)."""
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     away = browser.other(peer=peer)
     answer = await follow(away, ticket, **headers)
     assert (answer.status, answer.trouble) == (403, "link_elsewhere")
@@ -152,17 +163,17 @@ async def test_a_link_works_only_on_this_machine_and_is_not_used_up_elsewhere(
 
 @pytest.mark.parametrize("name", ["127.0.0.1:8083", "localhost:8083", "[::1]:8083"])
 async def test_every_name_of_this_machine_is_one(browser: ConsoleClient, folder: Path, name: str) -> None:
-    assert (await follow(browser, issue_ticket(folder, ENTROPY), host=name)).location == "/organizations"
+    assert (await follow(browser, issue_ticket(folder, CLOCK, ENTROPY), host=name)).location == "/organizations"
 
 
 async def test_an_operator_may_sign_in_again(browser: ConsoleClient, folder: Path, clock: FakeClock) -> None:
     browser.sign_in_as_operator(clock.now())
-    assert (await follow(browser, issue_ticket(folder, ENTROPY))).status == 303
+    assert (await follow(browser, issue_ticket(folder, CLOCK, ENTROPY))).status == 303
     assert await is_signed_in(browser)
 
 
 async def test_a_missing_folder_of_tickets_is_reported(browser: ConsoleClient, folder: Path) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     remove_ticket_folder(folder)
     answer = await follow(browser, ticket)
     assert (answer.status, answer.trouble) == (503, "link_tickets_unusable")
@@ -174,7 +185,7 @@ def set_mode(folder: Path, mode: int) -> None:
 
 
 async def test_a_folder_that_others_can_write_to_signs_nobody_in(browser: ConsoleClient, folder: Path) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     set_mode(folder, 0o777)
     assert (await follow(browser, ticket)).trouble == "link_tickets_unusable"
     set_mode(folder, 0o700)
@@ -182,7 +193,7 @@ async def test_a_folder_that_others_can_write_to_signs_nobody_in(browser: Consol
 
 
 async def test_without_a_folder_there_are_no_links(api: Api, clock: FakeClock, folder: Path) -> None:
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     async with running_console(console_settings(operator_token=OPERATOR_TOKEN), api, clock) as client:
         answer = await follow(client, ticket)
     assert (answer.status, answer.trouble) == (404, "link_unknown_here")
@@ -190,7 +201,7 @@ async def test_without_a_folder_there_are_no_links(api: Api, clock: FakeClock, f
 
 async def test_with_an_identity_provider_there_are_no_links(people: People, clock: FakeClock, folder: Path) -> None:
     """Core would not take the operator token either."""
-    ticket = issue_ticket(folder, ENTROPY)
+    ticket = issue_ticket(folder, CLOCK, ENTROPY)
     settings = console_settings(
         operator_token=OPERATOR_TOKEN,
         console_tickets_path=folder,

@@ -1,4 +1,4 @@
-"""Signing in as the operator, with a link that works once and on this machine only.
+"""Signing in as the operator, with a link that works once, for an hour, and on this machine only.
 
 `soundmark up` prints such a link where there is no identity provider. Opening it signs in at once; a browser that only
 loads it in advance does not use it up.
@@ -69,7 +69,7 @@ def _judge(visit: Visit) -> _Refusal | None:
 def _redeem(visit: Visit) -> _Refusal | None:
     assert visit.console.tickets is not None, "judged before"
     try:
-        was_valid = redeem_ticket(visit.console.tickets, visit.query("ticket") or "")
+        was_valid = redeem_ticket(visit.console.tickets, visit.query("ticket") or "", visit.console.clock)
     except (NotTrusted, OSError) as error:
         _log.error("sign_in_tickets_unusable", reason=str(error))
         return "link_tickets_unusable"
