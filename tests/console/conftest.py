@@ -38,7 +38,7 @@ async def running_console(settings: ConsoleSettings, api: Api, clock: FakeClock)
     """Run a console in front of this Core, and yield a browser."""
     core = FaultyCore(connect_to(api.app))
     console = make_console(settings, clock, core)
-    app = assemble_app(console, settings)
+    app = assemble_app(console)
     async with running_lifespan(app):
         yield ConsoleClient(app, console, core)
 

@@ -25,7 +25,7 @@ async def console_before(core_url: str, clock: FakeClock) -> AsyncIterator[Conso
     settings = console_settings(core_url=core_url)
     core = FaultyCore(httpx2.AsyncHTTPTransport(trust_env=False))
     console = make_console(settings, clock, core)
-    app = assemble_app(console, settings)
+    app = assemble_app(console)
     async with running_lifespan(app):
         yield ConsoleClient(app, console, core)
 

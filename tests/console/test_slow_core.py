@@ -30,7 +30,7 @@ async def waiting(
         settings = console_settings(core_url=slow.url, operator_token=OPERATOR_TOKEN)
         core = FaultyCore(httpx2.AsyncHTTPTransport(trust_env=False))
         console = make_console(settings, clock, core)
-        app = assemble_app(console, settings)
+        app = assemble_app(console)
         async with running_lifespan(app):
             yield ConsoleClient(app, console, core).sign_in_as_operator(clock.now())
 

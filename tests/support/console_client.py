@@ -35,7 +35,11 @@ class PageAnswer:
 
     @property
     def location(self) -> str:
-        """Where a redirect leads."""
+        """Where a redirect leads, or a page that leads on by itself."""
+        if self.status == 200:
+            wait, _, url = (self.find(".//meta[@http-equiv='refresh']").get("content") or "").partition("; url=")
+            assert wait == "0", self.text
+            return url
         assert self.status in {303, 307}, self.text
         return self.headers["location"]
 

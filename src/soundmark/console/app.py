@@ -72,7 +72,7 @@ _PAGES: Final[tuple[BaseRoute, ...]] = (
 
 def create_app(settings: ConsoleSettings) -> AsgiApp:
     """Return the console; its lifespan holds the connections to Core."""
-    return assemble_app(make_console(settings, SystemClock(), _make_transport(settings)), settings)
+    return assemble_app(make_console(settings, SystemClock(), _make_transport(settings)))
 
 
 def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.AsyncBaseTransport) -> Console:
@@ -96,7 +96,7 @@ def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.Asyn
     )
 
 
-def assemble_app(console: Console, settings: ConsoleSettings) -> AsgiApp:
+def assemble_app(console: Console) -> AsgiApp:
     """Return the pages around these parts."""
 
     @contextlib.asynccontextmanager
@@ -117,8 +117,7 @@ def assemble_app(console: Console, settings: ConsoleSettings) -> AsgiApp:
     app.state.console = console
     app.router.redirect_slashes = False
     connect_to = [url for url in (console.addresses.core, console.addresses.publisher) if url is not None]
-    forms_to = [] if settings.oidc_issuer is None else [settings.oidc_issuer]
-    return SecureHeaders(app, make_policy(connect_to, forms_to), is_secure=console.jar.is_secure)
+    return SecureHeaders(app, make_policy(connect_to), is_secure=console.jar.is_secure)
 
 
 def _make_prefix(console_url: str) -> str:

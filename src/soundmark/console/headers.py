@@ -9,21 +9,20 @@ from starlette.datastructures import MutableHeaders
 from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
 
 
-def make_policy(connect_to: Sequence[str], forms_to: Sequence[str]) -> str:
+def make_policy(connect_to: Sequence[str]) -> str:
     """Return the Content-Security-Policy: nothing but our own files, and connections to these URLs' origins.
 
-    `forms_to` are the URLs to which our forms may redirect: browsers apply `form-action` to redirects as well.
+    Browsers apply `form-action` to redirects as well, so no form leads to another origin by itself.
     """
-    connect = " ".join(["'self'", *sorted({origin_of(url) for url in connect_to})])
-    forms = " ".join(["'self'", *sorted({origin_of(url) for url in forms_to})])
+    connect = " ".join(["'self'", *sorted({_origin_of(url) for url in connect_to})])
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
-        f"connect-src {connect}; worker-src 'self'; manifest-src 'self'; form-action {forms}; base-uri 'none'; "
+        f"connect-src {connect}; worker-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     )
 
 
-def origin_of(url: str) -> str:
+def _origin_of(url: str) -> str:
     """Return the origin of a URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

@@ -55,7 +55,7 @@ async def serving_console(api: Api, clock: FakeClock, browsing: Browsing) -> Asy
         )
         core = FaultyCore(connect_to(api.app))
         console = make_console(settings, clock, core)
-        app = assemble_app(console, settings)
+        app = assemble_app(console)
         async with served_in_loop(app, sock), served_in_loop(api.app, core_sock, is_running=True):
             yield ServedConsole(url, ConsoleClient(app, console, core, origin=url), browsing)
 

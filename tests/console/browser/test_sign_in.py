@@ -83,7 +83,7 @@ async def site(
     oidc = {"oidc_issuer": place.issuer, "oidc_client_id": CONSOLE}
     async with running_core(core_settings(database_url, **oidc), clock) as api:
         settings = console_settings(console_url=place.url, **oidc)
-        app = assemble_app(make_console(settings, clock, connect_to(api.app)), settings)
+        app = assemble_app(make_console(settings, clock, connect_to(api.app)))
         with sockets.shared_socket("127.0.0.1", place.port) as sock:
             async with served_in_loop(app, sock):
                 # Chromium logs every answer of 400 and above as an error, and ours are pages.

@@ -45,6 +45,27 @@ async def test_the_request_has_a_fresh_state_nonce_and_challenge(visitors: Conso
         assert first[name] != second[name]
 
 
+async def test_a_page_leads_to_the_provider_at_once_and_with_a_link(visitors: ConsoleClient, desk: Desk) -> None:
+    """A redirect after a form would be stopped by `form-action` of our policy, at the provider's own redirects too."""
+    page = await visitors.get("/sign-in")
+
+    assert (page.status, page.headers["cache-control"]) == (200, "no-store")
+    assert page.location.startswith(f"{desk.issuer.url}/auth?")
+    assert page.find(".//main//a[@class='button']").get("href") == page.location
+    assert "form-action 'self';" in page.headers["content-security-policy"]
+
+
+async def test_the_address_of_the_provider_is_no_markup(visitors: ConsoleClient, desk: Desk) -> None:
+    await desk.begin(visitors)  # Reads the issuer's metadata.
+    keys = visitors.console.sign_in.provider._keys  # type: ignore[union-attr]  # as if it were read like that
+    address = "https://login.example/'\"><script>alert(1)</script>;url=javascript:alert(1)"
+    keys._metadata = {**keys._metadata, "authorization_endpoint": address}
+    page = await visitors.get("/sign-in")
+
+    assert page.location.startswith(f"{address}?")
+    assert page.find_all(".//body//script") == []
+
+
 async def test_the_code_is_redeemed_with_the_verifier_of_the_challenge(visitors: ConsoleClient, desk: Desk) -> None:
     asked = await desk.begin(visitors)
     await desk.come_back(visitors, asked["state"], code="the-code")

@@ -48,11 +48,6 @@ class Identity:
 class IdentityProvider(Protocol):
     """A place where people sign in."""
 
-    @property
-    def issuer(self) -> str:
-        """The URL that names it."""
-        ...
-
     async def begin(self, attempt: Attempt, language: str) -> str:
         """Return the URL to which the browser goes to sign in.
 

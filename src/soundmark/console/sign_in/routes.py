@@ -9,7 +9,6 @@ import structlog
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from soundmark.console.headers import origin_of
 from soundmark.console.return_path import FIRST_PAGE, check_return_path
 from soundmark.console.routing import action, page
 from soundmark.console.sealed_cookies import CookieTooLarge
@@ -72,12 +71,8 @@ async def sign_out(visit: Visit) -> Response:
         return_to = f"{visit.console.addresses.console}{SIGNED_OUT_PATH}"
         with contextlib.suppress(ProviderUnavailable):  # Then the session here ends all the same.
             url = await sign_in.provider.end_session_url(return_to, visit.language.code)
-    if url is None or sign_in is None or origin_of(url) == origin_of(sign_in.provider.issuer):
-        response: Response = RedirectResponse(url or SIGNED_OUT_PATH, HTTPStatus.SEE_OTHER)
-    else:
-        # Browsers let our forms lead to the issuer's origin only, redirects included.
-        visit.session = None
-        response = visit.page("sign_in/signed_out.html", url=url, host=urlsplit(url).netloc)
+    visit.session = None
+    response = RedirectResponse(SIGNED_OUT_PATH, HTTPStatus.SEE_OTHER) if url is None else _lead_out(visit, url)
     visit.console.sessions.end(visit.request, response)
     visit.console.kept_forms.forget(visit.request, response)
     return response
@@ -85,7 +80,7 @@ async def sign_out(visit: Visit) -> Response:
 
 async def show_signed_out(visit: Visit) -> Response:
     """Say that the session has ended."""
-    return visit.page("sign_in/signed_out.html", url=None)
+    return visit.page("sign_in/signed_out.html")
 
 
 async def _begin(
@@ -106,7 +101,7 @@ async def _begin(
         url = await sign_in.provider.begin(attempt, visit.language.code)
     except ProviderUnavailable:
         return _fail(visit, "identity_provider_unavailable", attempt)
-    response = RedirectResponse(url, HTTPStatus.SEE_OTHER, {"cache-control": "no-store"})
+    response = _lead_out(visit, url)
     sign_in.attempts.write(visit.request, response, attempt)
     return response
 
@@ -159,6 +154,15 @@ def _fail(visit: Visit, code: FailureCode, attempt: Attempt | None = None) -> Re
         begin_path=_STEP_UP_PATH if attempt is not None and attempt.needs_second_factor else _PATH,
         return_to=FIRST_PAGE if attempt is None else attempt.return_to,
     )
+
+
+def _lead_out(visit: Visit, url: str) -> Response:
+    """Return a page that leads to the identity provider at once.
+
+    A redirect would not always get there. Whoever came here through a form, such as a list's filters or the choice of a
+    language, is kept by `form-action` of our policy from every other origin, and the provider may lead to several.
+    """
+    return visit.page("sign_in/lead_out.html", url=url, host=urlsplit(url).netloc)
 
 
 def _return_path(visit: Visit) -> str:
