@@ -1,8 +1,9 @@
 """The way from the console to Core, on which a test makes chosen calls fail."""
 
+import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ class _Fault:
     body: bytes = b""
     is_after_the_act: bool = False
     change: Callable[[Any], Any] | None = None
+    stream: httpx2.AsyncByteStream | None = None
 
     def concerns(self, request: httpx2.Request) -> bool:
         return request.method == self.method and request.url.path == self.path
@@ -27,7 +29,35 @@ class _Fault:
     def answer(self) -> httpx2.Response:
         if not self.status:
             raise httpx2.ConnectError("the test lets nothing through")
-        return httpx2.Response(self.status, headers=dict(self.headers), stream=httpx2.ByteStream(self.body))
+        return httpx2.Response(
+            self.status, headers=dict(self.headers), stream=self.stream or httpx2.ByteStream(self.body)
+        )
+
+
+@dataclass
+class HeldAnswer(httpx2.AsyncByteStream):
+    """An answer of 200 whose body begins with `start`, and ends when the test lets it, or breaks off with an error.
+
+    `begun` and `left` have an item for each answer that has begun, or was left by its reader before its end.
+    """
+
+    start: bytes
+    error: httpx2.TransportError | None = None
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+    left: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            yield self.start
+            self.begun.put_nowait(None)
+            await self.may_end.wait()
+            if self.error is not None:
+                raise self.error
+            yield b"end"
+        except (asyncio.CancelledError, GeneratorExit):
+            self.left.put_nowait(None)
+            raise
 
 
 class FaultyCore(httpx2.AsyncBaseTransport):
@@ -68,6 +98,12 @@ class FaultyCore(httpx2.AsyncBaseTransport):
     def answer(self, call: str, status: int, document: Any) -> None:
         """Answer a call with a document of the test."""
         self._add(call, status=status, headers={"content-type": "application/json"}, body=json.dumps(document).encode())
+
+    def hold(self, call: str, start: bytes) -> HeldAnswer:
+        """Answer a call with a body that begins like this, and goes on when the test lets it."""
+        held = HeldAnswer(start)
+        self._add(call, status=200, headers={"content-type": "audio/wav"}, stream=held)
+        return held
 
     def alter(self, call: str, change: Callable[[Any], Any]) -> None:
         """Let Core carry a call out, and change the document that it answers."""

@@ -13,6 +13,7 @@ from soundmark.console import front
 from soundmark.console.context import Addresses, Console
 from soundmark.console.core_api import CoreApi
 from soundmark.console.directory import Directory
+from soundmark.console.disk_slots import DiskSlots
 from soundmark.console.headers import SecureHeaders, make_policy
 from soundmark.console.pages.api_keys import routes as api_keys
 from soundmark.console.pages.audit_log import routes as audit_log
@@ -93,6 +94,7 @@ def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.Asyn
         operator_token=None if settings.oidc_issuer is not None else settings.operator_token,
         sign_in=make_sign_in(settings, jar, clock, entropy),
         kept_forms=KeptForms(jar),
+        disk_slots=DiskSlots(),
     )
 
 

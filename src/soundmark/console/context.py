@@ -5,6 +5,7 @@ from pathlib import Path
 
 from soundmark.console.core_api import CoreApi
 from soundmark.console.directory import Directory
+from soundmark.console.disk_slots import DiskSlots
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Sessions
 from soundmark.console.sign_in.context import SignIn
@@ -44,3 +45,4 @@ class Console:
     operator_token: Secret | None
     sign_in: SignIn | None
     kept_forms: KeptForms
+    disk_slots: DiskSlots

@@ -20,6 +20,7 @@ _TOO_LARGE: Final = 413
 _UNPROCESSABLE: Final = 422
 _UNAVAILABLE: Final = 503
 _SHORT_PAUSE_S: Final = 120
+_DOWNLOAD_PAUSE_S: Final = 30.0  # As Core asks for while it makes an archive.
 
 
 class TenantUnknown(Exception):
@@ -34,6 +35,10 @@ class FormOutdated(Exception):
     """The form was sent by a page of the console that was shown to an earlier session."""
 
 
+class DownloadsBusy(Exception):
+    """As many large downloads are under way as this process has room for."""
+
+
 # The first that fits: an unreachable service is a failed call, too.
 _OTHERS: Final[Mapping[type[Exception], tuple[int, str]]] = {
     ServiceUnreachable: (_UNAVAILABLE, "core_unreachable"),
@@ -43,9 +48,11 @@ _OTHERS: Final[Mapping[type[Exception], tuple[int, str]]] = {
     FormOutdated: (_FORBIDDEN, "form_outdated"),
     PayloadTooLarge: (_TOO_LARGE, "payload_too_large"),
     TenantUnknown: (_NOT_FOUND, "page_not_found"),
+    DownloadsBusy: (_UNAVAILABLE, "downloads_busy"),
 }
 REFUSALS: Final = (
     ClientFailure,
+    DownloadsBusy,
     FieldRefused,
     FormMalformed,
     FormFromElsewhere,
@@ -91,7 +98,8 @@ def describe(refused: Exception, language: Language) -> Trouble:
         return replace(trouble, fields={refused.name: language.say(refused.message)})
     for kind, (status, code) in _OTHERS.items():
         if isinstance(refused, kind):
-            return make_trouble(status, code, language)
+            pause_s = _DOWNLOAD_PAUSE_S if kind is DownloadsBusy else None
+            return replace(make_trouble(status, code, language), retry_after_s=pause_s)
     raise AssertionError("the routes catch REFUSALS alone") from refused
 
 

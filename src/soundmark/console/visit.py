@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -150,6 +151,8 @@ class Visit:
             notice=self._read_notice(),
             **values,
         )
+        if self.trouble is not None and self.trouble.retry_after_s is not None:
+            response.headers["retry-after"] = str(math.ceil(self.trouble.retry_after_s))
         self.console.jar.clear(response, _NOTICE, self.request.cookies)
         return response
 

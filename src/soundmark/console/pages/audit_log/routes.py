@@ -58,6 +58,7 @@ async def download(visit: Visit) -> Response:
     form = Form(visit.request.query_params.multi_items())
     filters, written_as = _read_filters(form), _read_format(form)
     return await answer_download(
+        visit,
         lambda into: visit.core.audit_log.download(
             into, filters, organization_id=visit.organization_id, form=written_as
         ),

@@ -43,6 +43,7 @@ async def send_sound(visit: Visit) -> Response:
     # Core finds a Code in the whole organisation; the URL names its project.
     await _get_code(visit)
     return await answer_download(
+        visit,
         lambda into: visit.core.codes.wav(xr_id, into, protocol=protocol, organization_id=visit.organization_id),
         f"{xr_id}.wav",
         "audio/wav",

@@ -41,6 +41,7 @@ async def download_bundle(visit: Visit) -> Response:
     if visit.trouble is not None:
         return visit.page("failures/trouble.html")
     return await answer_download(
+        visit,
         lambda into: visit.core.codes.audio_bundle(
             xr_ids,
             into,

@@ -39,6 +39,7 @@ async def export(visit: Visit) -> Response:
     """Download the archive of an organisation."""
     organization_id = visit.organization_id
     return await answer_download(
+        visit,
         lambda into: visit.core.organizations.export(into, organization_id=organization_id),
         f"{organization_id}.svc-organization-archive-v1.json",
         "application/json",

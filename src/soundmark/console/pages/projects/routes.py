@@ -41,6 +41,7 @@ async def export(visit: Visit) -> Response:
     """Download the archive of a project."""
     organization_id, project_id = visit.organization_id, visit.project_id
     return await answer_download(
+        visit,
         lambda into: visit.core.projects.export(into, organization_id=organization_id, project_id=project_id),
         f"{project_id}.svc-project-archive-v1.json",
         "application/json",
