@@ -74,10 +74,11 @@ async def test_a_path_that_leads_upwards_reaches_no_other_call(
     for name in names:
         for dots in ("%2e", "%2e%2e"):
             upwards = fill(path.replace(f"{{{name}}}", dots), tenant)
-            answer = await (
-                operator.submit(upwards, {"retention_days": "30"}) if path in FORMS else operator.get(upwards)
-            )
-            assert (answer.status, answer.trouble) == (404, "page_not_found"), upwards
+            answers = [await operator.get(upwards)]
+            if path in FORMS:
+                answers.append(await operator.submit(upwards, {"retention_days": "30"}))
+            for answer in answers:
+                assert (answer.status, answer.trouble) == (404, "page_not_found"), upwards
 
 
 _PROJECT = "/organizations/of-nothing/projects/of-nothing"
@@ -151,6 +152,17 @@ async def test_every_kind_of_answer_has_the_security_headers(
         ):
             assert answer.status in {403, 405, 413}
             judge(answer.headers)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"), [("https://console.example.org", "max-age=31536000"), ("http://127.0.0.1:8083", None)]
+)
+async def test_a_browser_is_told_to_come_back_over_https_alone(
+    api: Api, clock: FakeClock, url: str, expected: str | None
+) -> None:
+    async with running_console(console_settings(console_url=url), api, clock) as browser:
+        for path in ("/", "/organizations", "/listen", "/static/css/console.css", "/nowhere", "/healthz"):
+            assert (await browser.get(path)).headers.get("strict-transport-security") == expected, path
 
 
 async def test_a_page_says_which_methods_it_has(operator: ConsoleClient) -> None:

@@ -3,11 +3,11 @@
 import base64
 import hashlib
 import json
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin, urlsplit
 
 import pytest
 from starlette.responses import Response
-from support.console_client import ConsoleClient
+from support.console_client import CONSOLE_URL, ConsoleClient
 from support.console_login import CALLBACK, Desk, read_query
 from support.fake_clock import FakeClock
 from support.oidc_issuer import CLIENT_ID, refuse_grant
@@ -199,11 +199,24 @@ async def test_the_way_back_never_leads_elsewhere(visitors: ConsoleClient, desk:
     assert answer.location == "/organizations"
 
 
-@pytest.mark.parametrize("path", ["/%2f%2fevil.example", "/%5cevil.example", "/organizations?next=//evil.example"])
-async def test_an_encoded_way_back_stays_a_path_of_ours(visitors: ConsoleClient, desk: Desk, path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/%2f%2fevil.example",
+        "/%5cevil.example",
+        "/..//evil.example",
+        "/.//evil.example",
+        "/%2e%2e//evil.example",
+        "/organizations?next=//evil.example",
+    ],
+)
+async def test_a_way_back_that_only_looks_like_another_host_stays_a_path_of_ours(
+    visitors: ConsoleClient, desk: Desk, path: str
+) -> None:
     answer = await desk.sign_in(visitors, link_back_to(path))
 
     assert answer.location == path
+    assert urlsplit(urljoin(f"{CONSOLE_URL}{CALLBACK}", path)).netloc == urlsplit(CONSOLE_URL).netloc
 
 
 async def test_a_selection_of_100_codes_is_whole_after_signing_in(
