@@ -81,6 +81,15 @@ async def test_a_path_that_leads_upwards_reaches_no_other_call(
                 assert (answer.status, answer.trouble) == (404, "page_not_found"), upwards
 
 
+async def test_every_page_offers_to_sign_out(operator: ConsoleClient, tenant: Tenant) -> None:
+    answers = [await operator.get(fill(route.path, tenant)) for route in ROUTES]
+    shown = [each for each in answers if each.status == 200 and "text/html" in each.headers["content-type"]]
+
+    assert len(shown) > 30
+    for each in shown:
+        assert each.find_all(".//header//form[@action='/sign-out']//button"), each.text
+
+
 _PROJECT = "/organizations/of-nothing/projects/of-nothing"
 
 
@@ -122,6 +131,7 @@ def judge(headers: Any) -> None:
     assert "base-uri 'none'" in policy
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "same-origin"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
 
 
 async def test_every_kind_of_answer_has_the_security_headers(

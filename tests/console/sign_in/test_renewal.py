@@ -37,6 +37,18 @@ async def test_expired_tokens_are_refreshed_as_well(person: ConsoleClient, desk:
     assert desk.refreshes_count == 1
 
 
+async def test_no_refresh_prolongs_a_session_beyond_a_working_day(
+    person: ConsoleClient, desk: Desk, clock: FakeClock
+) -> None:
+    for _ in range(11):
+        clock.advance(hours=1)
+        assert (await person.get("/organizations")).status == 200
+    assert desk.refreshes_count == 11
+    clock.advance(hours=1)
+
+    assert (await person.get("/organizations")).location.startswith("/sign-in")
+
+
 async def test_requests_at_the_same_time_share_one_refresh(person: ConsoleClient, desk: Desk, clock: FakeClock) -> None:
     clock.advance(hours=1)
     pages = await asyncio.gather(*(person.get("/organizations") for _ in range(10)))
