@@ -115,7 +115,7 @@ async def test_a_key_of_another_project_is_a_page_that_does_not_exist(operator: 
     other = await make_second_project(tenant)
 
     assert (await operator.get(path_of(other, f"/{key['id']}/revoke"))).trouble == "page_not_found"
-    assert (await operator.submit(path_of(tenant, "/key_unknown/revoke"))).trouble == "api_key_not_found"
+    assert (await operator.submit(path_of(tenant, "/key_unknown/revoke"))).trouble == "page_not_found"
 
 
 async def test_a_member_is_shown_no_key_and_changes_nothing(

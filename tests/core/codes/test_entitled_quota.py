@@ -28,6 +28,23 @@ def test_the_highest_quota_counts(subscribed: tuple[int, ...], quota: int) -> No
     assert CodeEntitlement(100, None, None).monthly_quota(NOW, subscribed=subscribed) == quota
 
 
+@pytest.mark.parametrize(
+    ("issued", "quota", "reached"),
+    [
+        (79, 100, []),
+        (80, 100, [80]),
+        (99, 100, [80]),
+        (100, 100, [80, 100]),
+        (101, 100, [80, 100]),
+        (7, 9, []),
+        (8, 9, [80]),
+        (0, 0, [80, 100]),
+    ],
+)
+def test_80_and_100_per_cent_of_the_quota_are_reached_exactly(issued: int, quota: int, reached: list[int]) -> None:
+    assert Quota(quota, issued, NOW).list_reached() == reached
+
+
 def test_an_issuance_is_counted_in_its_month() -> None:
     quota = Quota(monthly_quota=10, issued_count=4, at=NOW)
     assert quota.month.first_day == NOW.replace(day=1).date()

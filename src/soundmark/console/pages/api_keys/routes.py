@@ -39,7 +39,8 @@ async def show_rotation(visit: Visit) -> Response:
 
 async def rotate(visit: Visit) -> Response:
     """Replace the secret of a key, and show the new one once."""
-    key = await visit.core.api_keys.rotate_secret(_key_id(visit), organization_id=visit.organization_id)
+    found = await _find_key(visit)
+    key = await visit.core.api_keys.rotate_secret(found.id, organization_id=visit.organization_id)
     return visit.page("api_keys/secret.html", key=key, is_new=False)
 
 
@@ -50,16 +51,17 @@ async def show_revocation(visit: Visit) -> Response:
 
 async def revoke(visit: Visit) -> Response:
     """Revoke a key."""
-    key = await visit.core.api_keys.revoke(_key_id(visit), organization_id=visit.organization_id)
+    found = await _find_key(visit)
+    key = await visit.core.api_keys.revoke(found.id, organization_id=visit.organization_id)
     return visit.redirect(f"{visit.tenant_path}/api-keys", "api_keys.revoked", id=key.id)
 
 
-def _key_id(visit: Visit) -> str:
-    return visit.parameter("api_key_id")
-
-
 async def _find_key(visit: Visit) -> ApiKey:
-    wanted = _key_id(visit)
+    """Return the key in the URL, if it belongs to the project there; Core's routes name no project.
+
+    Raises: TenantUnknown. soundmark_sdk.ClientFailure.
+    """
+    wanted = visit.parameter("api_key_id")
     keys = visit.core.api_keys.list(organization_id=visit.organization_id, project_id=visit.project_id)
     async for key in keys:
         if key.id == wanted:

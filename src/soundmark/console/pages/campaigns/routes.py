@@ -46,6 +46,7 @@ async def change(visit: Visit) -> Response:
     starts_at, ends_at = _read_change(visit.form, "starts_at"), _read_change(visit.form, "ends_at")
     if name is starts_at is ends_at is UNCHANGED:
         return visit.redirect(path, "campaigns.unchanged")
+    await _find_summary(visit)
     await visit.core.campaigns.update(
         _campaign_id(visit), name=name, starts_at=starts_at, ends_at=ends_at, organization_id=visit.organization_id
     )
@@ -59,6 +60,7 @@ async def show_archive(visit: Visit) -> Response:
 
 async def archive(visit: Visit) -> Response:
     """Archive a campaign."""
+    await _find_summary(visit)
     campaign = await visit.core.campaigns.archive(_campaign_id(visit), organization_id=visit.organization_id)
     return visit.redirect(_path(visit, campaign.id), "campaigns.archived", name=campaign.name)
 
@@ -70,6 +72,7 @@ async def show_stop(visit: Visit) -> Response:
 
 async def stop(visit: Visit) -> Response:
     """Stop a campaign, and say what was stopped. A form that was confirmed before stops nothing more."""
+    await _find_summary(visit)
     stopped = await visit.core.campaigns.stop(_campaign_id(visit), organization_id=visit.organization_id)
     notice = "campaigns.stopped" if stopped.revoked_count else "campaigns.stopped_nothing"
     return visit.redirect(
@@ -86,6 +89,10 @@ def _path(visit: Visit, campaign_id: str) -> str:
 
 
 async def _find_summary(visit: Visit) -> CampaignSummary:
+    """Return the campaign in the URL, if it belongs to the project there; Core's routes name no project.
+
+    Raises: TenantUnknown. soundmark_sdk.ClientFailure.
+    """
     summary = await visit.core.campaigns.summary(_campaign_id(visit), organization_id=visit.organization_id)
     if summary.campaign.project_id != visit.project_id:
         raise TenantUnknown
