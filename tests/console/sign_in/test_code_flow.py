@@ -47,7 +47,7 @@ async def test_the_request_has_a_fresh_state_nonce_and_challenge(visitors: Conso
 
 async def test_a_page_leads_to_the_provider_at_once_and_with_a_link(visitors: ConsoleClient, desk: Desk) -> None:
     """A redirect after a form would be stopped by `form-action` of our policy, at the provider's own redirects too."""
-    page = await visitors.get("/sign-in")
+    page = await visitors.get("/sign-in", headers={"sec-fetch-site": "same-origin"})
 
     assert (page.status, page.headers["cache-control"]) == (200, "no-store")
     assert page.location.startswith(f"{desk.issuer.url}/auth?")
@@ -55,12 +55,22 @@ async def test_a_page_leads_to_the_provider_at_once_and_with_a_link(visitors: Co
     assert "form-action 'self';" in page.headers["content-security-policy"]
 
 
+@pytest.mark.parametrize("came_from", [{}, {"sec-fetch-site": "none"}, {"sec-fetch-site": "cross-site"}])
+async def test_a_visit_that_no_form_of_ours_began_is_redirected(
+    visitors: ConsoleClient, desk: Desk, came_from: dict[str, str]
+) -> None:
+    answer = await visitors.get("/sign-in", headers=came_from)
+
+    assert (answer.status, answer.headers["cache-control"]) == (303, "no-store")
+    assert answer.location.startswith(f"{desk.issuer.url}/auth?")
+
+
 async def test_the_address_of_the_provider_is_no_markup(visitors: ConsoleClient, desk: Desk) -> None:
     await desk.begin(visitors)  # Reads the issuer's metadata.
     keys = visitors.console.sign_in.provider._keys  # type: ignore[union-attr]  # as if it were read like that
     address = "https://login.example/'\"><script>alert(1)</script>;url=javascript:alert(1)"
     keys._metadata = {**keys._metadata, "authorization_endpoint": address}
-    page = await visitors.get("/sign-in")
+    page = await visitors.get("/sign-in", headers={"sec-fetch-site": "same-origin"})
 
     assert page.location.startswith(f"{address}?")
     assert page.find_all(".//body//script") == []

@@ -157,11 +157,13 @@ def _fail(visit: Visit, code: FailureCode, attempt: Attempt | None = None) -> Re
 
 
 def _lead_out(visit: Visit, url: str) -> Response:
-    """Return a page that leads to the identity provider at once.
+    """Lead to the identity provider at once: by a redirect, or by a page if a form of ours may have begun this visit.
 
-    A redirect would not always get there. Whoever came here through a form, such as a list's filters or the choice of a
-    language, is kept by `form-action` of our policy from every other origin, and the provider may lead to several.
+    Browsers apply `form-action` of our policy to every redirect after a form, such as a list's filters or the choice of
+    a language, and the provider may lead to several other origins.
     """
+    if visit.request.method == "GET" and visit.request.headers.get("sec-fetch-site") != "same-origin":
+        return RedirectResponse(url, HTTPStatus.SEE_OTHER, {"cache-control": "no-store"})
     return visit.page("sign_in/lead_out.html", url=url, host=urlsplit(url).netloc)
 
 
