@@ -29,7 +29,7 @@ export async function listen(onFrame, stream) {
   let context;
   const stop = async () => {
     track.stop();
-    if (context && context.state !== "closed") await context.close();
+    if (context?.state !== "closed") await context?.close();
   };
   try {
     // At the microphone's own rate, so nothing is resampled.

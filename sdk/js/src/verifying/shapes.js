@@ -1,7 +1,7 @@
 /** The closed shapes of the wire, read member by member from what `strict_json.parse` returns. */
 
 import { refuse } from "../failures.js";
-import { canonicalize, depthOf, toPlain } from "./strict_json.js";
+import { canonicalize, toPlain } from "./strict_json.js";
 
 export const TOKEN = /^brd_[A-Za-z0-9_-]{16}$/;
 export const XR_ID = /^xr_[A-Za-z0-9_-]{16,}$/;
@@ -50,15 +50,14 @@ export function readVersion(value) {
 /** Return the time, in milliseconds since 1970, that a wire timestamp names. */
 export function readTime(value) {
   const time = Date.parse(readText(value, TIMESTAMP));
-  // `Date` takes 31 February for 3 March.
-  if (Number.isNaN(time) || new Date(time).toISOString() !== value) refuse("A timestamp is malformed.");
+  // `Date` takes 31 February for 3 March, and `toJSON` is null for what it cannot read.
+  if (new Date(time).toJSON() !== value) refuse("A timestamp is malformed.");
   return time;
 }
 
 /** Return `{type, action, resource}`. */
 export function readIntent(value) {
-  if (depthOf(value) > INTENT_DEPTH_MAX) refuse("The intent is nested too deeply.");
-  if (new TextEncoder().encode(canonicalize(value)).length > INTENT_BYTES_MAX) refuse("The intent is too large.");
+  if (new TextEncoder().encode(canonicalize(value, INTENT_DEPTH_MAX)).length > INTENT_BYTES_MAX) refuse("The intent is too large.");
   const members = readMembers(value, ["type", "action", "resource"]);
   if (!(members.get("resource") instanceof Map)) refuse("The intent's resource is not an object.");
   return {

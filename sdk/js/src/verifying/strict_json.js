@@ -77,13 +77,14 @@ class Parser {
   *_readItems(depth, end) {
     if (depth < 1) refuse("The JSON is nested too deeply.");
     let token = this.readToken();
-    while (token !== end) {
+    if (token === end) return;
+    for (;;) {
       yield token;
       token = this.readToken();
       if (token === end) return;
       if (token !== ",") refuse(MALFORMED);
+      // The end of the object or array is no item, so the caller refuses it after a comma.
       token = this.readToken();
-      if (token === end) refuse(MALFORMED);
     }
   }
 }
@@ -97,45 +98,35 @@ function readString(literal) {
 function readNumber(literal) {
   const value = Number(literal);
   const isInteger = !/[.eE]/.test(literal);
-  const isExact = Number.isFinite(value) && (Math.abs(value) <= Number.MAX_SAFE_INTEGER || Math.abs(value) >= EXPONENT_FROM);
-  if (!isExact || (isInteger && !Number.isSafeInteger(value))) {
-    refuse("A number in the JSON is not exact.");
-  }
+  const size = Math.abs(value);
+  const isExact = size <= Number.MAX_SAFE_INTEGER || (!isInteger && size >= EXPONENT_FROM && size < Infinity);
+  if (!isExact) refuse("A number in the JSON is not exact.");
   return isInteger ? value + 0 : new Written(value);
 }
 
 /**
  * Return the RFC 8785 form of a value that came from `parse`.
  *
+ * @param {unknown} value
+ * @param {number} [depthMax] the levels of objects and arrays that it may have
+ * @param {string} [mark] written after each number that had a fraction or an exponent
  * @returns {string}
+ * @throws {ReceiverFailure} unverifiable, for more levels
  */
-export function canonicalize(value) {
-  if (value instanceof Written) return String(value.value + 0);
-  if (Array.isArray(value)) return `[${value.map(canonicalize).join(",")}]`;
-  if (value instanceof Map) {
-    // The default order of strings is that of their UTF-16 code units, as RFC 8785 asks.
-    const members = [...value.keys()].sort().map((name) => `${JSON.stringify(name)}:${canonicalize(value.get(name))}`);
-    return `{${members.join(",")}}`;
-  }
-  return JSON.stringify(value);
+export function canonicalize(value, depthMax = DEPTH_MAX, mark = "") {
+  if (value instanceof Written) return `${value.value + 0}${mark}`;
+  if (!(value instanceof Object)) return JSON.stringify(value);
+  if (depthMax < 1) refuse("The JSON is nested too deeply.");
+  const write = (each) => canonicalize(each, depthMax - 1, mark);
+  if (Array.isArray(value)) return `[${value.map(write).join(",")}]`;
+  // The default order of strings is that of their UTF-16 code units, as RFC 8785 asks.
+  const members = [...value.keys()].sort().map((name) => `${JSON.stringify(name)}:${write(value.get(name))}`);
+  return `{${members.join(",")}}`;
 }
 
 /** Return whether two values from `parse` are equal with the same types throughout: `1` is neither `1.0` nor `true`. */
 export function areIdentical(left, right) {
-  if (left instanceof Written && right instanceof Written) return left.value === right.value;
-  if (Array.isArray(left) && Array.isArray(right)) {
-    return left.length === right.length && left.every((each, index) => areIdentical(each, right[index]));
-  }
-  if (left instanceof Map && right instanceof Map) {
-    return left.size === right.size && [...left].every(([name, each]) => right.has(name) && areIdentical(each, right.get(name)));
-  }
-  return left === right;
-}
-
-/** Return how many levels of objects and arrays a value from `parse` has. */
-export function depthOf(value) {
-  const children = value instanceof Map ? [...value.values()] : Array.isArray(value) ? value : null;
-  return children === null ? 0 : 1 + Math.max(0, ...children.map(depthOf));
+  return canonicalize(left, DEPTH_MAX, ".") === canonicalize(right, DEPTH_MAX, ".");
 }
 
 /** Return a value from `parse` as plain JavaScript, which no member name can harm. */

@@ -43,9 +43,7 @@ export async function verifyAnswer(body, token, keys, nowMs) {
   if (answer.get("signature_status") !== "verified") refuse("The answer is not marked as verified.");
   const envelope = readMembers(answer.get("resolution_proof"), ENVELOPE);
   const payload = await openEnvelope(envelope, keys);
-  const mirrored = ["xr_id", "intent", "policy"];
-  if (answer.has("measurement_proof") || payload.has("measurement_proof")) mirrored.push("measurement_proof");
-  requireEqual(answer, payload, mirrored);
+  requireEqual(answer, payload, ["xr_id", "intent", "policy", "measurement_proof"]);
   requireEqual(envelope, payload, ["version", "issued_at", "expires_at", "key_id"]);
   if (payload.get("token_digest") !== (await digestToken(token))) refuse("The answer is about another token.");
   const [issuedAt, expiresAt] = [readTime(payload.get("issued_at")), readTime(payload.get("expires_at"))];
@@ -87,9 +85,9 @@ async function openEnvelope(envelope, keys) {
   return readMembers(payload, PAYLOAD, ["measurement_proof"]);
 }
 
+/** Accept only members that are the same in both, or in neither. */
 function requireEqual(outer, inner, names) {
-  const isEqual = (name) => outer.has(name) && inner.has(name) && areIdentical(outer.get(name), inner.get(name));
-  if (!names.every(isEqual)) refuse("The answer differs from the signed payload.");
+  if (!names.every((name) => areIdentical(outer.get(name), inner.get(name)))) refuse("The answer differs from the signed payload.");
 }
 
 /** Return the verified proof for this Code and integration, or null when the policy does not measure. */
@@ -100,7 +98,8 @@ async function verifyMeasurement(payload, policy, keys, nowMs) {
   if (!policy.audienceMeasurement) return null;
   const members = payload.get("measurement_proof");
   const proof = readMeasurementProof(members);
-  const unsigned = new Map([...members].filter(([name]) => name !== "signature"));
+  const unsigned = new Map(members);
+  unsigned.delete("signature");
   await keys.verify(proof.keyId, new TextEncoder().encode(canonicalize(unsigned)), proof.signature);
   checkTimes(proof.issuedAt, proof.expiresAt, nowMs, MEASUREMENT_LIFETIME_MAX_MS);
   if (proof.xrId !== payload.get("xr_id") || proof.integrationId !== policy.audienceIntegrationId) {
