@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { ReceiverFailure } from "../src/failures.js";
 import { readKeySet } from "../src/verifying/keys.js";
-import { readIntent } from "../src/verifying/shapes.js";
+import { canonicalizeIntent, readIntent } from "../src/verifying/shapes.js";
 import { areIdentical, canonicalize, parse } from "../src/verifying/strict_json.js";
 import { verifyAnswer } from "../src/verifying/verification.js";
 
@@ -47,18 +47,46 @@ test("no answer verifies once a byte of its payload or signature is altered", as
 });
 
 test("accepted JSON has exactly the published canonical form", () => {
-  for (const each of json.accepted) assert.equal(canonicalize(parse(encode(each.input))), each.canonical, each.name);
+  for (const each of json.accepted) assert.equal(canonicalizeIntent(parse(encode(each.input))), each.canonical, each.name);
   assert.ok(json.accepted.length > 0);
 });
 
-test("JSON that two programs could read differently is refused", () => {
-  // As an intent's resource, which also limits depth and size.
-  const asIntent = (each) => readIntent(parse(encode(each)));
-  for (const each of json.refused) assert.throws(() => asIntent(each.input), isUnverifiable, each.name);
+test("JSON that two programs could read differently is refused, and so is more depth and size than an intent may have", () => {
+  const tooLarge = new Set(["33 levels of objects", "33 levels of arrays", "16385 bytes", "more bytes than characters"]);
+  for (const each of json.refused) {
+    // The parser alone refuses everything but what only an intent may not be.
+    const judge = tooLarge.delete(each.name) ? (text) => canonicalizeIntent(parse(text)) : parse;
+    assert.throws(() => judge(encode(each.input)), isUnverifiable, each.name);
+  }
+  assert.equal(tooLarge.size, 0);
   for (const each of json.refused_bytes) {
     assert.throws(() => parse(Uint8Array.from(Buffer.from(each.input_hex, "hex"))), isUnverifiable, each.name);
   }
   assert.ok(json.refused.length > 0 && json.refused_bytes.length > 0);
+});
+
+test("a text that only resembles JSON is refused", () => {
+  for (const text of ["[1 2]", "[1:2]", '{"a",1}', '{"a":1:"b":2}', "[1}", '{"a":1]', "[1]x", "[1]\u00a0", ",", "[,1]"]) {
+    assert.throws(() => parse(encode(text)), isUnverifiable, text);
+  }
+});
+
+test("JSON is parsed to 64 levels, whatever they consist of", () => {
+  for (const [begin, end] of [["[", "]"], ['{"a":', "}"]]) {
+    const nest = (levels) => encode(begin.repeat(levels) + "0" + end.repeat(levels));
+    assert.equal(canonicalize(parse(nest(64))), new TextDecoder().decode(nest(64)));
+    assert.throws(() => parse(nest(65)), isUnverifiable);
+  }
+});
+
+test("an intent of 33 levels or more than 16 KiB is refused, and one of 32 levels is read", () => {
+  const nested = (levels) => `{"type":"t","action":"a","resource":${'{"a":'.repeat(levels - 1)}1${"}".repeat(levels)}`;
+  const long = (bytes) => `{"type":"t","action":"a","resource":{"a":"${"x".repeat(bytes - 45)}"}}`;
+  const read = (text) => readIntent(parse(encode(text)));
+  for (const [accepted, refused] of [[nested(32), nested(33)], [long(16_384), long(16_385)]]) {
+    assert.equal(read(accepted).action, "a");
+    assert.throws(() => read(refused), isUnverifiable);
+  }
 });
 
 test("a number with a fraction is another value than the integer that it equals", () => {

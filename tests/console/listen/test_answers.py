@@ -145,14 +145,14 @@ async def test_every_published_text_has_its_canonical_form_in_the_browser(browsi
     texts = json.loads((VECTORS_FOLDER / "canonical-json.json").read_text(encoding="utf-8"))
     judged = await page.evaluate(
         """async ({ accepted, refused, refused_bytes }) => {
-          const { canonicalize, parse } = await import('/static/receiver/verifying/strict_json.js');
-          const { readIntent } = await import('/static/receiver/verifying/shapes.js');
+          const { parse } = await import('/static/receiver/verifying/strict_json.js');
+          const { canonicalizeIntent } = await import('/static/receiver/verifying/shapes.js');
           const encode = (text) => new TextEncoder().encode(text);
           const decodeHex = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (each) => parseInt(each, 16));
           const judge = (act) => { try { act(); return 'accepted'; } catch (failure) { return failure.reason; } };
           return {
-            accepted: accepted.map((each) => canonicalize(parse(encode(each.input)))),
-            refused: refused.map((each) => judge(() => readIntent(parse(encode(each.input))))),
+            accepted: accepted.map((each) => canonicalizeIntent(parse(encode(each.input)))),
+            refused: refused.map((each) => judge(() => canonicalizeIntent(parse(encode(each.input))))),
             refused_bytes: refused_bytes.map((each) => judge(() => parse(decodeHex(each.input_hex)))),
           };
         }""",

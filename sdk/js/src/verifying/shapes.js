@@ -55,9 +55,16 @@ export function readTime(value) {
   return time;
 }
 
+/** Return the canonical form of an intent of at most 32 levels and 16 KiB. */
+export function canonicalizeIntent(value) {
+  const text = canonicalize(value, INTENT_DEPTH_MAX);
+  if (new TextEncoder().encode(text).length > INTENT_BYTES_MAX) refuse("The intent is too large.");
+  return text;
+}
+
 /** Return `{type, action, resource}`. */
 export function readIntent(value) {
-  if (new TextEncoder().encode(canonicalize(value, INTENT_DEPTH_MAX)).length > INTENT_BYTES_MAX) refuse("The intent is too large.");
+  canonicalizeIntent(value);
   const members = readMembers(value, ["type", "action", "resource"]);
   if (!(members.get("resource") instanceof Map)) refuse("The intent's resource is not an object.");
   return {

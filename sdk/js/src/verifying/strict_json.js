@@ -101,7 +101,7 @@ function readNumber(literal) {
   const size = Math.abs(value);
   const isExact = size <= Number.MAX_SAFE_INTEGER || (!isInteger && size >= EXPONENT_FROM && size < Infinity);
   if (!isExact) refuse("A number in the JSON is not exact.");
-  return isInteger ? value + 0 : new Written(value);
+  return isInteger ? value : new Written(value);
 }
 
 /**
@@ -114,7 +114,7 @@ function readNumber(literal) {
  * @throws {ReceiverFailure} unverifiable, for more levels
  */
 export function canonicalize(value, depthMax = DEPTH_MAX, mark = "") {
-  if (value instanceof Written) return `${value.value + 0}${mark}`;
+  if (value instanceof Written) return `${value.value}${mark}`;
   if (!(value instanceof Object)) return JSON.stringify(value);
   if (depthMax < 1) refuse("The JSON is nested too deeply.");
   const write = (each) => canonicalize(each, depthMax - 1, mark);
