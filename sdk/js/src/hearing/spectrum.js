@@ -43,8 +43,8 @@ export class Spectrum {
   /** Take samples, any number at a time. */
   feed(samples) {
     for (const sample of samples) {
-      // One value that is not finite would spoil every tone.
-      this._block[this._filled] = Number.isFinite(sample) ? sample : 0;
+      // One NaN would spoil every tone, and one huge sample every sum from then on.
+      this._block[this._filled] = Math.max(-1, Math.min(1, sample)) || 0;
       this._filled += 1;
       if (this._startOf(this._blockIndex) + this._filled === this._startOf(this._blockIndex + 1)) this._endBlock();
     }
