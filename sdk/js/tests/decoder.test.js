@@ -58,6 +58,26 @@ test("a frame is reported once, however often it is repeated", () => {
   assert.deepEqual(textsOf(hear(join(sound, synthesize(OTHER), sound), RATE_HZ)), [FRAME, OTHER]);
 });
 
+test("a decoder that is told so reports a frame again when it is heard that much later", () => {
+  const decoder = new Decoder(RATE_HZ, 3);
+  const reportedCounts = [0, 1.7, 3.4, 5.1].map(() => decoder.feed(join(sound, silence(1.7 - sound.length / RATE_HZ))).length);
+  assert.deepEqual(reportedCounts, [1, 0, 1, 0], "3 s after the first report, and not 3 s after the last hearing");
+});
+
+test("of 4,096 reported frames, the one that was heard least recently is forgotten for the next", () => {
+  const decoder = new Decoder(RATE_HZ);
+  const report = (number) => decoder._report({ text: `XRC1:brd_${String(number).padStart(16, "0")}` });
+  for (let number = 0; number < 4096; number += 1) report(number);
+  report(0);
+  report(4096);
+  assert.equal(decoder._reported.size, 4096);
+  assert.equal(decoder.feed([]).length, 4097);
+  for (const number of [0, 2, 4096]) report(number);
+  assert.equal(decoder.feed([]).length, 0, "they are remembered");
+  report(1);
+  assert.equal(decoder.feed([]).length, 1, "it was forgotten");
+});
+
 test("the sums stay small, so a quiet frame is heard after hours of loud sound", () => {
   const decoder = new Decoder(RATE_HZ);
   const sumsMax = () => Math.max(...decoder._sums.map((sums) => Math.max(...sums)));

@@ -31,7 +31,7 @@ LISTEN: Final = """async ({ content, rateHz }) => {
   const sound = await context.decodeAudioData(Uint8Array.from(atob(content), (each) => each.charCodeAt(0)).buffer);
   const destination = context.createMediaStreamDestination();
   const heard = [];
-  const listening = await listen((frame) => heard.push(frame.token), destination.stream);
+  const listening = await listen((frame) => heard.push(frame.token), { stream: destination.stream });
   for (const round of [0, 1]) {
     const source = new AudioBufferSourceNode(context, { buffer: sound });
     source.connect(destination);

@@ -28,15 +28,17 @@ const FRAME = /^XRC1:(brd_[A-Za-z0-9_-]{16})$/;
 const REPORTED_MAX = 4096;
 
 /**
- * Listens to a stream of samples and reports each frame once, however often it is repeated.
+ * Listens to a stream of samples and reports each frame once, however often it is repeated, unless told otherwise.
  */
 export class Decoder {
   /**
    * @param {number} rateHz of the samples, at least 40,000
+   * @param {number} [repeatAfterS] report a frame again that is heard this many seconds after it was reported
    * @throws {RangeError} for a lower rate
    */
-  constructor(rateHz) {
+  constructor(rateHz, repeatAfterS = Infinity) {
     this._rateHz = rateHz;
+    this._repeatAfter = repeatAfterS * COLUMNS_PER_S;
     this._spectrum = new Spectrum(rateHz, (powers) => this._addColumn(powers));
     // After each column, the sums so far of the power of each tone and of the contrast: a sum over any columns is one
     // difference.
@@ -45,13 +47,14 @@ export class Decoder {
     this._markerAt = 0;
     /** @type {{start: number, framesPerGroup: number, readyAt: number}[]} */
     this._pending = [];
-    this._reported = new Set();
+    /** @type {Map<string, number>} the column at which each frame was reported */
+    this._reported = new Map();
     /** @type {{text: string, token: string}[]} */
     this._heard = [];
   }
 
   /**
-   * Take samples of one channel, in -1..1, any number at a time.
+   * Take samples of one channel, any number at a time. Beyond -1..1 they are clipped; NaN is 0.
    *
    * @param {Float32Array} samples
    * @returns {{text: string, token: string}[]} the frames that they complete, except for those reported before
@@ -121,13 +124,18 @@ export class Decoder {
     readings.sort((a, b) => b.clarity - a.clarity);
     for (const { nibbles } of readings.slice(0, READINGS_MAX)) {
       const frame = readFrame(nibbles);
-      if (frame === null) continue;
-      if (this._reported.has(frame.text)) return;
-      this._heard.push(frame);
-      this._reported.add(frame.text);
-      if (this._reported.size > REPORTED_MAX) this._reported.delete(this._reported.values().next().value);
-      return;
+      if (frame !== null) return this._report(frame);
     }
+  }
+
+  _report(frame) {
+    const reportedAt = this._reported.get(frame.text) ?? -Infinity;
+    const isDue = this._columnCount - reportedAt >= this._repeatAfter;
+    if (isDue) this._heard.push(frame);
+    // Added anew, because the frame that was heard least recently is forgotten first.
+    this._reported.delete(frame.text);
+    this._reported.set(frame.text, isDue ? this._columnCount : reportedAt);
+    if (this._reported.size > REPORTED_MAX) this._reported.delete(this._reported.keys().next().value);
   }
 
   /** Return the likeliest value of each nibble, and how much its tone stands out, from 0 to 1. */

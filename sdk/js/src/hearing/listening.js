@@ -18,12 +18,14 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  * Listen to a microphone, after asking the person, and report each frame once, however often it is repeated.
  *
  * @param {(frame: {text: string, token: string}) => void} onFrame
- * @param {MediaStream} [stream] of another source; it ends with the listening
+ * @param {object} [options]
+ * @param {MediaStream} [options.stream] of another source; it ends with the listening
+ * @param {number} [options.repeatAfterS] report a frame again that is heard this many seconds after it was reported
  * @returns {Promise<Listening>}
  * @throws {DOMException} without permission or a microphone
  * @throws {RangeError} for a microphone whose sample rate cannot carry a frame
  */
-export async function listen(onFrame, stream) {
+export async function listen(onFrame, { stream, repeatAfterS } = {}) {
   stream ??= await navigator.mediaDevices.getUserMedia({ audio: UNTREATED });
   const [track] = stream.getAudioTracks();
   let context;
@@ -38,7 +40,7 @@ export async function listen(onFrame, stream) {
     await context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
     const analyser = new AnalyserNode(context, { fftSize: 4096, smoothingTimeConstant: 0.5 });
     const mono = { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" };
-    const hearing = new AudioWorkletNode(context, "soundmark-hearing", mono);
+    const hearing = new AudioWorkletNode(context, "soundmark-hearing", { ...mono, processorOptions: { repeatAfterS } });
     hearing.port.onmessage = ({ data }) => onFrame(data);
     context.createMediaStreamSource(stream).connect(analyser).connect(hearing);
     await context.resume();

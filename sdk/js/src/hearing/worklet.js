@@ -3,9 +3,9 @@
 import { Decoder } from "./decoder.js";
 
 class Hearing extends AudioWorkletProcessor {
-  constructor() {
+  constructor({ processorOptions }) {
     super();
-    this._decoder = new Decoder(sampleRate);
+    this._decoder = new Decoder(sampleRate, processorOptions.repeatAfterS);
   }
 
   /** Take 128 samples, or nothing while no source plays. */
