@@ -6,7 +6,6 @@ import { readMembers, readShortText } from "./shapes.js";
 import { parse } from "./strict_json.js";
 
 const KEY_COUNT_MAX = 1000;
-const KEY_BYTES = 32;
 const FIXED = { kty: "OKP", crv: "Ed25519", alg: "EdDSA", use: "sig" };
 // A `next` key verifies too: it may have become `active` since this set was fetched.
 const STATUSES = ["active", "next", "retiring"];
@@ -25,12 +24,13 @@ export class KeySet {
    * @param {Uint8Array} message
    * @param {string} signature in base64url
    * @throws {KeyUnknown} when the set lacks that key
-   * @throws {ReceiverFailure} unverifiable, when the signature is wrong
+   * @throws {ReceiverFailure} unverifiable, when the signature is wrong or cannot be judged
    */
   async verify(keyId, message, signature) {
     const key = this._keys.get(keyId);
     if (key === undefined) throw new KeyUnknown();
-    if (!(await crypto.subtle.verify("Ed25519", key, decode(signature), message))) refuse("A signature does not verify.");
+    const isGenuine = await crypto.subtle.verify("Ed25519", key, decode(signature), message).catch(() => false);
+    if (!isGenuine) refuse("A signature does not verify.");
   }
 }
 
@@ -60,10 +60,10 @@ export async function readKeySet(body) {
 
 async function importKey(point) {
   const raw = typeof point === "string" ? decode(point) : new Uint8Array();
-  if (raw.length !== KEY_BYTES) refuse("A published key does not have 32 bytes.");
   try {
+    // Refuses everything but 32 bytes.
     return await crypto.subtle.importKey("raw", raw, "Ed25519", true, ["verify"]);
   } catch {
-    return refuse("This browser cannot use a published key.");
+    return refuse("A published key is not one that this browser can use.");
   }
 }

@@ -57,7 +57,7 @@ export async function verifyAnswer(body, token, keys, nowMs) {
     measurementProof: proof && proof.document,
     issuedAt: new Date(issuedAt),
     expiresAt: new Date(expiresAt),
-    keyId: readShortText(payload.get("key_id")),
+    keyId: payload.get("key_id"),
   };
   proofs.set(resolution, proof);
   return resolution;
