@@ -4,6 +4,7 @@ import { mock, test } from "node:test";
 
 import { createDeviceSecret, measure, MeasurementRefused } from "../src/measuring.js";
 import { Receiver } from "../src/receiver.js";
+import { signAnswer, signProof } from "./signing.js";
 
 const answers = JSON.parse(readFileSync(new URL("../../../docs/vectors/resolution-proof-v1.json", import.meta.url)));
 const measured = answers.cases.find((each) => "measurement_proof" in each.answer);
@@ -77,6 +78,22 @@ test("the token changes with the day and the secret, and the id with each event"
   assert.equal(ids.size, 3);
 });
 
+test("the token of one secret is the same all UTC day, and another one on the next", async () => {
+  const measureAt = async (time) => {
+    const [issued_at, expires_at] = [time, new Date(Date.parse(time) + 120_000).toISOString()];
+    const measurement_proof = await signProof({ issued_at, expires_at });
+    const answer = await signAnswer({ changes: { issued_at, expires_at, policy: measured.answer.policy, measurement_proof } });
+    return at(time, async () => JSON.parse((await agree(await resolve({ ...measured, answer }))).body).measurement_token);
+  };
+  const tokens = [];
+  for (const time of ["2026-11-20T00:00:00.000Z", "2026-11-20T23:59:59.999Z", "2026-11-21T00:00:00.000Z"]) {
+    tokens.push(await measureAt(time));
+  }
+  const [begin, end, nextDay] = tokens;
+  assert.equal(begin, end);
+  assert.notEqual(end, nextDay);
+});
+
 test("the secret cannot be read by a script", async () => {
   await assert.rejects(crypto.subtle.exportKey("raw", await createDeviceSecret()));
 });
@@ -117,7 +134,11 @@ test("an altered resolution measures what was verified", async () => {
   await at(measured.now, async () => {
     const resolution = await resolve(measured);
     resolution.xrId = "xr_AAAAAAAAAAAAAAAAAAAAAA";
-    assert.equal(JSON.parse((await agree(resolution)).body).xr_id, measured.answer.xr_id);
+    assert.throws(() => (resolution.measurementProof.xr_id = resolution.xrId), TypeError);
+    resolution.measurementProof = { ...resolution.measurementProof, proof_id: "prf_AAAAAAAAAAAAAAAAAAAAAA" };
+    const event = JSON.parse((await agree(resolution)).body);
+    assert.equal(event.xr_id, measured.answer.xr_id);
+    assert.deepEqual(event.proof, measured.answer.measurement_proof);
   });
 });
 

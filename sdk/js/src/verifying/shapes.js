@@ -97,6 +97,7 @@ export function readMeasurementProof(value) {
     expiresAt: readTime(members.get("expires_at")),
     keyId: readShortText(members.get("key_id")),
     signature: readText(members.get("signature"), SIGNATURE),
-    document: toPlain(members),
+    // Sent with each measurement, so no caller may alter it.
+    document: Object.freeze(toPlain(members)),
   };
 }
