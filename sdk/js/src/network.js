@@ -2,6 +2,8 @@
 
 const BODY_BYTES_MAX = 256 * 1024;
 const BACKOFF_BASE_S = 0.25;
+// A day. Longer timers than 24 days end at once in some programs.
+const TIMEOUT_MAX_S = 86_400;
 // A `URL` has every address in full, so what is digits and dots has four parts.
 const LOOPBACK = /^(localhost|127\.[0-9.]+|\[::1\])$/;
 const MAX_AGE_S = /(?:^|[,\s])max-age=([0-9]{1,9})(?=$|[,\s])/i;
@@ -20,6 +22,7 @@ export class Service {
    * @param {string} baseUrl https, or http on a loopback address
    * @param {Limits} limits
    * @throws {TypeError} for another address
+   * @throws {RangeError} for limits under which no request can be made
    */
   constructor(baseUrl, { timeoutS = 5, attemptsMax = 3, retryWaitMaxS = 10, fetch = globalThis.fetch.bind(globalThis) }) {
     const url = new URL(baseUrl);
@@ -28,6 +31,8 @@ export class Service {
     if (!isSafe || url.href !== url.origin + url.pathname) {
       throw new TypeError("The address must be https, or http on a loopback address, and nothing more.");
     }
+    const isPossible = timeoutS > 0 && timeoutS <= TIMEOUT_MAX_S && attemptsMax >= 1 && retryWaitMaxS >= 0;
+    if (!isPossible) throw new RangeError("The limits allow no request.");
     this._baseUrl = url.href.replace(/\/+$/, "");
     this._timeoutS = timeoutS;
     this._fetch = fetch;
@@ -53,7 +58,7 @@ export class Service {
         credentials: "omit",
         redirect: "error",
         referrerPolicy: "no-referrer",
-        signal: AbortSignal.timeout(this._timeoutS * 1000),
+        signal: AbortSignal.timeout(Math.ceil(this._timeoutS * 1000)),
       });
       body = await readBody(response);
     } catch {
