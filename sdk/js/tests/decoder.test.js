@@ -20,6 +20,13 @@ test("a frame is heard at each speed, in pieces of any length", () => {
   assert.deepEqual(textsOf([...heard, ...decoder.finish()]), [FRAME]);
 });
 
+test("bytes whose tones are missing are erased, so more of them are restored than wrong ones could be", () => {
+  const groupAt = (group) => (16 + 3 * group) * 1024;
+  const cut = (groupCount) => sound.slice().fill(0, groupAt(4), groupAt(4 + groupCount));
+  assert.deepEqual(textsOf(hear(cut(3), RATE_HZ)), [FRAME], "nine bytes");
+  assert.deepEqual(textsOf(hear(cut(4), RATE_HZ)), [], "twelve bytes, more than there are check bytes");
+});
+
 test("a marker that never ends is decoded at most 70 times a second", () => {
   const decoder = new Decoder(RATE_HZ);
   let decodingCount = 0;
