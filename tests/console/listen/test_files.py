@@ -53,7 +53,7 @@ async def test_a_dropped_file_is_heard(browsing: Browsing, listen_url: str, stan
     await expect(heard).to_have_attribute("data-outcome", "verified")
     await expect(page.locator("#nothing")).to_be_hidden()
     await page.evaluate(DROP, dropped)
-    await expect(page.locator("#progress")).to_be_empty()
+    await expect(page.locator("#file-progress")).to_be_empty()
     await expect(heard).to_have_count(1)
     assert stand_in.resolved == [TOKEN], "what is on the page is not resolved again"
 
@@ -85,8 +85,39 @@ async def test_a_file_without_a_code_is_said_to_have_none(
 ) -> None:
     page = await open_page(browsing, listen_url)
     await page.locator("#file").set_input_files(make(tmp_path))
-    await expect(page.locator("#progress")).to_contain_text(words, timeout=30_000)
+    await expect(page.locator("#file-progress")).to_contain_text(words, timeout=30_000)
     await expect(page.locator("#heard article")).to_have_count(0)
+
+
+@pytest.mark.parametrize("error", ["NotAllowedError", "NotFoundError", "AbortError", "DataCloneError"])
+async def test_an_error_with_a_file_never_blames_the_microphone(
+    browsing: Browsing, listen_url: str, tmp_path: Path, error: str
+) -> None:
+    page = await open_page(browsing, listen_url)
+    await page.evaluate(
+        """(error) => {
+          OfflineAudioContext.prototype.decodeAudioData = () => Promise.reject(new DOMException('', error));
+        }""",
+        error,
+    )
+    await page.locator("#file").set_input_files(write_wav(tmp_path / "silence.wav", 1))
+    await expect(page.locator("#file-progress")).to_contain_text("cannot play this file")
+    await expect(page.locator("#progress")).to_be_empty()
+
+
+async def test_a_file_that_is_dropped_beside_its_place_does_not_take_the_browser_away(
+    browsing: Browsing, listen_url: str
+) -> None:
+    page = await open_page(browsing, listen_url)
+    prevented = await page.evaluate(
+        """() => ['dragover', 'drop'].map((type) => {
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File(['sound'], 'code.wav'));
+          const heading = document.querySelector('h1');
+          return !heading.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+        })"""
+    )
+    assert prevented == [True, True]
 
 
 async def test_a_file_is_read_as_fast_while_the_page_is_hidden(
@@ -96,7 +127,7 @@ async def test_a_file_is_read_as_fast_while_the_page_is_hidden(
     # In a hidden page, browsers let timers wait for a second, and later for a minute.
     await page.evaluate("window.setTimeout = new Proxy(setTimeout, { apply: (timer, _, [act]) => timer(act, 60_000) })")
     await page.locator("#file").set_input_files(write_wav(tmp_path / "silence.wav", 3))
-    await expect(page.locator("#progress")).to_contain_text("There is no Code in this file")
+    await expect(page.locator("#file-progress")).to_contain_text("There is no Code in this file")
 
 
 async def test_the_page_responds_while_a_file_is_read(browsing: Browsing, listen_url: str, tmp_path: Path) -> None:
@@ -104,11 +135,12 @@ async def test_the_page_responds_while_a_file_is_read(browsing: Browsing, listen
     await page.evaluate(
         """() => {
           window.ticks = 0;
-          setInterval(() => document.getElementById('progress').dataset.state === 'reading' && (window.ticks += 1), 10);
+          const { dataset } = document.getElementById('file-progress');
+          setInterval(() => dataset.state === 'reading' && (window.ticks += 1), 10);
         }"""
     )
     await page.locator("#file").set_input_files(write_wav(tmp_path / "silence.wav", 10))
-    await expect(page.locator("#progress")).to_contain_text("There is no Code in this file")
+    await expect(page.locator("#file-progress")).to_contain_text("There is no Code in this file")
     assert await page.evaluate("window.ticks") >= 5, "the file is read in ten pieces"
 
 

@@ -66,6 +66,13 @@ async def open_page(browsing: Browsing, url: str, **options: Any) -> Page:
     return page
 
 
+IS_DRAWN: Final = """() => {
+  const canvas = document.querySelector('#spectrum canvas');
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((channel) => channel > 0);
+}"""
+
+
 async def test_the_microphone_hears_a_code_once(hearing: Browsing, listen_url: str, stand_in: Any) -> None:
     stand_in.keys, stand_in.answers[GENUINE["token"]] = VECTORS["keys"], GENUINE["answer"]
     page = await open_page(hearing, listen_url)
@@ -75,6 +82,7 @@ async def test_the_microphone_hears_a_code_once(hearing: Browsing, listen_url: s
     await expect(page.locator("#start")).to_be_hidden()
     await expect(page.locator("#heard article")).to_have_attribute("data-outcome", "verified", timeout=30_000)
     await expect(page.locator("#level")).to_contain_text("dB")
+    assert await page.evaluate(IS_DRAWN), "the spectrum"
     await page.wait_for_timeout(5000)
     await page.get_by_role("button", name="Stop listening").click()
     await expect(page.locator("#progress")).to_contain_text("The microphone is off")
@@ -94,6 +102,36 @@ async def test_the_self_test_is_honest_where_nothing_can_be_heard(hearing: Brows
     await expect(result).to_contain_text("did not hear the audible tone of the test, so the other tones prove nothing")
     await expect(result).to_contain_text("samples a second")
     await expect(page.locator("#progress")).to_contain_text("The microphone is off")
+
+
+async def test_stopping_during_the_self_test_ends_it_without_a_verdict_and_listening_can_begin_again(
+    browsing: Browsing, listen_url: str
+) -> None:
+    page = await browsing.open_page()
+    await page.add_init_script(microphone_at(48_000))
+    await open_listening_page(page, listen_url)
+    result = page.locator("#test-result")
+    await page.get_by_role("button", name="Test this device").click()
+    await expect(result).to_contain_text("Testing")
+    await page.get_by_role("button", name="Stop listening").click()
+    await expect(result).to_be_empty()
+    await page.get_by_role("button", name="Listen with the microphone").click()
+    await expect(page.locator("#progress")).to_contain_text("Listening")
+    assert await result.get_attribute("data-verdict") is None
+
+
+async def test_a_microphone_that_is_disconnected_during_the_self_test_gets_no_verdict(
+    browsing: Browsing, listen_url: str
+) -> None:
+    page = await browsing.open_page()
+    await page.add_init_script(microphone_at(48_000))
+    await open_listening_page(page, listen_url)
+    result = page.locator("#test-result")
+    await page.get_by_role("button", name="Test this device").click()
+    await expect(result).to_contain_text("Testing")
+    await page.evaluate("window.stream.getAudioTracks()[0].dispatchEvent(new Event('ended'))")
+    await expect(result).to_be_empty()
+    await expect(page.locator("#progress")).to_contain_text("was disconnected")
 
 
 # Instead of a microphone, what the page plays is recorded, through a filter that stands for the device.
@@ -223,6 +261,39 @@ async def test_a_device_that_went_offline_before_listening_is_said_and_the_micro
     await page.get_by_role("button", name="Listen with the microphone").click()
     await expect(page.locator("#progress")).to_contain_text("could not be loaded")
     assert await page.evaluate("window.stream.getAudioTracks()[0].readyState") == "ended"
+
+
+async def test_a_microphone_that_ends_while_the_page_loads_what_hears_is_disconnected(
+    browsing: Browsing, listen_url: str
+) -> None:
+    """Its event comes before anybody listens for it."""
+    page = await browsing.open_page()
+    await page.add_init_script(microphone_at(48_000))
+    await page.add_init_script(
+        """const { addModule } = AudioWorklet.prototype;
+        AudioWorklet.prototype.addModule = function (url) {
+          window.stream.getAudioTracks()[0].stop();
+          return addModule.call(this, url);
+        };"""
+    )
+    await open_listening_page(page, listen_url)
+    await page.get_by_role("button", name="Listen with the microphone").click()
+    await expect(page.locator("#progress")).to_contain_text("was disconnected")
+    await expect(page.locator("#start")).to_be_visible()
+    await expect(page.locator("#spectrum")).to_be_hidden()
+
+
+async def test_what_becomes_of_a_file_is_said_beside_what_the_microphone_does(
+    browsing: Browsing, listen_url: str
+) -> None:
+    page = await browsing.open_page()
+    await page.add_init_script(microphone_at(48_000))
+    await open_listening_page(page, listen_url)
+    await page.get_by_role("button", name="Listen with the microphone").click()
+    await expect(page.locator("#progress")).to_contain_text("Listening")
+    await page.locator("#file").set_input_files({"name": "a.wav", "mimeType": "audio/wav", "buffer": b"no sound"})
+    await expect(page.locator("#file-progress")).to_contain_text("cannot play this file")
+    await expect(page.locator("#progress")).to_contain_text("Listening")
 
 
 async def test_the_self_test_says_of_such_a_microphone_that_it_cannot_hear_ultrasound(

@@ -1,4 +1,4 @@
-// Chosen files, and why listening or reading failed.
+// Chosen files, and why one was not heard.
 
 const DURATION_MAX_S = 600;
 
@@ -28,22 +28,7 @@ function makeUnplayable() {
   return new DOMException('It cannot be played.', 'EncodingError');
 }
 
-/** Return the message for an error of a microphone or a file. */
-export function nameFailure(error) {
-  if (error instanceof FileTooLong) return 'file_too_long';
-  if (error instanceof RangeError) return 'rate_too_low';
-  switch (error.name) {
-    case 'EncodingError':
-      return 'file_unplayable';
-    case 'NotAllowedError':
-    case 'SecurityError':
-      return 'denied';
-    case 'NotFoundError':
-      return 'no_microphone';
-    case 'AbortError':
-      // The module of the AudioWorklet is fetched only when listening begins, when the device may be offline.
-      return 'not_loaded';
-    default:
-      return 'microphone_failed';
-  }
+/** Return the message for what went wrong with a file. */
+export function nameFileFailure(error) {
+  return error instanceof FileTooLong ? 'file_too_long' : 'file_unplayable';
 }

@@ -1,6 +1,6 @@
-// What keeps a browser from hearing and verifying at all.
+// What keeps a browser or a microphone from hearing.
 
-/** Return the state that says so, or null. */
+/** Return the state that says why this browser can neither hear nor verify, or null. */
 export async function findObstacle() {
   // Without https, a browser has neither a microphone nor cryptography.
   if (!window.isSecureContext || !crypto.subtle) return 'insecure';
@@ -10,4 +10,21 @@ export async function findObstacle() {
     return 'cannot_verify';
   }
   return null;
+}
+
+/** Return the message for what `listen` threw. */
+export function nameMicrophoneFailure(error) {
+  if (error instanceof RangeError) return 'rate_too_low';
+  switch (error.name) {
+    case 'NotAllowedError':
+    case 'SecurityError':
+      return 'denied';
+    case 'NotFoundError':
+      return 'no_microphone';
+    case 'AbortError':
+      // The module of the AudioWorklet is fetched only when listening begins, when the device may be offline.
+      return 'not_loaded';
+    default:
+      return 'microphone_failed';
+  }
 }

@@ -3,21 +3,23 @@
 import { hearFile, listen, Receiver } from '/static/receiver/index.js';
 
 import { Consent } from './consent.js';
-import { checkDuration, nameFailure } from './files.js';
+import { checkDuration, nameFileFailure } from './files.js';
 import { Heard } from './heard.js';
-import { findObstacle } from './obstacles.js';
+import { findObstacle, nameMicrophoneFailure } from './obstacles.js';
 import { testDevice } from './self_test.js';
 import { SpectrumView } from './spectrum.js';
 import { describe, fillState, say } from './words.js';
 
 const page = document.getElementById('listen');
 const [start, stop, test, file, drop] = ['start', 'stop', 'test', 'file', 'drop'].map((id) => document.getElementById(id));
-const progress = document.getElementById('progress');
+const [progress, fileProgress] = ['progress', 'file-progress'].map((id) => document.getElementById(id));
 const spectrum = new SpectrumView(document.getElementById('spectrum'));
 const consent = new Consent(document.getElementById('consent'), page.dataset.publisherUrl);
 const heard = new Heard(document.getElementById('heard'), new Receiver(page.dataset.coreUrl), consent);
 
 let listening = null;
+/** Aborted when the listening stops, for whatever reason. */
+let stopping = null;
 // A button that is disabled would lose the focus, so a second click is ignored instead.
 let isBusy = false;
 
@@ -26,19 +28,23 @@ async function startListening() {
   try {
     listening = await listen((frame) => heard.add(frame.token));
   } catch (error) {
-    say(progress, 'progress', nameFailure(error));
+    say(progress, 'progress', nameMicrophoneFailure(error));
     return null;
   }
+  stopping = new AbortController();
   listening.track.addEventListener('ended', () => stopListening('ended'));
   spectrum.show(listening.analyser);
   show(true);
   say(progress, 'progress', 'listening');
+  // It may have ended before anybody could hear of it.
+  if (listening.track.readyState === 'ended') await stopListening('ended');
   return listening;
 }
 
 async function stopListening(reason) {
   const stopped = listening;
   listening = null;
+  stopping.abort();
   spectrum.hide();
   show(false);
   say(progress, 'progress', reason);
@@ -54,21 +60,23 @@ function show(isListening) {
 
 async function readFile(chosen) {
   if (chosen === undefined) return;
-  say(progress, 'progress', 'reading');
+  say(fileProgress, 'progress', 'reading');
   try {
     await checkDuration(chosen);
     const frames = await hearFile(chosen);
-    if (frames.length === 0) return say(progress, 'progress', 'file_empty');
-    progress.replaceChildren();
+    if (frames.length === 0) return say(fileProgress, 'progress', 'file_empty');
+    fileProgress.replaceChildren();
+    delete fileProgress.dataset.state;
     for (const frame of frames) heard.add(frame.token);
   } catch (error) {
-    say(progress, 'progress', nameFailure(error));
+    say(fileProgress, 'progress', nameFileFailure(error));
   }
 }
 
 async function startTest() {
   const result = document.getElementById('test-result');
   result.replaceChildren(describe('progress', 'testing'));
+  delete result.dataset.verdict;
   const wasListening = listening !== null;
   const used = listening ?? (await startListening());
   if (used === null) {
@@ -77,8 +85,15 @@ async function startTest() {
     else result.replaceChildren();
     return;
   }
-  const { verdict, findings } = await testDevice(used);
-  showVerdict(result, verdict, findings);
+  const { signal } = stopping;
+  try {
+    const { verdict, findings } = await testDevice(used, signal);
+    showVerdict(result, verdict, findings);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    // What was measured until the microphone stopped proves nothing.
+    result.replaceChildren();
+  }
   if (!wasListening && listening === used) await stopListening('stopped');
 }
 
@@ -105,6 +120,9 @@ function oneAtATime(act) {
     }
   };
 }
+
+// A file that is dropped beside the place for it would take the browser away from the page.
+for (const type of ['dragover', 'drop']) addEventListener(type, (event) => event.preventDefault());
 
 const obstacle = await findObstacle();
 if (obstacle !== null) {

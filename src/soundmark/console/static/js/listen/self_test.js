@@ -15,16 +15,17 @@ const TREATMENTS = ['echoCancellation', 'autoGainControl', 'noiseSuppression'];
  * Test the device that is listening, in some three seconds.
  *
  * @param {Listening} listening
+ * @param {AbortSignal} signal ends the test without a verdict, by throwing its reason
  * @returns {Promise<{verdict: string, findings: [string, object?][]}>}
  */
-export async function testDevice({ analyser, track }) {
+export async function testDevice({ analyser, track }, signal) {
   const probe = new AnalyserNode(analyser.context, { fftSize: 8192, smoothingTimeConstant: 0 });
   analyser.connect(probe);
   try {
-    await wait(TONE_S);
+    await wait(TONE_S, signal);
     const quiet = measureLevels(probe);
     const rises = new Map();
-    for (const hz of [REFERENCE_HZ, ...TONES_HZ]) rises.set(hz, await measureRise(probe, hz));
+    for (const hz of [REFERENCE_HZ, ...TONES_HZ]) rises.set(hz, await measureRise(probe, hz, signal));
     return judge({
       rateHz: analyser.context.sampleRate,
       treatments: TREATMENTS.filter((name) => track.getSettings()[name]),
@@ -61,7 +62,7 @@ function measureLevels(probe) {
   return { bandDb: median(levels, probe, 15_000, 19_500), belowDb: median(levels, probe, 4_000, 10_000) };
 }
 
-async function measureRise(probe, hz) {
+async function measureRise(probe, hz, signal) {
   const before = highestAround(probe, hz);
   const { context } = probe;
   const oscillator = new OscillatorNode(context, { frequency: hz });
@@ -70,11 +71,11 @@ async function measureRise(probe, hz) {
   gain.gain.setTargetAtTime(TONE_LEVEL, context.currentTime, 0.03);
   oscillator.connect(gain).connect(context.destination);
   oscillator.start();
-  await wait(TONE_S);
+  await wait(TONE_S, signal);
   const during = highestAround(probe, hz);
   gain.gain.setTargetAtTime(0, context.currentTime, 0.02);
   oscillator.stop(context.currentTime + 0.15);
-  await wait(0.3);
+  await wait(0.3, signal);
   return Math.max(during, SILENT_DB) - Math.max(before, SILENT_DB);
 }
 
@@ -98,6 +99,10 @@ function highestAround(probe, hz) {
   return Math.max(...select(read(probe), probe, hz - 60, hz + 60));
 }
 
-function wait(seconds) {
-  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+function wait(seconds, signal) {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    setTimeout(resolve, seconds * 1000);
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
 }
