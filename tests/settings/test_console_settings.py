@@ -13,6 +13,10 @@ KEY = "A" * 43
 OIDC = {"OIDC_ISSUER": "https://id.example/realms/soundmark", "OIDC_CLIENT_ID": "console"}
 TOKEN = {"OPERATOR_TOKEN": "xop_" + "o" * 43}
 TICKETS = {"CONSOLE_TICKETS_PATH": "/srv/tickets"}
+PUBLISHER = {
+    "PUBLISHER_URL": "https://publisher.example",
+    "PUBLISHER_INTEGRATION_ID": "int_aW50ZWdyYXRpb24tZXhhbX",
+}
 
 
 def read(**given: str) -> settings.ConsoleSettings:
@@ -139,6 +143,20 @@ def test_the_folder_of_tickets_is_absolute() -> None:
     assert read(CONSOLE_KEY=KEY, **TICKETS).console_tickets_path == Path("/srv/tickets")
     (fault,) = faults(CONSOLE_KEY=KEY, CONSOLE_TICKETS_PATH="tickets")
     assert fault == "SOUNDMARK_CONSOLE_TICKETS_PATH: must be an absolute path"
+
+
+@pytest.mark.parametrize("name", PUBLISHER)
+def test_half_a_publisher_is_refused(name: str) -> None:
+    """Without the integration, the listening page would tell the publisher of Codes that others measure."""
+    assert faults(CONSOLE_KEY=KEY, **{name: PUBLISHER[name]}) == [
+        "SOUNDMARK_PUBLISHER_URL and SOUNDMARK_PUBLISHER_INTEGRATION_ID must both be set, or neither"
+    ]
+    assert read(CONSOLE_KEY=KEY, **PUBLISHER).publisher_integration_id == PUBLISHER["PUBLISHER_INTEGRATION_ID"]
+
+
+def test_the_integration_of_a_publisher_has_the_shape_of_an_id() -> None:
+    (fault,) = faults(CONSOLE_KEY=KEY, **PUBLISHER | {"PUBLISHER_INTEGRATION_ID": "radio"})
+    assert fault.startswith("SOUNDMARK_PUBLISHER_INTEGRATION_ID: ")
 
 
 def test_settings_do_not_print_their_secrets() -> None:

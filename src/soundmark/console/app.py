@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount
 
 from soundmark.console import front
-from soundmark.console.context import Addresses, Console
+from soundmark.console.context import Addresses, Console, Publisher
 from soundmark.console.core_api import CoreApi
 from soundmark.console.directory import Directory
 from soundmark.console.disk_slots import DiskSlots
@@ -82,7 +82,8 @@ def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.Asyn
     entropy = SystemEntropy()
     jar = CookieJar(Sealer(settings.sealing_key, entropy), _make_prefix(settings.console_url), is_secure)
     return Console(
-        addresses=Addresses(settings.console_url, settings.base_url, settings.publisher_url),
+        addresses=Addresses(settings.console_url, settings.base_url),
+        publisher=_find_publisher(settings),
         tickets=settings.console_tickets_path if settings.sign_in == "ticket" else None,
         proxies=AddressReader(settings.trusted_proxies),
         core=CoreApi(settings.core_url, transport),
@@ -118,7 +119,7 @@ def assemble_app(console: Console) -> AsgiApp:
     app = Starlette(lifespan=lifespan, routes=routes, exception_handlers=front.handlers)
     app.state.console = console
     app.router.redirect_slashes = False
-    connect_to = [url for url in (console.addresses.core, console.addresses.publisher) if url is not None]
+    connect_to = [console.addresses.core, *([] if console.publisher is None else [console.publisher.url])]
     return SecureHeaders(app, make_policy(connect_to), is_secure=console.jar.is_secure)
 
 
@@ -128,6 +129,12 @@ def _make_prefix(console_url: str) -> str:
     if parts.scheme == "https":
         return "__Host-soundmark-" if parts.port is None else f"__Host-soundmark-{parts.port}-"
     return f"soundmark-{parts.port or 80}-"
+
+
+def _find_publisher(settings: ConsoleSettings) -> Publisher | None:
+    if settings.publisher_url is None or settings.publisher_integration_id is None:
+        return None
+    return Publisher(settings.publisher_url, settings.publisher_integration_id)
 
 
 def _make_transport(settings: ConsoleSettings) -> httpx2.AsyncBaseTransport:

@@ -18,11 +18,18 @@ from soundmark.kit.http.client_address import AddressReader
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The public addresses: of the console, of Core as browsers reach it, and of the publisher of measurements."""
+    """The public addresses: of the console, and of Core as browsers reach it."""
 
     console: str
     core: str
-    publisher: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """The publisher to which the listening page reports, and the integration whose Codes it counts."""
+
+    url: str
+    integration_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class Console:
     """
 
     addresses: Addresses
+    publisher: Publisher | None
     tickets: Path | None
     proxies: AddressReader
     core: CoreApi

@@ -7,7 +7,16 @@ from pydantic import Field, model_validator
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
-from soundmark.settings.fields import FolderPath, HttpUrl, MasterKey, OidcClientSecret, OidcResource, Origin, SecureUrl
+from soundmark.settings.fields import (
+    FolderPath,
+    HttpUrl,
+    IntegrationId,
+    MasterKey,
+    OidcClientSecret,
+    OidcResource,
+    Origin,
+    SecureUrl,
+)
 from soundmark.settings.process import LOCAL_CORE, OutgoingSettings, PeopleSettings, ServedSettings
 
 LOCAL_CONSOLE: Final = "http://127.0.0.1:8083"  # Where `soundmark up` and `serve console` serve by default.
@@ -30,6 +39,7 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings):
     oidc_resource: OidcResource | None = None
     console_tickets_path: FolderPath | None = None
     publisher_url: SecureUrl | None = None
+    publisher_integration_id: IntegrationId | None = None
 
     @property
     def sealing_key(self) -> bytes:
@@ -57,6 +67,14 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings):
         for name in ("oidc_client_secret", "oidc_resource"):
             if getattr(self, name) is not None and self.oidc_issuer is None:
                 raise ValueError(f"SOUNDMARK_{name.upper()} is of no use without SOUNDMARK_OIDC_ISSUER")
+        return self
+
+    @model_validator(mode="after")
+    def _require_whole_publisher(self) -> Self:
+        if (self.publisher_url is None) != (self.publisher_integration_id is None):
+            raise ValueError(
+                "SOUNDMARK_PUBLISHER_URL and SOUNDMARK_PUBLISHER_INTEGRATION_ID must both be set, or neither"
+            )
         return self
 
 

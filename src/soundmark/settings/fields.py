@@ -169,4 +169,5 @@ MasterKey = Annotated[Secret, BeforeValidator(_master_key), Allowed("32 bytes in
 AuthoritiesFile = Annotated[Path, AfterValidator(_authorities_file), Allowed("a PEM file with certificates")]
 EvidencePath = Annotated[Path, AfterValidator(_absolute_path), Allowed("the absolute path of a file")]
 FolderPath = Annotated[Path, AfterValidator(_absolute_path), Allowed("the absolute path of a folder")]
+IntegrationId = Annotated[str, Field(pattern="^int_[A-Za-z0-9_-]{8,}$"), Allowed("the id of an integration, `int_…`")]
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$"), Allowed("a currency code of ISO 4217, such as `TND`")]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.async_api import Locator, Page, Route, expect
@@ -22,6 +23,7 @@ from support.signed_answers import GENUINE, MEASURED, VECTORS
 pytestmark = pytest.mark.xdist_group("browser")
 
 INTEGRATION_ID: Final = MEASURED["answer"]["policy"]["audience_integration_id"]
+READ_RECORD: Final = "import('/static/js/listen/consent_store.js').then((store) => store.readRecord())"
 HMAC_SECRET: Final = "xhm_" + "m" * 43
 REPORTING_KEY: Final = b"a reporting key of the tests, which has more than 32 bytes"
 
@@ -66,7 +68,7 @@ def measuring_url(
 
         with (
             served_in_thread(publisher) as publisher_url,
-            serve_console(stand_in.url, publisher_url=publisher_url) as url,
+            serve_console(stand_in.url, publisher_url=publisher_url, publisher_integration_id=INTEGRATION_ID) as url,
         ):
             origins.append(url)
             yield f"{url}/listen"
@@ -105,16 +107,13 @@ async def test_without_consent_no_event_is_made(
     assert audience.events == []
     assert [url for url in requests if "reporting-tokens" in url or "events" in url] == []
     assert await page.evaluate("indexedDB.databases().then((found) => found.length)") == 1
-    assert (
-        await page.evaluate("import('/static/js/listen/consent_store.js').then((store) => store.readRecord())") is None
-    )
+    assert await page.evaluate(READ_RECORD) is None
 
 
 async def until_consent_is(page: Page, *, kept: bool) -> None:
     """Wait until the browser has stored or forgotten the consent, which a reload would otherwise overtake."""
-    read = "import('/static/js/listen/consent_store.js').then((store) => store.readRecord())"
     for _ in range(100):
-        if (await page.evaluate(read) is not None) == kept:
+        if (await page.evaluate(READ_RECORD) is not None) == kept:
             return
         await page.wait_for_timeout(50)
     raise AssertionError("the browser did not store the choice")
@@ -205,40 +204,154 @@ async def test_a_withdrawal_while_the_reporting_token_is_fetched_stops_the_event
     held = await asked.get()
     await page.get_by_role("checkbox").uncheck()
     await held.continue_()
-    await expect(page.locator("[data-slot=measured]")).to_have_attribute("data-state", "without_consent")
+    await expect(page.locator("[data-slot=measured]")).to_have_attribute("data-state", "withdrawn")
     assert audience.events == []
 
 
-async def test_a_withdrawal_that_the_browser_cannot_store_holds_for_the_page(
+def record_requests(page: Page) -> list[str]:
+    """Return a list to which the page's requests to the publisher are added."""
+    requests: list[str] = []
+    page.on("request", lambda sent: requests.append(urlsplit(sent.url).path) if sent.method == "POST" else None)
+    return requests
+
+
+async def test_a_withdrawal_before_the_reporting_token_is_fetched_sends_nothing(
+    browsing: Browsing, measuring_url: str, write_sound: Any
+) -> None:
+    page = await open_at(browsing, measuring_url)
+    requests = record_requests(page)
+    await page.get_by_role("checkbox").check()
+    await until_consent_is(page, kept=True)
+    # The event is being made.
+    await page.evaluate(
+        """() => {
+          const { sign } = SubtleCrypto.prototype;
+          SubtleCrypto.prototype.sign = function (...asked) {
+            document.getElementById('consent').click();
+            return sign.apply(this, asked);
+          };
+        }"""
+    )
+    measured = await choose(page, write_sound(MEASURED["token"]))
+    await expect(measured).to_have_attribute("data-state", "withdrawn")
+    assert requests == []
+
+
+@pytest.mark.parametrize("clicks", [1, 2])
+async def test_a_withdrawal_after_something_was_sent_ends_the_retries_and_claims_nothing_about_them(
+    browsing: Browsing, measuring_url: str, audience: Audience, write_sound: Any, clicks: int
+) -> None:
+    """Also if the person agrees again at once: the consent under which the event was made is gone."""
+    browsing.tolerate("status of 503")
+    page = await open_at(browsing, measuring_url)
+    requests = record_requests(page)
+
+    async def withdraw_and_fail(route: Route) -> None:
+        if route.request.method != "POST":
+            await route.continue_()
+            return
+        for _ in range(clicks):
+            await page.evaluate("document.getElementById('consent').click()")
+        await route.fulfill(status=503, headers={"access-control-allow-origin": "*"})
+
+    await page.route("**/v1/events", withdraw_and_fail)
+    await page.get_by_role("checkbox").check()
+    await until_consent_is(page, kept=True)
+    measured = await choose(page, write_sound(MEASURED["token"]))
+    await expect(measured).to_have_attribute("data-state", "withdrawn")
+    assert "nothing was sent" not in await measured.inner_text()
+    assert requests == ["/v1/reporting-tokens", "/v1/events"]
+    assert audience.events == []
+    await expect(page.get_by_role("checkbox")).to_be_checked(checked=clicks == 2)
+
+
+async def test_a_withdrawal_that_the_browser_cannot_store_is_said_and_holds_for_the_page(
     browsing: Browsing, measuring_url: str, audience: Audience, write_sound: Any
 ) -> None:
-    browsing.tolerate("not stored")
     page = await open_at(browsing, measuring_url)
     await page.get_by_role("checkbox").check()
     await until_consent_is(page, kept=True)
     await page.evaluate("() => { IDBObjectStore.prototype.delete = () => { throw new Error('not stored'); }; }")
     await page.get_by_role("checkbox").uncheck()
+    await expect(page.locator("#consent-state")).to_contain_text("it still keeps it")
     measured = await choose(page, write_sound(MEASURED["token"]))
     await expect(measured).to_have_attribute("data-state", "without_consent")
     assert audience.events == []
+    assert await page.evaluate(READ_RECORD) is not None
+
+
+async def test_a_consent_that_the_browser_cannot_store_is_said_and_unchecks_the_box(
+    browsing: Browsing, measuring_url: str, audience: Audience, write_sound: Any
+) -> None:
+    page = await open_at(browsing, measuring_url)
+    await page.evaluate("() => { IDBObjectStore.prototype.put = () => { throw new Error('not stored'); }; }")
+    await page.get_by_role("checkbox").press("Space")
+    await expect(page.locator("#consent-state")).to_contain_text("could not store your consent")
+    await expect(page.get_by_role("checkbox")).not_to_be_checked()
+    await expect(await choose(page, write_sound(MEASURED["token"]))).to_have_attribute("data-state", "without_consent")
+    assert audience.events == []
+
+
+async def test_a_consent_to_another_publisher_is_none(
+    browsing: Browsing, measuring_url: str, audience: Audience, write_sound: Any
+) -> None:
+    page = await open_at(browsing, measuring_url)
+    await page.get_by_role("checkbox").check()
+    await until_consent_is(page, kept=True)
+    await page.evaluate(
+        """async () => {
+          const { readRecord, writeRecord } = await import('/static/js/listen/consent_store.js');
+          await writeRecord({ ...(await readRecord()), publisherUrl: 'https://publisher.example' });
+        }"""
+    )
+    measured = await hear_again(page, write_sound(MEASURED["token"]))
+    await expect(measured).to_have_attribute("data-state", "without_consent")
+    await expect(page.get_by_role("checkbox")).not_to_be_checked()
+    assert audience.events == []
+
+
+async def test_a_code_that_another_integration_measures_is_not_mentioned_to_the_publisher(
+    browsing: Browsing,
+    stand_in: Any,
+    write_sound: Any,
+    serve_console: Callable[..., AbstractContextManager[str]],
+) -> None:
+    stand_in.keys, stand_in.answers[MEASURED["token"]] = VECTORS["keys"], MEASURED["answer"]
+    publisher = {"publisher_url": "http://127.0.0.1:9", "publisher_integration_id": "int_of-somebody-else"}
+    with serve_console(stand_in.url, **publisher) as url:
+        page = await open_at(browsing, f"{url}/listen")
+        requests = record_requests(page)
+        await page.get_by_role("checkbox").check()
+        measured = await choose(page, write_sound(MEASURED["token"]))
+        await expect(measured).to_have_attribute("data-state", "other_publisher")
+        await expect(measured).to_contain_text("not by the publisher of this page")
+    assert requests == []
 
 
 async def test_of_two_changes_of_mind_at_once_the_last_one_counts(browsing: Browsing, measuring_url: str) -> None:
+    """A consent that is withdrawn while the secret of the device is made is not stored, not even for a moment."""
     page = await open_at(browsing, measuring_url)
     await page.evaluate(
         """() => {
           const { generateKey } = SubtleCrypto.prototype;
-          SubtleCrypto.prototype.generateKey = async function (...asked) {
-            await new Promise((resolve) => setTimeout(resolve, 300));
+          SubtleCrypto.prototype.generateKey = function (...asked) {
+            document.getElementById('consent').click();
             return generateKey.apply(this, asked);
           };
-          document.getElementById('consent').click();
-          document.getElementById('consent').click();
+          window.changes = [];
+          for (const name of ['put', 'delete']) {
+            const change = IDBObjectStore.prototype[name];
+            IDBObjectStore.prototype[name] = function (...asked) {
+              window.changes.push(name);
+              return change.apply(this, asked);
+            };
+          }
         }"""
     )
-    await page.wait_for_timeout(1500)
+    await page.evaluate("document.getElementById('consent').click()")
+    await page.wait_for_function("window.changes.length === 2")
+    assert await page.evaluate("window.changes") == ["delete", "delete"]
     await expect(page.get_by_role("checkbox")).not_to_be_checked()
-    await until_consent_is(page, kept=False)
 
 
 async def test_a_browser_that_stores_nothing_hears_without_measuring(

@@ -12,12 +12,12 @@ from soundmark.console.visit import Visit
 
 async def show(visit: Visit) -> Response:
     """Show the page, for anybody."""
-    addresses = visit.console.addresses
+    publisher = visit.console.publisher
     return visit.page(
         "listen/listen.html",
-        core_url=addresses.core,
-        publisher_url=addresses.publisher,
-        publisher_host=None if addresses.publisher is None else urlsplit(addresses.publisher).netloc,
+        core_url=visit.console.addresses.core,
+        publisher=publisher,
+        publisher_host=None if publisher is None else urlsplit(publisher.url).netloc,
     )
 
 

@@ -7,18 +7,29 @@ import { say } from './words.js';
 
 const TOKEN_TIMEOUT_MS = 5000;
 
+/** @typedef {object} Publisher @property {string} url @property {string} integrationId whose Codes it counts */
+
 export class Consent {
-  /** @param {HTMLInputElement | null} box null where the console has no publisher @param {string} [publisherUrl] */
-  constructor(box, publisherUrl) {
+  /**
+   * @param {HTMLInputElement | null} box null where the console has no publisher
+   * @param {HTMLElement | null} state where the page says what the browser did not store
+   * @param {Publisher} publisher
+   */
+  constructor(box, state, publisher) {
     this._box = box;
-    this._publisherUrl = publisherUrl;
+    this._state = state;
+    this._publisher = publisher;
+    this._storing = Promise.resolve();
+    this._withdrawalCount = 0;
+    /** The days and Codes that were counted, because an answer is shown anew every few minutes. */
+    this._counted = new Set();
   }
 
   /** Show whether the person agreed on an earlier visit, and follow the box from now on. */
   async open() {
     if (this._box === null) return;
     try {
-      this._box.checked = (await readRecord()) !== null;
+      this._box.checked = (await this._readConsent()) !== null;
     } catch {
       // A browser that keeps nothing cannot keep a consent: the box stays disabled, and the page hears all the same.
       return;
@@ -27,50 +38,95 @@ export class Consent {
     this._box.addEventListener('change', () => this._change());
   }
 
-  /** Measure a resolution if its Code is measured and the person agreed, and say what came of it. */
+  /** Measure a resolution if the publisher counts its Code and the person agreed, and say what came of it. */
   async report(resolution, element) {
-    if (this._box === null || !resolution.policy.audienceMeasurement) return;
-    const integrationId = resolution.policy.audienceIntegrationId;
+    const { xrId, policy } = resolution;
+    if (this._box === null || !policy.audienceMeasurement) return;
+    if (policy.audienceIntegrationId !== this._publisher.integrationId) return say(element, 'measured', 'other_publisher');
+    // The box counts before the record: it is what the person sees, also while a withdrawal is being stored.
+    if (!this._box.checked) return say(element, 'measured', 'without_consent');
+    const counted = `${new Date().toISOString().slice(0, 10)} ${xrId}`;
+    if (this._counted.has(counted)) return say(element, 'measured', 'duplicate');
+    const withdrawalCount = this._withdrawalCount;
+    const isWithdrawn = () => this._withdrawalCount !== withdrawalCount;
+    say(element, 'measured', 'sending');
     try {
-      // The box counts before the record: it is what the person sees, also while a withdrawal is being stored.
-      const record = this._box.checked ? await readRecord() : null;
-      if (record === null) return say(element, 'measured', 'without_consent');
-      say(element, 'measured', 'sending');
-      const measurement = await measure(resolution, {
-        consent: { integrationId, givenAt: record.givenAt },
-        deviceSecret: record.deviceSecret,
-        receiverClass: guessReceiverClass(navigator.userAgent),
-      });
-      const reporter = new Reporter(this._publisherUrl, () => this._fetchToken(integrationId));
-      say(element, 'measured', await reporter.report(measurement));
+      const outcome = await this._measure(resolution, isWithdrawn);
+      if (outcome !== 'without_consent' && !isWithdrawn()) this._counted.add(counted);
+      say(element, 'measured', outcome);
     } catch {
       // The intent is valid all the same.
-      say(element, 'measured', this._box.checked ? 'failed' : 'without_consent');
+      say(element, 'measured', isWithdrawn() ? 'withdrawn' : 'failed');
     }
   }
 
-  async _change() {
-    const deviceSecret = await createDeviceSecret();
-    // Judged only now: the person may have changed their mind meanwhile, and the last word counts.
-    if (this._box.checked) await writeRecord({ deviceSecret, givenAt: new Date() });
-    else await deleteRecord();
+  async _measure(resolution, isWithdrawn) {
+    await this._storing;
+    const consent = await this._readConsent();
+    if (consent === null) return 'without_consent';
+    const { integrationId } = this._publisher;
+    const measurement = await measure(resolution, {
+      consent: { integrationId, givenAt: consent.givenAt },
+      deviceSecret: consent.deviceSecret,
+      receiverClass: guessReceiverClass(navigator.userAgent),
+    });
+    // Called before each attempt, so nothing is sent once the person withdrew, whatever they choose afterwards.
+    const getToken = async () => {
+      requireConsent(isWithdrawn);
+      const token = await this._fetchToken();
+      requireConsent(isWithdrawn);
+      return token;
+    };
+    return new Reporter(this._publisher.url, getToken).report(measurement);
   }
 
-  async _fetchToken(integrationId) {
-    const response = await fetch(`${this._publisherUrl.replace(/\/+$/, '')}/v1/reporting-tokens`, {
+  _change() {
+    if (!this._box.checked) {
+      this._withdrawalCount += 1;
+      this._counted.clear();
+    }
+    // One after the other, so that what the browser keeps in the end is what the person chose last.
+    this._storing = this._storing.then(() => this._store());
+  }
+
+  async _store() {
+    let isGiven = this._box.checked;
+    try {
+      const deviceSecret = isGiven ? await createDeviceSecret() : null;
+      // The person may have changed their mind meanwhile.
+      isGiven &&= this._box.checked;
+      if (isGiven) await writeRecord({ deviceSecret, givenAt: new Date(), publisherUrl: this._publisher.url });
+      else await deleteRecord();
+      this._state.replaceChildren();
+    } catch {
+      if (isGiven) this._box.checked = false;
+      say(this._state, 'consent', isGiven ? 'not_stored' : 'not_deleted');
+    }
+  }
+
+  /** Return the person's consent to this publisher, or null. A consent to another one is none. */
+  async _readConsent() {
+    const record = await readRecord();
+    return record?.publisherUrl === this._publisher.url ? record : null;
+  }
+
+  async _fetchToken() {
+    const response = await fetch(`${this._publisher.url.replace(/\/+$/, '')}/v1/reporting-tokens`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ integration_id: integrationId, consent: true }),
+      body: JSON.stringify({ integration_id: this._publisher.integrationId, consent: true }),
       credentials: 'omit',
       redirect: 'error',
       signal: AbortSignal.timeout(TOKEN_TIMEOUT_MS),
       referrerPolicy: 'no-referrer',
     });
     if (response.status !== 201) throw new Error('The publisher issued no reporting token.');
-    const { token } = await response.json();
-    if (!this._box.checked) throw new Error('The person withdrew their consent.');
-    return token;
+    return (await response.json()).token;
   }
+}
+
+function requireConsent(isWithdrawn) {
+  if (isWithdrawn()) throw new Error('The person withdrew their consent.');
 }
 
 function guessReceiverClass(userAgent) {

@@ -3,7 +3,7 @@
 const STORE = 'consent';
 const KEY = 'given';
 
-/** Return `{deviceSecret, givenAt}`, or null if the person has not agreed. */
+/** Return `{deviceSecret, givenAt, publisherUrl}`, or null if the person has not agreed. */
 export async function readRecord() {
   return (await use('readonly', (store) => store.get(KEY))) ?? null;
 }

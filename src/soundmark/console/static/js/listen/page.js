@@ -14,7 +14,8 @@ const page = document.getElementById('listen');
 const [start, stop, test, file, drop] = ['start', 'stop', 'test', 'file', 'drop'].map((id) => document.getElementById(id));
 const [progress, fileProgress] = ['progress', 'file-progress'].map((id) => document.getElementById(id));
 const spectrum = new SpectrumView(document.getElementById('spectrum'));
-const consent = new Consent(document.getElementById('consent'), page.dataset.publisherUrl);
+const publisher = { url: page.dataset.publisherUrl, integrationId: page.dataset.publisherIntegrationId };
+const consent = new Consent(document.getElementById('consent'), document.getElementById('consent-state'), publisher);
 const heard = new Heard(document.getElementById('heard'), new Receiver(page.dataset.coreUrl), consent);
 
 let listening = null;
