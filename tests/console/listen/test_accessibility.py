@@ -48,6 +48,14 @@ async def test_what_was_heard_is_announced_and_reached_with_the_keyboard(
     await expect(page.get_by_role("button", name="Test this device")).to_be_focused()
 
 
+async def test_the_level_that_changes_every_second_is_not_announced(browsing: Browsing, listen_url: str) -> None:
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+    announced = "output, [role=status], [role=alert], [role=log], [aria-live]:not([aria-live=off])"
+    assert await page.locator("#level").evaluate("(level, selector) => level.closest(selector)", announced) is None
+    assert await page.locator("#file-progress").get_attribute("role") == "status"
+
+
 async def test_without_scripts_the_page_says_what_it_needs(browsing: Browsing, listen_url: str) -> None:
     page = await browsing.open_page(java_script_enabled=False)
     await page.goto(listen_url)

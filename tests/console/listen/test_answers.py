@@ -97,6 +97,103 @@ async def test_a_lost_connection_is_said_and_can_be_tried_again(
     await page.unroute("**/v1/resolve/*")
     await heard.get_by_role("button", name="Try again").press("Enter")
     await expect(page.locator("#heard article")).to_have_attribute("data-outcome", "verified")
+    await expect(page.locator("#heard article")).to_be_focused()
+
+
+END: Final = GENUINE["answer"]["resolution_proof"]["expires_at"]
+
+
+async def test_an_answer_that_has_ended_is_past_and_its_link_goes(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any
+) -> None:
+    """The Code may be revoked by then, so whoever wants to open its link has to check it again."""
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await open_at(browsing, GENUINE["now"])
+    heard = await hear(page, listen_url, TOKEN)
+    await heard.get_by_role("link", name="Open example.org").focus()
+    await page.clock.set_fixed_time(END)
+    await expect(heard).to_have_attribute("data-outcome", "past")
+    await expect(heard.get_by_role("link")).to_have_count(0)
+    await expect(heard).to_be_focused()
+    shown = await text_of(heard)
+    assert shown.startswith("No longer current")
+    assert "Verified" not in shown
+    assert GENUINE["answer"]["intent"]["resource"]["url"] in shown, "what it said can still be read"
+    await page.keyboard.press("Tab")
+    await expect(heard.get_by_role("button", name="Check again")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(heard).to_have_attribute("data-outcome", "verified")
+    await expect(heard.get_by_role("link", name="Open example.org")).to_be_visible()
+    assert stand_in.resolved == [TOKEN, TOKEN]
+
+
+async def test_a_code_that_is_heard_again_is_resolved_again_once_its_answer_is_past(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any, write_sound: Any
+) -> None:
+    browsing.tolerate("status of 404")
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await open_at(browsing, GENUINE["now"])
+    heard = await hear(page, listen_url, TOKEN)
+    stand_in.statuses[TOKEN] = 404
+    await page.clock.set_fixed_time(END)
+    await expect(heard).to_have_attribute("data-outcome", "past")
+    for chosen in ([], write_sound(TOKEN)):
+        await page.locator("#file").set_input_files(chosen)
+    await expect(heard).to_have_attribute("data-outcome", "codeUnavailable")
+    await expect(page.locator("#heard article")).to_have_count(1)
+
+
+async def test_a_fast_clock_leaves_half_a_minute_to_open_a_link(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any
+) -> None:
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await browsing.open_page()
+    await page.clock.install(time=END)
+    heard = await hear(page, listen_url, TOKEN)
+    await page.clock.fast_forward("00:02")
+    await expect(heard).to_have_attribute("data-outcome", "verified")
+    await page.clock.fast_forward("00:30")
+    await expect(heard).to_have_attribute("data-outcome", "past")
+
+
+# Hears 50 Codes at once, and another one while the oldest of those that are shown is resolved.
+HEAR_FIFTY: Final = """async () => {
+  const { Heard } = await import('/static/js/listen/heard.js');
+  const tokens = Array.from({ length: 50 }, (_, number) => `brd_${String(number).padStart(16, '0')}`);
+  const [resolved, measured] = [[], []];
+  let [underWay, underWayMax] = [0, 0];
+  const receiver = {
+    async resolve(token) {
+      resolved.push(token);
+      underWay += 1;
+      underWayMax = Math.max(underWayMax, underWay);
+      await new Promise((resolve) => setTimeout(resolve));
+      underWay -= 1;
+      if (token === tokens[30]) heard.add('brd_one-code-more...');
+      const policy = { audienceMeasurement: false };
+      return { token, intent: { type: 't', action: 'a', resource: {} }, policy, xrId: token, expiresAt: new Date() };
+    },
+  };
+  const consent = { report: ({ token }) => measured.push(token) };
+  const list = document.getElementById('heard');
+  const heard = new Heard(list, receiver, consent);
+  for (const token of tokens) heard.add(token);
+  while (list.querySelector('[data-outcome=resolving]')) await new Promise((resolve) => setTimeout(resolve));
+  return { tokens, resolved, measured, underWayMax, articles: list.children.length };
+}"""
+
+
+async def test_of_many_codes_at_once_those_that_stay_on_the_page_are_resolved_a_few_at_a_time(
+    browsing: Browsing, listen_url: str
+) -> None:
+    """A recording of ten minutes holds up to 396 Codes. What has left the page is not measured either."""
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+    found = await page.evaluate(HEAR_FIFTY)
+    shown = [*found["tokens"][30:], "brd_one-code-more..."]
+    assert (found["articles"], found["underWayMax"]) == (20, 3)
+    assert sorted(found["resolved"]) == sorted(shown)
+    assert sorted(found["measured"]) == sorted(shown[1:])
 
 
 async def test_the_page_speaks_french(browsing: Browsing, hear: Any, listen_url: str, stand_in: Any) -> None:

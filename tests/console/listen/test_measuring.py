@@ -328,6 +328,20 @@ async def test_a_code_that_another_integration_measures_is_not_mentioned_to_the_
     assert requests == []
 
 
+async def test_a_code_that_is_checked_again_is_counted_once_a_day(
+    browsing: Browsing, measuring_url: str, audience: Audience, write_sound: Any, stand_in: Any
+) -> None:
+    page = await open_at(browsing, measuring_url)
+    await page.get_by_role("checkbox").check()
+    measured = await choose(page, write_sound(MEASURED["token"]))
+    await expect(measured).to_have_attribute("data-state", "recorded")
+    await page.clock.set_fixed_time(MEASURED["answer"]["resolution_proof"]["expires_at"])
+    await page.get_by_role("button", name="Check again").click()
+    await expect(measured).to_have_attribute("data-state", "duplicate")
+    assert len(stand_in.resolved) == 2
+    assert len(audience.events) == 1
+
+
 async def test_of_two_changes_of_mind_at_once_the_last_one_counts(browsing: Browsing, measuring_url: str) -> None:
     """A consent that is withdrawn while the secret of the device is made is not stored, not even for a moment."""
     page = await open_at(browsing, measuring_url)

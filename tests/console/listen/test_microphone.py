@@ -333,10 +333,18 @@ async def test_the_example_of_the_guide_hears_on_a_page_of_somebody_else(
     assert stand_in.resolved == [GENUINE["token"]]
 
 
-async def test_the_microphone_is_asked_for_sound_as_it_is(hearing: Browsing, listen_url: str) -> None:
+async def test_the_microphone_is_asked_for_sound_as_it_is_and_a_code_is_reported_again_every_ten_seconds(
+    hearing: Browsing, listen_url: str
+) -> None:
     page = await open_page(hearing, listen_url)
     await page.evaluate(
         """() => {
+          window.AudioWorkletNode = class extends AudioWorkletNode {
+            constructor(context, name, options) {
+              super(context, name, options);
+              window.options = options.processorOptions;
+            }
+          };
           const { getUserMedia } = MediaDevices.prototype;
           navigator.mediaDevices.getUserMedia = (asked) => {
             window.asked = asked;
@@ -348,3 +356,4 @@ async def test_the_microphone_is_asked_for_sound_as_it_is(hearing: Browsing, lis
     await expect(page.locator("#progress")).to_contain_text("Listening")
     asked = await page.evaluate("window.asked")
     assert asked == {"audio": {"echoCancellation": False, "autoGainControl": False, "noiseSuppression": False}}
+    assert await page.evaluate("window.options") == {"repeatAfterS": 10}

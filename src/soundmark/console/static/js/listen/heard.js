@@ -5,6 +5,13 @@ import { writeResource } from './intent.js';
 import { makeVisible } from './safe_text.js';
 
 const SHOWN_MAX = 20;
+// A recording may hold hundreds of Codes.
+const RESOLVING_MAX = 3;
+const CHECK_PAST_EVERY_MS = 1000;
+// An answer may end before it arrives, where the clock is fast but within its tolerance.
+const VALID_MIN_MS = 30_000;
+
+/** @typedef {object} Shown @property {string} token @property {Element} article @property {number} endsAtMs */
 
 export class Heard {
   /** @param {Element} list @param {Receiver} receiver @param {Consent} consent */
@@ -12,46 +19,100 @@ export class Heard {
     this._list = list;
     this._receiver = receiver;
     this._consent = consent;
-    this._tokens = new Map();
+    /** @type {Map<string, Shown>} by token, the oldest first */
+    this._shown = new Map();
+    /** @type {Shown[]} */
+    this._waiting = [];
+    this._resolvingCount = 0;
+    setInterval(() => this._markPast(), CHECK_PAST_EVERY_MS);
   }
 
-  /** Resolve a token that was heard, unless its answer is on its way or on the page. */
+  /** Resolve a token that was heard, unless its answer is on its way or on the page and not past. */
   add(token) {
-    if (this._tokens.has(token)) return;
+    const known = this._shown.get(token);
+    if (known !== undefined) {
+      if (known.article.dataset.outcome === 'past') this._enqueue(known);
+      return;
+    }
     document.getElementById('nothing').hidden = true;
     const article = document.createElement('article');
     article.className = 'heard';
-    this._tokens.set(token, article);
+    article.tabIndex = -1;
+    const shown = { token, article, endsAtMs: Infinity };
+    this._shown.set(token, shown);
     this._list.prepend(article);
-    if (this._tokens.size > SHOWN_MAX) {
-      const [[oldest, shown]] = this._tokens;
-      this._tokens.delete(oldest);
-      shown.remove();
+    if (this._shown.size > SHOWN_MAX) {
+      const [oldest] = this._shown.values();
+      this._shown.delete(oldest.token);
+      oldest.article.remove();
     }
-    this._resolve(token, article);
+    this._enqueue(shown);
   }
 
-  async _resolve(token, article) {
-    article.dataset.outcome = 'resolving';
-    article.replaceChildren(copyTemplate('resolving'));
+  _enqueue(shown) {
+    shown.endsAtMs = Infinity;
+    replace(shown.article, 'resolving', copyTemplate('resolving'));
+    this._waiting.push(shown);
+    this._work();
+  }
+
+  /** Resolve what waits, beside at most two others that do the same. */
+  async _work() {
+    if (this._resolvingCount === RESOLVING_MAX) return;
+    this._resolvingCount += 1;
+    // Begins when the caller has added everything, because what has left the page by then is not resolved.
+    await null;
+    for (let next = this._waiting.shift(); next !== undefined; next = this._waiting.shift()) {
+      // A failure that is none of a receiver is our own mistake, and goes to the console.
+      if (next.article.isConnected) await this._resolve(next).catch(reportError);
+    }
+    this._resolvingCount -= 1;
+  }
+
+  async _resolve(shown) {
+    const { token, article } = shown;
     try {
       const resolution = await this._receiver.resolve(token);
-      article.replaceChildren(show(resolution));
-      article.dataset.outcome = 'verified';
-      await this._consent.report(resolution, article.querySelector('[data-slot="measured"]'));
+      if (!article.isConnected) return;
+      replace(article, 'verified', show(resolution));
+      shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
+      // Not awaited, because a slow publisher must not keep the next Code from being resolved.
+      this._consent.report(resolution, article.querySelector('[data-slot="measured"]'));
     } catch (failure) {
-      // Anything else is our own mistake, and goes to the console.
       if (failure.name !== 'ReceiverFailure') throw failure;
-      article.replaceChildren(...fillState(failure.reason), this._offerAgain(token, article));
-      article.dataset.outcome = failure.reason;
+      replace(article, failure.reason, ...fillState(failure.reason), this._offer('again', shown));
     }
   }
 
-  _offerAgain(token, article) {
-    const again = copyTemplate('again');
-    again.querySelector('button').addEventListener('click', () => this._resolve(token, article));
-    return again;
+  /** Mark the answers that are past, and take their links away: the Codes may have been revoked since. */
+  _markPast() {
+    for (const shown of this._shown.values()) {
+      const { article } = shown;
+      if (Date.now() < shown.endsAtMs) continue;
+      shown.endsAtMs = Infinity;
+      const hadFocus = article.contains(document.activeElement);
+      for (const opener of article.querySelectorAll('.opener')) opener.remove();
+      article.querySelector('h3 + p').remove();
+      article.querySelector('h3').replaceWith(...fillState('past'));
+      article.append(this._offer('check_again', shown));
+      article.dataset.outcome = 'past';
+      if (hadFocus) article.focus();
+    }
   }
+
+  _offer(template, shown) {
+    const offer = copyTemplate(template);
+    offer.querySelector('button').addEventListener('click', () => this._enqueue(shown));
+    return offer;
+  }
+}
+
+/** Replace what an article shows, and leave the focus on it. */
+function replace(article, outcome, ...nodes) {
+  const hadFocus = article.contains(document.activeElement);
+  article.replaceChildren(...nodes);
+  article.dataset.outcome = outcome;
+  if (hadFocus) article.focus();
 }
 
 function show(resolution) {

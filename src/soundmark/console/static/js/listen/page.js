@@ -17,6 +17,8 @@ const spectrum = new SpectrumView(document.getElementById('spectrum'));
 const publisher = { url: page.dataset.publisherUrl, integrationId: page.dataset.publisherIntegrationId };
 const consent = new Consent(document.getElementById('consent'), document.getElementById('consent-state'), publisher);
 const heard = new Heard(document.getElementById('heard'), new Receiver(page.dataset.coreUrl), consent);
+// What is heard all the time is reported again this often, because its answer may have ended by then.
+const REPEAT_AFTER_S = 10;
 
 let listening = null;
 /** Aborted when the listening stops, for whatever reason. */
@@ -27,7 +29,7 @@ let isBusy = false;
 async function startListening() {
   say(progress, 'progress', 'asking');
   try {
-    listening = await listen((frame) => heard.add(frame.token));
+    listening = await listen((frame) => heard.add(frame.token), { repeatAfterS: REPEAT_AFTER_S });
   } catch (error) {
     say(progress, 'progress', nameMicrophoneFailure(error));
     return null;

@@ -9,11 +9,11 @@ const PAUSE_MS = 100;
 const CALM_PAUSE_MS = 500;
 
 export class SpectrumView {
-  /** @param {HTMLElement} figure with a canvas and an output */
+  /** @param {HTMLElement} figure with a canvas and a place for the level */
   constructor(figure) {
     this._figure = figure;
     this._canvas = figure.querySelector('canvas');
-    this._output = figure.querySelector('output');
+    this._shownLevel = figure.querySelector('#level');
     this._analyser = null;
     this._calm = matchMedia('(prefers-reduced-motion: reduce)');
     this._saidAtMs = 0;
@@ -47,7 +47,7 @@ export class SpectrumView {
     if (performance.now() - this._saidAtMs < LEVEL_EVERY_MS) return;
     this._saidAtMs = performance.now();
     const level = this._highest(BAND_FROM_HZ, BAND_TO_HZ);
-    this._output.textContent = Number.isFinite(level) ? `${Math.round(level)} dB` : '–';
+    this._shownLevel.textContent = Number.isFinite(level) ? `${Math.round(level)} dB` : '–';
   }
 
   _paint() {
