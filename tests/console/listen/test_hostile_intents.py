@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 from playwright.async_api import Locator, Page, expect
 from support.browser import Browsing
+from support.listening_page import open_listening_page
 from support.signed_answers import GENUINE, VECTORS, sign_answer
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -114,3 +115,56 @@ async def test_markup_and_invisible_characters_are_shown_as_text(
     for text in (MARKUP, "deep", "true", "null", "1.5", "__proto__", "polluted", "a[U+200B]b"):
         assert text in resource, text
     assert await heard.page.evaluate("({}).polluted") is None
+
+
+VISIBLE: Final = {
+    "a\u034fb": "a[U+034F]b",
+    "a\u3164b\u115fc\uffa0d": "a[U+3164]b[U+115F]c[U+FFA0]d",
+    "a\u2800b": "a[U+2800]b",
+    "a\U000e0100b\ufe0f": "a[U+E0100]b[U+FE0F]",
+    "\u202eabc\u00ad\x07": "[U+202E]abc[U+00AD][U+0007]",
+    "e\u0301\u0302\u0303\u0304": "e\u0301\u0302\u0303\u0304",
+    "e" + "\u0301" * 5: "e" + "[U+0301]" * 5,
+    "a" + "\u0334\u20dd\u0489" * 2 + "b": "a" + "[U+0334][U+20DD][U+0489]" * 2 + "b",
+    "สวัสดี, नमस्ते, שָׁלוֹם": "สวัสดี, नमस्ते, שָׁלוֹם",
+}
+
+
+async def test_empty_characters_and_piles_of_marks_are_written_out(browsing: Browsing, listen_url: str) -> None:
+    """What cannot be seen could hide a difference, and a pile of marks could paint over the words around it."""
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+    shown = await page.evaluate(
+        "(texts) => import('/static/js/listen/safe_text.js').then(({ makeVisible }) => texts.map(makeVisible))",
+        list(VISIBLE),
+    )
+    assert dict(zip(VISIBLE, shown, strict=True)) == VISIBLE
+
+
+async def test_a_text_paints_only_in_its_own_place_however_long_it_is(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any
+) -> None:
+    long = "W" * 2_000 + " a long text" * 1_000
+    intent = {
+        "type": "\u0301\u0302\u0303\u0304" * 40,
+        "action": "W" * 160,
+        "resource": {"long": long, long[:90]: "x:y"},
+    }
+    heard = await hear_intent(browsing, hear, listen_url, stand_in, intent)
+    places = await heard.evaluate(
+        """(article) => [...article.querySelectorAll('bdi')].map((place) => {
+          const { contain, overflowX, overflowY } = getComputedStyle(place);
+          return `${contain} ${overflowX} ${overflowY}`;
+        })"""
+    )
+    assert len(places) == 6
+    assert set(places) == {"paint clip clip"}
+    resource, article = heard.locator("[data-slot=resource]"), await heard.bounding_box()
+    inner, page_width = await resource.bounding_box(), await heard.evaluate("document.documentElement.scrollWidth")
+    assert inner is not None
+    assert article is not None
+    assert inner["height"] < 500
+    assert inner["x"] + inner["width"] <= article["x"] + article["width"]
+    assert page_width <= await heard.evaluate("innerWidth")
+    assert await resource.get_attribute("tabindex") == "0", "the keyboard scrolls to what is not shown"
+    await expect(heard.locator("[data-slot=until]")).to_be_visible()

@@ -76,6 +76,7 @@ export class Heard {
       if (!article.isConnected) return;
       replace(article, 'verified', show(resolution));
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
+      makeScrollable(article.querySelector('[data-slot="resource"]'));
       // Not awaited, because a slow publisher must not keep the next Code from being resolved.
       this._consent.report(resolution, article.querySelector('[data-slot="measured"]'));
     } catch (failure) {
@@ -113,6 +114,11 @@ function replace(article, outcome, ...nodes) {
   article.replaceChildren(...nodes);
   article.dataset.outcome = outcome;
   if (hadFocus) article.focus();
+}
+
+/** Let the keyboard scroll a place that holds more than it shows. */
+function makeScrollable(element) {
+  if (element.scrollHeight > element.clientHeight) element.tabIndex = 0;
 }
 
 function show(resolution) {

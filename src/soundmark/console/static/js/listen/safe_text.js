@@ -1,11 +1,17 @@
 // Text of strangers: what it holds is what a person sees.
 
-// Controls, marks that turn the direction of writing, and characters without a glyph.
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
+// Controls, marks that turn the direction of writing, and characters without a glyph, or with an empty one.
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+// Hardly any writing puts more marks on one letter, and a pile of them would cover the words around it.
+const PILE = /\p{M}{5,}/gu;
 
-/** Return a text in which each invisible character is written out, such as `[U+202E]`. */
+/** Return a text in which each invisible character, and each mark of a pile, is written out, such as `[U+202E]`. */
 export function makeVisible(text) {
-  return text.replace(INVISIBLE, (each) => `[U+${each.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}]`);
+  return text.replace(INVISIBLE, spell).replace(PILE, (pile) => Array.from(pile, spell).join(''));
+}
+
+function spell(character) {
+  return `[U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}]`;
 }
 
 // A host as DNS has it. Browsers differ in what else they take for one, such as a space.
