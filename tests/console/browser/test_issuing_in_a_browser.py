@@ -237,3 +237,21 @@ async def test_a_double_click_issues_once(served: ServedConsole, tenant: Tenant,
 
     await page.wait_for_url("**/codes/xr_*")
     assert len(await _issued(tenant)) == 1
+
+
+async def test_the_list_after_a_batch_can_be_filtered_further(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    """The batch has a time with milliseconds, which the filter shows, keeps and sends."""
+    await tenant.make_code()
+    clock.advance(seconds=1, milliseconds=24)
+    page = await served.open(f"{codes}/issue", clock.now(), timezone_id="Asia/Tokyo")
+    await _fill(page)
+    await page.click("#issuance button:not([name])")
+    await page.wait_for_url("**/codes?created_from=*")
+
+    await page.select_option("#field-status", "active")
+    await page.click(".filters button")
+
+    await page.wait_for_url("**status=active*")
+    assert await page.locator(".codes tbody tr").count() == 2, "what was issued before the batch stays out"

@@ -21,7 +21,8 @@ export function showLocalTimes(root) {
   }
 }
 
+/** Return a moment as an input shows it: the seconds and milliseconds stay where it has any. */
 function toLocal(moment) {
   const shifted = new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 16);
+  return shifted.toISOString().slice(0, -1).replace(/(:00)?\.000$/, '');
 }
