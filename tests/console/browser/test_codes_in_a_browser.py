@@ -181,7 +181,8 @@ async def test_a_sound_that_cannot_be_fetched_is_not_drawn(
 
 async def test_no_page_breaks_a_rule(served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock) -> None:
     hostile = "<b>" + "W" * 150
-    active, revoked = await tenant.make_code(issuer=hostile), await tenant.make_code()
+    long_link = {"type": "link", "action": "open", "resource": {"url": "https://example.org/" + "w" * 2000}}
+    active, revoked = await tenant.make_code(issuer=hostile, intent=long_link), await tenant.make_code()
     await tenant.revoke(revoked["xr_id"])
     paths = [
         "",
