@@ -23,7 +23,7 @@ _PHRASES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"String should match pattern .*", "refusals.malformed"),
         (r"must be in the future", "refusals.in_the_past"),
         (
-            r"must be (after|before) (starts_at|ends_at|from)|must precede the end of the period",
+            r"must be (after|before) (starts_at|ends_at|from)|must precede (created_to|the end of the period)",
             "refusals.not_in_order",
         ),
         (r"must be a deliverable e-mail address", "refusals.no_email_address"),

@@ -96,6 +96,27 @@ async def test_a_time_that_does_not_exist_is_refused_beside_its_field(
     assert page.find(".//p[@id='refused-created_from']").text == "Enter a date and time."
 
 
+@pytest.mark.parametrize(
+    ("query", "field", "reason"),
+    [
+        (
+            {"created_from": "2026-07-02T10:00", "created_to": "2026-07-01T10:00"},
+            "created_from",
+            "The beginning must be before the end.",
+        ),
+        ({"issuer": "R" * 161}, "issuer", "Use at most 160 characters."),
+    ],
+)
+async def test_a_filter_that_core_refuses_stays_in_the_form_with_the_reason(
+    operator: ConsoleClient, codes: str, query: dict[str, str], field: str, reason: str
+) -> None:
+    page = await operator.get(codes, params=query)
+
+    assert (page.status, page.trouble) == (422, "validation_failed")
+    assert {name: page.value(name) for name in query} == query
+    assert page.find(f".//p[@id='refused-{field}']").text == reason
+
+
 async def test_a_made_up_cursor_is_refused_in_words(operator: ConsoleClient, codes: str) -> None:
     page = await operator.get(codes, params={"cursor": "made-up"})
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, cast
 
-from soundmark_sdk.client import CodeFilters
+from soundmark_sdk.client import ApiProblem, CodeFilters
 from soundmark_sdk.client.records import ListedCode, Page, Status
 from starlette.responses import Response
 
@@ -83,14 +83,15 @@ def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
 
 
 async def _find_codes(visit: Visit) -> Page[ListedCode] | None:
-    """Return a page of Codes, or None when a filter cannot be read, which the page then says."""
+    """Return a page of Codes, or None when a filter is refused, here or by Core, which the page then says."""
     try:
-        filters = _read_filters(visit)
-    except FieldRefused as refused:
+        filters, organization_id = _read_filters(visit), visit.organization_id
+        return await visit.core.codes.page(filters, organization_id=organization_id, cursor=visit.query("cursor"))
+    except (FieldRefused, ApiProblem) as refused:
+        if isinstance(refused, ApiProblem) and refused.status != _UNPROCESSABLE:
+            raise
         visit.trouble = describe(refused, visit.language)
         return None
-    organization_id = visit.organization_id
-    return await visit.core.codes.page(filters, organization_id=organization_id, cursor=visit.query("cursor"))
 
 
 def _read_filters(visit: Visit) -> CodeFilters:
