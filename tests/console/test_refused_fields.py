@@ -16,7 +16,7 @@ from soundmark.console.refused_fields import explain_refusal
 from soundmark.console.troubles import describe
 
 TEMPLATES = Path(soundmark.console.__file__).parent / "templates"
-CONTROL = re.compile(r'\b(?:field|choice|boxes|text_area)\(\s*"(\w+)"')
+CONTROL = re.compile(r'\b(?:(?:moment_)?field|choice|boxes|text_area)\(\s*"(\w+)"')
 
 
 async def test_what_core_says_of_a_field_is_told_in_the_persons_words(tenant: Tenant) -> None:

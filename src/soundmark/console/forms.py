@@ -82,11 +82,14 @@ class Form:
         """Return a moment, or None if the field is empty.
 
         The field `<name>_zone` names the time zone in which it was typed, as a script of the page fills it in; without
-        it the moment is in UTC.
+        it the moment is in UTC. A text that is still the one in `<name>_shown` is the moment in `<name>_exact`: an hour
+        that a clock repeats cannot be told from its text.
 
         Raises: FieldRefused.
         """
         text = self.text(name)
+        if self.has(f"{name}_exact") and _is_same_time(text, self.text(f"{name}_shown")):
+            text = self.text(f"{name}_exact")
         if not text:
             return None
         try:
@@ -96,6 +99,15 @@ class Form:
             return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
         except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
             raise FieldRefused(name, "forms.not_a_time") from None
+
+
+def write_instant(moment: datetime | None) -> str:
+    """Return a moment in UTC as browsers write it into a field: the seconds and their fraction only where it has any."""
+    if moment is None:
+        return ""
+    unit = "milliseconds" if moment.microsecond else "seconds" if moment.second else "minutes"
+    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=unit)
+    return text.rstrip("0") if moment.microsecond else text
 
 
 async def read_form(request: Request) -> Form:
@@ -112,3 +124,11 @@ async def read_form(request: Request) -> Form:
     except ValueError:
         raise FormMalformed from None
     return Form(fields)
+
+
+def _is_same_time(typed: str, shown: str) -> bool:
+    """Return whether two texts say the same time; browsers write one without the zeros at its end."""
+    try:
+        return typed == shown or datetime.fromisoformat(typed) == datetime.fromisoformat(shown)
+    except ValueError:
+        return False

@@ -5,6 +5,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
+from soundmark.console.forms import write_instant
 from soundmark.console.static_files import locate_static
 
 _TEMPLATES: Final = Environment(
@@ -16,7 +17,7 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals["static"] = locate_static
+_TEMPLATES.globals |= {"static": locate_static, "write_instant": write_instant}
 
 
 def render(template: str, status: int, **context: Any) -> Response:

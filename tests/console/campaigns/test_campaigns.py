@@ -9,6 +9,12 @@ from support.people import People
 from support.rival import Rival
 from support.tenant import Tenant, make_second_project
 
+FIELDS = (
+    "name",
+    "shown_name",
+    *("starts_at", "starts_at_zone", "starts_at_shown", "starts_at_exact"),
+    *("ends_at", "ends_at_zone", "ends_at_shown", "ends_at_exact"),
+)
 HOSTILE = '<script>alert(1)</script> & "Ton\'ight" {name}'
 
 
@@ -90,9 +96,8 @@ async def test_a_campaign_is_renamed_and_a_date_is_cleared(operator: ConsoleClie
     )
     path = path_of(tenant, campaign["id"])
     page = await operator.get(path)
-    names = ("name", "starts_at", "ends_at", "shown_name", "shown_starts_at", "shown_ends_at")
-    shown = {name: page.value(name) for name in names}
-    assert shown["starts_at"] == "2027-06-21T07:30"
+    shown = {name: page.value(name) for name in FIELDS}
+    assert (shown["starts_at"], shown["ends_at"]) == ("2027-06-21T07:30:15.25", "2027-09-23T04:00")
 
     changed = await operator.submit(path, {**shown, "name": "Autumn", "ends_at": ""})
 
@@ -102,6 +107,44 @@ async def test_a_campaign_is_renamed_and_a_date_is_cleared(operator: ConsoleClie
     assert now["starts_at"] == "2027-06-21T07:30:15.250Z", "what was not typed keeps its seconds"
 
 
+@pytest.mark.parametrize(
+    ("known", "shown", "sent", "zone"),
+    [
+        ("2027-10-31T00:30:00.000Z", "2027-10-31T02:30", "2027-10-31T02:30", "Europe/Paris"),
+        ("2027-10-31T01:30:00.000Z", "2027-10-31T02:30", "2027-10-31T02:30", "Europe/Paris"),
+        ("2027-06-21T07:30:15.250Z", "2027-06-21T07:30:15.25", "2027-06-21T07:30:15.250", ""),
+        ("0999-06-21T07:30:00.000Z", "0999-06-21T07:30", "0999-06-21T07:30", ""),
+        ("9999-12-31T23:30:00.000Z", "10000-01-01T08:30", "10000-01-01T08:30", "Asia/Tokyo"),
+    ],
+)
+async def test_a_date_whose_text_nobody_touched_stays_as_it_is(
+    operator: ConsoleClient, tenant: Tenant, known: str, shown: str, sent: str, zone: str
+) -> None:
+    """A text can stand for two moments, or for one that a browser writes otherwise."""
+    campaign = await tenant.make_campaign(starts_at=known)
+    path = path_of(tenant, campaign["id"])
+    page = await operator.get(path)
+    as_shown = {**{name: page.value(name) for name in FIELDS}, "starts_at_shown": shown}
+
+    changed = {**as_shown, "name": "Late", "starts_at": sent, "starts_at_zone": zone}
+    assert (await operator.submit(path, changed)).status == 303
+
+    now = await read_campaign(tenant, campaign["id"])
+    assert (now["name"], now["starts_at"]) == ("Late", known)
+
+
+async def test_a_refused_change_still_knows_which_dates_were_shown(operator: ConsoleClient, tenant: Tenant) -> None:
+    campaign = await tenant.make_campaign(starts_at="2027-10-31T01:30:00.000Z")
+    path = path_of(tenant, campaign["id"])
+    shown = {name: (await operator.get(path)).value(name) for name in FIELDS}
+    local = {"starts_at": "2027-10-31T02:30", "starts_at_shown": "2027-10-31T02:30", "starts_at_zone": "Europe/Paris"}
+
+    refused = await operator.submit(path, {**shown, **local, "name": ""})
+
+    assert refused.status == 422
+    assert {name: refused.value(name) for name in FIELDS} == {**shown, **local, "name": ""}
+
+
 async def test_a_date_is_moved_in_the_persons_own_zone(operator: ConsoleClient, tenant: Tenant) -> None:
     campaign = await tenant.make_campaign(ends_at="2027-09-23T04:00:00.000Z")
     typed = {
@@ -109,7 +152,8 @@ async def test_a_date_is_moved_in_the_persons_own_zone(operator: ConsoleClient, 
         "shown_name": "Tonight",
         "ends_at": "2027-09-23T08:00",
         "ends_at_zone": "Europe/Paris",
-        "shown_ends_at": "2027-09-23T04:00:00+00:00",
+        "ends_at_shown": "2027-09-23T06:00",
+        "ends_at_exact": "2027-09-23T04:00:00+00:00",
     }
 
     await operator.submit(path_of(tenant, campaign["id"]), typed)

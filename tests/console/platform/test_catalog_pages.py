@@ -10,6 +10,8 @@ from support.core_client import Api
 from support.fake_clock import FakeClock
 from support.tenant import Tenant
 
+from soundmark.kit.text.timestamps import format_timestamp
+
 CATALOG = "/platform/catalog"
 HOSTILE = "<script>alert(1)</script> \"'&"
 CONTRACT_PLAN = "plan_audience_contract"
@@ -153,6 +155,28 @@ async def test_a_contract_is_granted_and_cancelled(
     await operator.submit(path, {**fields, "status": "cancelled"})
     [contract] = await entries(api, "audience_contracts")
     assert (contract["status"], contract["contract_reference"]) == ("cancelled", "C/1 & co")
+
+
+async def test_a_contract_that_is_saved_again_ends_in_the_same_second(
+    operator: ConsoleClient, tenant: Tenant, api: Api, clock: FakeClock
+) -> None:
+    ends = (clock.now() + timedelta(days=30)).replace(hour=23, minute=59, second=59, microsecond=999_000)
+    fields = {
+        "organization_id": tenant.organization_id,
+        "contract_reference": "C-1",
+        "plan_id": CONTRACT_PLAN,
+        "status": "active",
+        "period_end": ends.strftime("%Y-%m-%dT%H:%M:%S.999"),
+    }
+    await operator.submit(f"{CATALOG}/contract", fields)
+    [saved] = await entries(api, "audience_contracts")
+    path = f"{CATALOG}/contract?organization_id={tenant.organization_id}&contract_reference=C-1"
+    shown = typed(await operator.get(path), {**fields, "period_end_shown": "", "period_end_exact": ""})
+
+    assert (await operator.submit(path, {**shown, "status": "cancelled"})).status == 303
+
+    [contract] = await entries(api, "audience_contracts")
+    assert contract["period_end"] == saved["period_end"] == format_timestamp(ends)
 
 
 @pytest.mark.parametrize(

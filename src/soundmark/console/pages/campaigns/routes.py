@@ -100,9 +100,9 @@ async def _find_summary(visit: Visit) -> CampaignSummary:
 
 
 def _read_change(form: Form, name: str) -> datetime | Unchanged | None:
-    """Return a date that was changed: browsers show and send the minute, so the seconds of one that was not survive."""
-    typed, shown = form.instant(name), form.instant(f"shown_{name}")
-    return UNCHANGED if typed == (shown and shown.replace(second=0, microsecond=0)) else typed
+    """Return a date if it was changed, so that another person's change of the others stays."""
+    typed = form.instant(name)
+    return UNCHANGED if typed == form.instant(f"{name}_exact") else typed
 
 
 _ALL: Final = "/organizations/{organization_id}/projects/{project_id}/campaigns"

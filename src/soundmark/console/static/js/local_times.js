@@ -15,10 +15,18 @@ export function showLocalTimes(root) {
   for (const input of root.querySelectorAll('input[data-local-time]')) {
     const zone = input.form.elements.namedItem(`${input.name}_zone`);
     // A value that the server filled in is in UTC until a person's own zone is noted beside it.
-    if (zone.value === '' && input.value !== '') input.value = toLocal(new Date(`${input.value}Z`));
+    if (zone.value === '') translate(input, input.form.elements.namedItem(`${input.name}_shown`));
     zone.value = ZONE;
     input.parentElement.querySelector('.zone').textContent = ZONE;
   }
+}
+
+/** Write the time of an input, and the one that it was shown with, in local time. A year before 1 leaves both empty. */
+function translate(input, shown) {
+  const isUnchanged = shown?.value === input.value;
+  if (input.value !== '') input.value = toLocal(new Date(`${input.value}Z`));
+  if (isUnchanged) shown.value = input.value;
+  else if (shown?.value) shown.value = toLocal(new Date(`${shown.value}Z`));
 }
 
 /** Return a moment as an input shows it: the seconds and milliseconds stay where it has any. */
