@@ -220,6 +220,21 @@ async def test_an_archived_campaign_cannot_be_changed(operator: ConsoleClient, t
     assert "Tonight was archived." in (await operator.follow(await operator.submit(f"{path}/archive"))).text
 
 
+async def test_an_archived_campaign_says_that_no_code_can_be_issued(
+    operator: ConsoleClient, tenant: Tenant, clock: FakeClock
+) -> None:
+    campaign = await tenant.make_campaign()
+    path = path_of(tenant, campaign["id"])
+    await operator.submit(f"{path}/archive")
+
+    for each in (path_of(tenant), path, f"{path}/stop"):
+        page = await operator.get(each)
+        assert "no longer: the campaign is archived" in page.text
+        assert "at any time" not in page.text
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+    assert "plus aucune : la campagne est archivée" in (await french.get(path)).text
+
+
 async def test_a_campaign_is_archived_after_a_page_that_shows_it(operator: ConsoleClient, tenant: Tenant) -> None:
     campaign = await tenant.make_campaign()
     await tenant.make_code(campaign_id=campaign["id"])
