@@ -40,6 +40,13 @@ async def test_a_link_is_issued_and_its_code_is_shown(
     assert "1 Code was issued." in (await operator.follow(answer)).text
 
 
+async def test_no_field_that_an_intent_needs_is_called_optional(operator: ConsoleClient, codes: str) -> None:
+    page = await operator.get(f"{codes}/issue")
+
+    assert page.find(".//label[@for='field-resource']").text == "Resource"
+    assert not page.find_all(".//span[@class='optional']")
+
+
 async def test_another_intent_is_issued_exactly_as_it_was_typed(
     operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
 ) -> None:
