@@ -47,6 +47,19 @@ async def test_no_field_that_an_intent_needs_is_called_optional(operator: Consol
     assert not page.find_all(".//span[@class='optional']")
 
 
+async def test_a_field_takes_as_many_emoji_as_core_does(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    """A browser counts an emoji as two characters, and drops what is past the limit of the field."""
+    issuer = "\U0001f4fb" * 160
+    limit = (await operator.get(f"{codes}/issue")).find(".//input[@name='issuer']").get("maxlength")
+    assert len(issuer.encode("utf-16-le")) // 2 == int(limit)
+
+    await operator.submit(f"{codes}/issue", fields(issuer=issuer))
+
+    assert [code["issuer"] for code in await _codes(tenant)] == [issuer]
+
+
 async def test_another_intent_is_issued_exactly_as_it_was_typed(
     operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
 ) -> None:
