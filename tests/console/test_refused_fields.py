@@ -65,9 +65,57 @@ def test_every_control_has_a_name(code: str) -> None:
     assert {name for name in names if not get_language(code).knows(f"fields.{name}")} == set()
 
 
+@pytest.mark.parametrize("code", list(LOCALES))
+@pytest.mark.parametrize(
+    "message",
+    [
+        "must be at most 14 for a demo",
+        "must be a host name or an IP address",
+        "must have a host's name or an IP address",
+        "must have its IP address as four decimal numbers",
+        "must have a port from 1 to 65535",
+        "must have at most 2048 characters",
+        "must not lead to this machine",
+        "must be an e-mail address",
+        "must be an e-mail address in ASCII",
+        "must be an https URL, or an http URL on a loopback address",
+        "must be an http or https URL",
+        "must be a URL without credentials, query or fragment",
+        "must be a text of at most 500 characters, an exact number, a boolean or null",
+        "Input should be a valid integer, unable to parse string as an integer",
+        "Input should be a valid boolean, unable to interpret input",
+        "List should have at most 100 items after validation, not 101",
+        "must be written in decimal digits",
+        "must be an RFC 3339 date-time with an offset, such as 2026-11-20T10:00:00.000Z",
+        "must be a known event type",
+        "must name each one once",
+        "must name each scope once",
+        "must hold at most 64 members",
+        "must be the next_cursor of the previous page",
+        "must precede created_to",
+        "must stay codes",
+        "must be true: this plan is always active",
+        "must name another plan: this one is granted by contract only",
+        "must name a plan of Audience",
+        "must name a plan that is active",
+        "must be a third party that the accounting system has",
+        "is larger than 16384 bytes in canonical form",
+    ],
+)
+def test_every_sentence_of_core_about_a_field_of_a_form_has_a_phrase_of_ours(message: str, code: str) -> None:
+    said = explain_refusal(message, get_language(code))
+
+    assert said not in {message, explain_refusal("odd", get_language(code))}
+
+
+def test_a_sentence_that_we_do_not_know_is_no_developers_english_on_a_page() -> None:
+    assert explain_refusal("must be odd", get_language("en")) == "This value was refused."
+    assert explain_refusal("must be odd", get_language("fr")) == "Cette valeur a été refusée."
+
+
 def test_an_entry_of_a_list_is_a_fault_of_the_list() -> None:
-    faults = (RefusedField("body", "/scopes/0", "odd"), RefusedField("body", "/scopes/1", "odder"))
+    faults = (RefusedField("body", "/scopes/0", "must be in the future"), RefusedField("body", "/scopes/1", "odder"))
 
     trouble = describe(ApiProblem(422, "validation_failed", "", errors=faults), get_language("en"))
 
-    assert trouble.fields == {"scopes": "odd"}
+    assert trouble.fields == {"scopes": "Choose a time in the future."}

@@ -8,27 +8,56 @@ from soundmark_sdk.client.failures import RefusedField
 
 from soundmark.console.language import Language
 
-# The first that fits. What fits nothing is shown as Core wrote it.
+# The first that fits. What fits nothing is refused without a reason: Core's sentence is English, and for developers.
 _PHRASES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern, re.DOTALL), key)
     for pattern, key in (
-        (r"String should have at least 1 character|Field required", "refusals.empty"),
+        (r"String should have at least 1 character|Field required|must be present and a string", "refusals.empty"),
         (r"String should have at most (?P<limit>\d+) characters?", "refusals.too_long"),
+        (r"must have at most (?P<limit>\d+) characters", "refusals.too_long"),
+        (r"must be a text of at most (?P<limit>\d+) characters, an exact number, .*", "refusals.no_setting"),
+        (r"must be at most (?P<limit>\d+) for a demo", "refusals.too_large_for_a_demo"),
         (r"Input should be greater than or equal to (?P<limit>-?\d+)", "refusals.too_small"),
         (r"Input should be less than or equal to (?P<limit>-?\d+)", "refusals.too_large"),
+        (r"Input should be a valid (integer|number).*|must be written in decimal digits", "refusals.no_number"),
+        (r"Input should be a valid boolean.*", "refusals.no_boolean"),
         (r"List should have at least 1 item.*", "refusals.nothing_chosen"),
-        (r"Input should be a valid dictionary", "refusals.no_object"),
-        (r"Input should be '.*", "refusals.not_offered"),
+        (r"List should have at most (?P<limit>\d+) items?.*", "refusals.too_many_chosen"),
+        (r"must name each (scope|one) once|must be given once", "refusals.repeated"),
+        (r"Input should be a valid dictionary.*", "refusals.no_object"),
+        (r"must hold at most \d+ members|must hold fewer values and levels", "refusals.too_many_members"),
+        (r"Input should be '.*|must be a known event type|must be 3, 4 or 5", "refusals.not_offered"),
         (r"String should match pattern '\^\[\^\\x00-.*", "refusals.invisible_characters"),
         (r"String should match pattern .*", "refusals.malformed"),
         (r"must be in the future", "refusals.in_the_past"),
+        (r"must be an RFC 3339 date-time .*|must be a date-time that exists, with an offset", "forms.not_a_time"),
         (
-            r"must be (after|before) (starts_at|ends_at|from)|must precede (created_to|the end of the period)",
+            r"must be (after|before) (starts_at|ends_at|from)|must precede (the end of the period|created_to)",
             "refusals.not_in_order",
         ),
-        (r"must be a deliverable e-mail address", "refusals.no_email_address"),
+        (r"must be an? (deliverable )?e-mail address", "refusals.no_email_address"),
+        (r"must be an e-mail address in ASCII", "refusals.no_ascii_email_address"),
+        (r"must be an https URL, or an http URL on a loopback address", "refusals.no_https_url_but_here"),
         (r"must be an https URL.*", "refusals.no_https_url"),
-        (r"must not have an IP address.*", "refusals.private_address"),
+        (r"must be an http or https URL", "refusals.no_http_url"),
+        (r"must be a URL without credentials, query or fragment", "refusals.no_plain_url"),
+        (r"must not (have an IP address|lead to this machine).*", "refusals.private_address"),
+        (
+            r"must be a host name or an IP address|must have (a host's name or an|its) IP address.*",
+            "refusals.no_host",
+        ),
+        (r"must have a port from 1 to (?P<limit>\d+)", "refusals.no_port"),
+        (r"must stay (?P<value>.*)", "refusals.fixed"),
+        (r"must be true: this plan is always active", "refusals.always_active"),
+        (r"must name another plan: this one is granted by contract only", "refusals.by_contract_only"),
+        (r"must name a plan of Audience", "refusals.no_audience_plan"),
+        (r"must name a plan that is active", "refusals.inactive_plan"),
+        (r"must be a third party that the accounting system has", "refusals.unknown_customer"),
+        (
+            r"must be a number that a double holds exactly|holds a .*|is larger than .*|is nested too deeply.*",
+            "problems.intent_not_canonical.detail",
+        ),
+        (r"must be the next_cursor of the previous page", "problems.invalid_cursor.detail"),
     )
 )
 _INDEX: Final = re.compile(r"(/\d+)+\Z")
@@ -49,4 +78,4 @@ def explain_refusal(message: str, language: Language) -> str:
         found = pattern.fullmatch(message)
         if found is not None:
             return language.say(key, **found.groupdict())
-    return message
+    return language.say("refusals.unknown")

@@ -122,6 +122,27 @@ async def test_a_missing_member_is_named(operator: ConsoleClient, measured: Meas
     assert f"{member}." in page.find(".//section[@id='trouble']").findtext("p", "")
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda report: {name: value for name, value in report.items() if name != "by_country"}, "manque"),
+        (lambda report: {**report, "by_country": 7}, "n’admet pas"),
+    ],
+)
+async def test_what_the_client_cannot_read_is_told_in_french(
+    operator: ConsoleClient, measured: MeasuredTenant, clock: FakeClock, change: Any, expected: str
+) -> None:
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+    french.core.alter(f"GET {measured.path}", change)
+
+    page = await french.get(export_path(measured, "aggregate.json"))
+
+    told = page.find(".//section[@id='trouble']").findtext("p", "")
+    assert expected in told
+    assert "by_country" in told
+    assert "service" not in told
+
+
 async def test_a_code_of_another_integration_is_refused(operator: ConsoleClient, measured: MeasuredTenant) -> None:
     operator.core.alter(
         f"GET /v1/codes/{measured.alone['xr_id']}", lambda code: {**code, "audience_integration_id": "int_" + "z" * 22}

@@ -1,6 +1,7 @@
 """The exports of a report: made from the answers of Core, or refused on a page that names the reason."""
 
 import asyncio
+import re
 from typing import Final
 
 from soundmark_sdk.client import AnswerMalformed, AsyncClient
@@ -24,6 +25,9 @@ from soundmark.console.visit import Visit
 # By the last part of their URLs.
 EXPORTS: Final = ("aggregate.json", "aggregate.csv", "code-performance.json", "campaign-performance.json")
 _BAD_GATEWAY: Final = 502
+# The SDK's sentences about a member of an answer, which are English.
+_MISSING: Final = re.compile(r"The service's (?P<place>.+) lacks the member (?P<member>.+)\.")
+_INVALID: Final = re.compile(r"The service's (?P<member>.+) has the wrong type\.")
 
 
 async def export(visit: Visit) -> Response:
@@ -39,7 +43,7 @@ async def export(visit: Visit) -> Response:
         reason = visit.say(key, member=refused.member, expected=refused.expected, found=refused.found)
         return _show_refusal(visit, reason)
     except AnswerMalformed as failure:
-        return _show_refusal(visit, visit.say("exports.refused.malformed", reason=str(failure)))
+        return _show_refusal(visit, _explain(visit, failure))
     headers = {"content-disposition": f'attachment; filename="{file.name}"', "cache-control": "no-store"}
     return Response(file.content, media_type=file.media_type, headers=headers)
 
@@ -75,6 +79,16 @@ async def _read_report(core: AsyncClient, request: ReportRequest) -> AudienceRep
         organization_id=request.organization_id,
         project_id=request.project_id,
     )
+
+
+def _explain(visit: Visit, failure: AnswerMalformed) -> str:
+    """Return why an answer cannot be read, with the member that the SDK names."""
+    sentence = str(failure)
+    if (missing := _MISSING.fullmatch(sentence)) is not None:
+        return visit.say("exports.refused.missing_member", member=f"{missing['place']}.{missing['member']}")
+    if (wrong := _INVALID.fullmatch(sentence)) is not None:
+        return visit.say("exports.refused.invalid_member", member=wrong["member"])
+    return visit.say("exports.refused.malformed")
 
 
 def _show_refusal(visit: Visit, reason: str) -> Response:
