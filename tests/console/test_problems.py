@@ -48,6 +48,14 @@ async def test_a_page_names_the_dependency_that_is_down_and_keeps_what_was_typed
     assert page.value("name") == "Radio Nordlicht"
 
 
+@pytest.mark.parametrize("language", list(LOCALES))
+def test_an_answer_of_audience_that_was_lost_may_hide_that_it_acted(language: str) -> None:
+    """An integration may exist although its secret was never shown."""
+    words = {"en": "look before you repeat it", "fr": "vérifiez avant de recommencer"}[language]
+
+    assert words in get_language(language).say("problems.audience_unavailable.detail")
+
+
 def test_every_dependency_that_can_be_down_is_named() -> None:
     """The readiness of a release is a file, not a dependency."""
     unavailable = {code for code, problem in CATALOGUE.items() if problem["status"] == 503}
