@@ -127,12 +127,26 @@ async def test_an_endpoint_is_changed(operator: ConsoleClient, tenant: Tenant) -
     ticked = [each.get("value") for each in shown.find_all(".//input[@name='event_types'][@checked]")]
     assert ticked == ["code.issued"]
 
-    changes = {"url": f"{URL}/2", "description": "", "which": "all", "event_types": ["code.issued"]}
+    changes = {"url": f"{URL}/2", "description": "", "which": "all"}
     page = await operator.follow(await operator.submit(webhooks_path(tenant, endpoint), changes))
 
     assert "The endpoint was changed." in page.text
     [changed] = await listed(tenant)
     assert (changed["url"], changed["description"], changed["event_types"]) == (f"{URL}/2", None, None)
+
+
+async def test_all_events_and_chosen_events_at_once_are_refused(operator: ConsoleClient, tenant: Tenant) -> None:
+    endpoint = await tenant.make_webhook_endpoint(event_types=["code.issued"])
+    both = {**NEW, "which": "all", "event_types": ["code.revoked"]}
+
+    for path in (f"{webhooks_path(tenant)}/new", webhooks_path(tenant, endpoint)):
+        page = await operator.submit(path, both)
+
+        assert (page.status, page.trouble) == (422, "validation_failed")
+        assert "Untick these" in str(page.find(".//fieldset[@id='field-event_types']/p[@class='refusal']").text)
+        ticked = [each.get("value") for each in page.find_all(".//input[@name='event_types'][@checked]")]
+        assert ticked == ["code.revoked"]
+    assert [each["event_types"] for each in await listed(tenant)] == [["code.issued"]]
 
 
 async def test_an_event_type_of_a_later_core_is_kept(operator: ConsoleClient, tenant: Tenant) -> None:

@@ -6,6 +6,7 @@ from soundmark_sdk.client.records import Project
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.webhooks import deliveries
 from soundmark.console.pages.webhooks.event_types import list_options
 from soundmark.console.routing import action, form_page, page
@@ -96,7 +97,16 @@ async def _list_projects(visit: Visit) -> list[Project]:
 
 
 def _read_types(visit: Visit) -> list[str] | None:
-    return None if visit.form.text("which") == "all" else visit.form.texts("event_types")
+    """Return the chosen types, or None for all events.
+
+    Raises: FieldRefused if the form says both, as a wrong guess would send too much or too little.
+    """
+    chosen = visit.form.texts("event_types")
+    if visit.form.text("which") != "all":
+        return chosen
+    if chosen:
+        raise FieldRefused("event_types", "webhooks.all_and_chosen")
+    return None
 
 
 def _endpoint_id(visit: Visit) -> str:
