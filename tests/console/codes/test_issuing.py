@@ -275,7 +275,10 @@ async def test_the_verdict_names_the_reason(
         ({"count": "3"}, False, "2 Codes are left this month."),
         ({"url": "example.org"}, False, "Enter a web address that begins with https://."),
         ({"campaign_id": "cmp_0000000000000000000000"}, False, "campaign"),
-        ({"expires_at": "2020-01-01T00:00"}, False, "This would not be issued. Something in the form is not right. "),
+        ({"url": "example.org"}, False, "Address: Enter"),
+        ({"issuer": ""}, False, "Issuer: Fill this in."),
+        ({"issuer": "i" * 161}, False, "Issuer: Use at most 160 characters."),
+        ({"expires_at": "2020-01-01T00:00"}, False, "Expires: Choose a time in the future."),
     ):
         answer = (await operator.submit(f"{codes}/issue/verdict", fields(**changes))).response.json()
         assert answer["would_issue"] is would_issue, changes

@@ -1,6 +1,7 @@
 """The page that issues Codes, and what its scripts ask while somebody types."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -27,6 +28,7 @@ from soundmark.console.visit import Visit
 _DEFAULT_LIFETIME: Final = timedelta(days=30)
 _NEVER_ISSUED: Final = "code_issue_not_found"
 _CONFLICT: Final = "idempotency_conflict"
+_INVALID: Final = "validation_failed"
 _UNPROCESSABLE: Final = 422
 _UNAVAILABLE: Final = 503
 _NO_STORE: Final = {"cache-control": "no-store"}
@@ -41,7 +43,9 @@ async def issue(visit: Visit) -> Response:
     """Issue what the form asks for, once for each form that was shown, or only check it."""
     key, issuance = read_key(visit.form), read_issuance(visit)
     if visit.form.has("check"):
-        return await _show_form(visit, read_tuple(visit.form), verdict=await _dry_run(visit, issuance))
+        verdict = await _dry_run(visit, issuance)
+        sentence = say_verdict(visit, verdict, issuance)
+        return await _show_form(visit, read_tuple(visit.form), verdict=verdict, sentence=sentence)
     kept = read_tuple(visit.form)
     if kept is not None and kept.body != issuance.write_body().decode():
         visit.trouble = make_trouble(_UNPROCESSABLE, "issuance_changed", visit.language)
@@ -65,13 +69,15 @@ async def judge(visit: Visit) -> Response:
     try:
         issuance = read_issuance(visit)
     except FieldRefused as refused:
-        return JSONResponse({"would_issue": False, "sentence": visit.say(refused.message)}, headers=_NO_STORE)
+        sentence = _say_fields(visit, {refused.name: visit.say(refused.message)})
+        return JSONResponse({"would_issue": False, "sentence": sentence}, headers=_NO_STORE)
     try:
         verdict = await _dry_run(visit, issuance)
     except ClientFailure as failure:
         trouble = describe(failure, visit.language)
-        return JSONResponse({"would_issue": False, "sentence": trouble.title}, headers=_NO_STORE)
-    sentence = say_verdict(visit, verdict)
+        sentence = _say_fields(visit, trouble.fields) or trouble.title
+        return JSONResponse({"would_issue": False, "sentence": sentence}, headers=_NO_STORE)
+    sentence = say_verdict(visit, verdict, issuance)
     return JSONResponse({"would_issue": verdict.would_issue, "sentence": sentence}, headers=_NO_STORE)
 
 
@@ -84,14 +90,27 @@ async def prepare(visit: Visit) -> Response:
     return JSONResponse({"route": kept.route, "body": kept.body, "begun_at": kept.begun_at}, headers=_NO_STORE)
 
 
-def say_verdict(visit: Visit, verdict: DryRun) -> str:
+def say_verdict(visit: Visit, verdict: DryRun, issuance: Issuance) -> str:
     """Return the result of a dry run as a sentence."""
     remaining = visit.say("codes.verdict.remaining", count=verdict.quota_remaining)
     if verdict.would_issue:
         return f"{visit.say('codes.verdict.ready')} {remaining}"
     key = f"problems.{verdict.code}"
     reason = visit.say(key) if visit.language.knows(key) else str(verdict.code)
-    return f"{visit.say('codes.verdict.refused', reason=reason)} {remaining}"
+    sentences = [visit.say("codes.verdict.refused", reason=reason), remaining]
+    # A dry run names no field. Of what it finds invalid in a well-formed request, there is only this one.
+    if verdict.code == _INVALID and issuance.request.expires_at <= visit.console.clock.now():
+        sentences.insert(1, _say_fields(visit, {"expires_at": visit.say("refusals.in_the_past")}))
+    return " ".join(sentences)
+
+
+def _say_fields(visit: Visit, fields: Mapping[str, str]) -> str:
+    """Return what is wrong with each field, after its name."""
+    sentences = []
+    for name, message in fields.items():
+        label = visit.say(f"fields.{name}") if visit.language.knows(f"fields.{name}") else name
+        sentences.append(f"{label}{visit.say('lists.colon')} {message}")
+    return " ".join(sentences)
 
 
 async def _send(visit: Visit, issuance: Issuance, key: str) -> tuple[Code, ...]:
@@ -126,6 +145,7 @@ async def _show_form(
     *,
     settled_key: str | None = None,
     verdict: DryRun | None = None,
+    sentence: str | None = None,
 ) -> Response:
     """Show the form; while the answer of an issuance is `unsettled`, under the same idempotency key."""
     code = None if visit.trouble is None else visit.trouble.code
@@ -137,7 +157,7 @@ async def _show_form(
         settled_key=settled_key,
         unsettled=unsettled,
         is_conflict=code == _CONFLICT,
-        verdict=None if verdict is None else say_verdict(visit, verdict),
+        verdict=sentence,
         would_issue=verdict is not None and verdict.would_issue,
         default_expiry=(visit.console.clock.now() + _DEFAULT_LIFETIME).strftime("%Y-%m-%dT%H:%M"),
         campaigns=campaigns,
