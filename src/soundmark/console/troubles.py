@@ -27,6 +27,10 @@ class TenantUnknown(Exception):
     """The person is no member of the organisation in the URL, or it has no such project."""
 
 
+class RoleRefused(Exception):
+    """The person's role does not allow what the form of the page would do."""
+
+
 class FormFromElsewhere(Exception):
     """The form was not sent by a page of the console."""
 
@@ -47,6 +51,7 @@ _OTHERS: Final[Mapping[type[Exception], tuple[int, str]]] = {
     FormFromElsewhere: (_FORBIDDEN, "form_from_elsewhere"),
     FormOutdated: (_FORBIDDEN, "form_outdated"),
     PayloadTooLarge: (_TOO_LARGE, "payload_too_large"),
+    RoleRefused: (_FORBIDDEN, "forbidden"),
     TenantUnknown: (_NOT_FOUND, "page_not_found"),
     DownloadsBusy: (_UNAVAILABLE, "downloads_busy"),
 }
@@ -58,6 +63,7 @@ REFUSALS: Final = (
     FormFromElsewhere,
     FormOutdated,
     PayloadTooLarge,
+    RoleRefused,
     TenantUnknown,
 )
 

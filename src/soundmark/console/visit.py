@@ -18,9 +18,10 @@ from soundmark.console import language as languages
 from soundmark.console.context import Console
 from soundmark.console.forms import Form
 from soundmark.console.language import Language
+from soundmark.console.navigation import list_areas, offers_platform
 from soundmark.console.session import Session
 from soundmark.console.templating import render
-from soundmark.console.troubles import TenantUnknown, Trouble
+from soundmark.console.troubles import RoleRefused, TenantUnknown, Trouble
 
 _NOTICE: Final = "notice"
 _SEE_OTHER: Final = 303
@@ -96,6 +97,24 @@ class Visit:
     def may_manage(self) -> bool:
         """Whether the person's role lets them change what belongs to the organisation in the URL."""
         return self.organization is not None and self.organization.role in _MANAGING_ROLES
+
+    @property
+    def areas(self) -> list[str]:
+        """The areas of the organisation or project in the URL that the person's role may read."""
+        return [] if self.organization is None else list_areas(self.organization.role, in_project=bool(self.project))
+
+    @property
+    def offers_platform(self) -> bool:
+        """Whether the person may administer the platform, as far as the console can tell."""
+        return self.session is not None and offers_platform(self.session)
+
+    def require_managing_role(self) -> None:
+        """Refuse to show an empty form that Core would refuse; what somebody has typed already is shown to them.
+
+        Raises: RoleRefused.
+        """
+        if not self.may_manage and not self.form:
+            raise RoleRefused
 
     def parameter(self, name: str) -> str:
         """Return a part of the path that the route names.

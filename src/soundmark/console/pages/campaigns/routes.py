@@ -55,6 +55,7 @@ async def change(visit: Visit) -> Response:
 
 async def show_archive(visit: Visit) -> Response:
     """Show the campaign that would be archived, and ask for confirmation."""
+    visit.require_managing_role()
     return visit.page("campaigns/archive.html", summary=await _find_summary(visit))
 
 
@@ -67,6 +68,7 @@ async def archive(visit: Visit) -> Response:
 
 async def show_stop(visit: Visit) -> Response:
     """Show what the emergency stop of a campaign would stop, and ask for its confirmation."""
+    visit.require_managing_role()
     return visit.page("campaigns/stop.html", summary=await _find_summary(visit))
 
 

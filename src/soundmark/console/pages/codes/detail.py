@@ -52,6 +52,7 @@ async def send_sound(visit: Visit) -> Response:
 
 async def show_revocation(visit: Visit) -> Response:
     """Show the Code that would be revoked, and ask for confirmation."""
+    visit.require_managing_role()
     code = await _get_code(visit)
     return visit.page("codes/revoke.html", code=code)
 

@@ -36,6 +36,7 @@ _NO_STORE: Final = {"cache-control": "no-store"}
 
 async def show(visit: Visit) -> Response:
     """Show the form of an issuance."""
+    visit.require_managing_role()
     return await _show_form(visit, read_tuple(visit.form))
 
 

@@ -56,6 +56,7 @@ async def download_bundle(visit: Visit) -> Response:
 
 async def show_revocation(visit: Visit) -> Response:
     """Show the Codes that would be revoked, and ask for confirmation."""
+    visit.require_managing_role()
     sent = visit.form.texts("xr_ids") if visit.form else visit.request.query_params.getlist("xr_ids")
     return _show_selection(visit, _read_selection(sent))
 

@@ -63,6 +63,7 @@ async def change_retention(visit: Visit) -> Response:
 
 async def show_rotation(visit: Visit) -> Response:
     """Ask for a confirmation before the secret is replaced."""
+    visit.require_managing_role()
     integration = await find_integration(visit)
     return visit.page("integrations/confirm.html", integration=integration, act="rotate_secret", fields={})
 
@@ -77,6 +78,7 @@ async def rotate_secret(visit: Visit) -> Response:
 
 async def show_revocation(visit: Visit) -> Response:
     """Ask for a confirmation before an integration is revoked."""
+    visit.require_managing_role()
     integration = await find_integration(visit)
     return visit.page("integrations/confirm.html", integration=integration, act="revoke", fields={})
 

@@ -23,6 +23,7 @@ async def show_list(visit: Visit) -> Response:
 
 async def show_new(visit: Visit) -> Response:
     """Show the form of a new endpoint."""
+    visit.require_managing_role()
     return visit.page("webhooks/new.html", projects=await _list_projects(visit), types=list_options(()))
 
 
