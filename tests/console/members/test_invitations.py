@@ -130,7 +130,9 @@ async def test_a_stranger_sees_the_form_without_a_redirect_and_joins_nothing(
     assert page.status == 200
     assert "You sign in on the next page" in page.text
     assert page.find_all(".//input[@name='token']")
-    assert (sent.status, sent.trouble) == (401, "sign_in.signed_out")
+    assert (sent.status, sent.trouble) == (401, "sign_in.not_signed_in")
+    assert "Sign in to go on" in sent.text
+    assert "session" not in sent.text, "there was none that could have ended"
     assert [invitation["status"] for invitation in await list_invitations(tenant)] == ["pending"]
     stranger.sign_in_as(people, "ada", clock.now(), email="ada@example.org")
     back = await stranger.get(ACCEPT)

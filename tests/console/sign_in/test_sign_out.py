@@ -11,6 +11,17 @@ from support.oidc_issuer import CLIENT_ID, TOKEN
 from soundmark.console.session import LIFETIME
 
 
+async def test_a_form_that_was_open_when_the_person_signed_out_says_that_the_session_has_ended(
+    person: ConsoleClient,
+) -> None:
+    token = (await person.get("/organizations")).value("csrf_token")
+    await person.submit("/sign-out", {"csrf_token": token})
+
+    page = await person.submit("/organizations", {"name": "Radio", "csrf_token": token})
+
+    assert (page.status, page.trouble) == (401, "sign_in.signed_out")
+
+
 async def test_a_person_is_signed_out_here_and_at_the_provider(person: ConsoleClient, desk: Desk) -> None:
     token = (await person.get("/organizations")).value("csrf_token")
     left = await person.submit("/sign-out", {"csrf_token": token})

@@ -18,7 +18,7 @@ from soundmark.console.sign_in.renewal import SessionEnded
 from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit
 
-Reason: TypeAlias = Literal["signed_out", "refused", "second_factor_needed", "second_factor_unseen"]
+Reason: TypeAlias = Literal["not_signed_in", "signed_out", "refused", "second_factor_needed", "second_factor_unseen"]
 
 _SIGN_IN: Final = "/sign-in"
 _STEP_UP: Final = "/sign-in/step-up"
@@ -60,7 +60,8 @@ def interrupt(visit: Visit, failure: Exception) -> Response | None:
 
 def _ask_to_sign_in(visit: Visit) -> Response:
     if visit.request.method == "POST":
-        response = _show(visit, "signed_out", HTTPStatus.UNAUTHORIZED)
+        had_session = visit.console.sessions.knows_earlier(visit.request)
+        response = _show(visit, "signed_out" if had_session else "not_signed_in", HTTPStatus.UNAUTHORIZED)
     else:
         response = RedirectResponse(_link(_SIGN_IN, visit), HTTPStatus.SEE_OTHER)
     visit.console.sessions.clear(visit.request, response)
