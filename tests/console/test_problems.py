@@ -90,6 +90,23 @@ async def test_a_problem_of_a_later_release_is_told_in_its_own_words(operator: C
     assert "Core refused the request English." in page.text
 
 
+@pytest.mark.parametrize("status", [200, 201, 502])
+async def test_an_answer_that_cannot_be_read_may_hide_that_core_acted(
+    operator: ConsoleClient, clock: FakeClock, status: int
+) -> None:
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+    operator.core.answer_page("POST /v1/organizations", status)
+
+    for browser, words in ((operator, "look before you repeat something"), (french, "vérifiez avant de recommencer")):
+        page = await browser.submit("/organizations", {"name": "Radio"})
+
+        assert page.trouble == "core_unreadable"
+        assert page.status >= 500
+        assert words in page.text
+        assert "problem document" not in page.text
+        assert page.value("name") == "Radio"
+
+
 async def test_the_words_are_those_of_the_persons_language(operator: ConsoleClient, clock: FakeClock) -> None:
     french = operator.other(language="fr").sign_in_as_operator(clock.now())
     operator.core.refuse("POST /v1/organizations", 503, "database_unavailable")

@@ -99,6 +99,10 @@ class FaultyCore(httpx2.AsyncBaseTransport):
         """Answer a call with a document of the test."""
         self._add(call, status=status, headers={"content-type": "application/json"}, body=json.dumps(document).encode())
 
+    def answer_page(self, call: str, status: int) -> None:
+        """Answer a call with a page of a proxy, which is no document of Core's."""
+        self._add(call, status=status, headers={"content-type": "text/html"}, body=b"<h1>Bad gateway</h1>")
+
     def hold(self, call: str, start: bytes) -> HeldAnswer:
         """Answer a call with a body that begins like this, and goes on when the test lets it."""
         held = HeldAnswer(start)

@@ -19,6 +19,8 @@ _NOT_FOUND: Final = 404
 _TOO_LARGE: Final = 413
 _UNPROCESSABLE: Final = 422
 _UNAVAILABLE: Final = 503
+_UNREADABLE: Final = "core_unreadable"
+_NO_PROBLEM_DOCUMENT: Final = "unknown"  # The SDK's code for an answer that is none, such as a proxy's page.
 _SHORT_PAUSE_S: Final = 120
 _DOWNLOAD_PAUSE_S: Final = 30.0  # As Core asks for while it makes an archive.
 
@@ -46,7 +48,7 @@ class DownloadsBusy(Exception):
 # The first that fits: an unreachable service is a failed call, too.
 _OTHERS: Final[Mapping[type[Exception], tuple[int, str]]] = {
     ServiceUnreachable: (_UNAVAILABLE, "core_unreachable"),
-    ClientFailure: (_UNAVAILABLE, "core_unreadable"),
+    ClientFailure: (_UNAVAILABLE, _UNREADABLE),
     FormMalformed: (_BAD_REQUEST, "form_malformed"),
     FormFromElsewhere: (_FORBIDDEN, "form_from_elsewhere"),
     FormOutdated: (_FORBIDDEN, "form_outdated"),
@@ -116,6 +118,9 @@ def make_trouble(status: int, code: str, language: Language) -> Trouble:
 
 
 def _describe_problem(problem: ApiProblem, language: Language) -> Trouble:
+    if problem.code == _NO_PROBLEM_DOCUMENT:
+        trouble = make_trouble(problem.status, _UNREADABLE, language)
+        return replace(trouble, retry_after_s=problem.retry_after_s, request_id=problem.request_id)
     return Trouble(
         status=problem.status,
         code=problem.code,
