@@ -108,16 +108,31 @@ async def test_a_text_that_is_not_an_id_is_not_a_selection(operator: ConsoleClie
         assert page.trouble == "page_not_found"
 
 
-async def test_a_bundle_with_a_revoked_code_says_why_there_is_none(
+async def test_a_bundle_with_a_revoked_code_names_it_and_leads_back_to_the_list(
     operator: ConsoleClient, tenant: Tenant, codes: str
 ) -> None:
-    chosen = [(await tenant.make_code())["xr_id"] for _ in range(2)]
+    chosen = [(await tenant.make_code())["xr_id"] for _ in range(3)]
     await tenant.revoke(chosen[0])
 
     page = await operator.get(f"{codes}/bundle", params={"xr_ids": chosen})
 
     assert page.status == 409
     assert page.trouble == "code_not_active"
+    assert [link.text for link in page.find_all(".//ul[@class='ids']/li/a")] == [chosen[0]]
+    assert page.find_all(f".//main/p/a[@href='{codes}']")
+
+
+async def test_a_bundle_is_refused_all_the_same_when_the_codes_cannot_be_looked_at(
+    operator: ConsoleClient, tenant: Tenant, codes: str
+) -> None:
+    chosen = [(await tenant.make_code())["xr_id"] for _ in range(2)]
+    await tenant.revoke(chosen[0])
+    operator.core.lose(f"GET /v1/codes/{chosen[0]}")
+
+    page = await operator.get(f"{codes}/bundle", params={"xr_ids": chosen})
+
+    assert (page.status, page.trouble) == (409, "code_not_active")
+    assert page.find_all(".//ul[@class='ids']") == []
 
 
 async def test_a_selection_of_another_site_revokes_nothing(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:

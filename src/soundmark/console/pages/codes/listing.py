@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, cast
 
-from soundmark_sdk.client import ApiProblem, CodeFilters
+from soundmark_sdk.client import ApiProblem, ClientFailure, CodeFilters
 from soundmark_sdk.client.records import ListedCode, Page, Status
 from starlette.responses import Response
 
@@ -18,6 +18,7 @@ from soundmark.console.visit import Visit
 # API v1, "Limits".
 SELECTED_MAX: Final = 100
 _UNPROCESSABLE: Final = 422
+_LOOKS_AT_ONCE: Final = 8  # At single Codes, to name those that a bundle cannot have.
 STATUSES: Final[tuple[Status, ...]] = ("active", "expired", "revoked")
 
 
@@ -39,19 +40,25 @@ async def download_bundle(visit: Visit) -> Response:
     xr_ids, protocol = _read_selection(visit.request.query_params.getlist("xr_ids")), read_protocol(visit)
     visit.trouble = _find_fault(visit, xr_ids)
     if visit.trouble is not None:
-        return visit.page("failures/trouble.html")
-    return await answer_download(
-        visit,
-        lambda into: visit.core.codes.audio_bundle(
-            xr_ids,
-            into,
-            protocol=protocol,
-            organization_id=visit.organization_id,
-            project_id=visit.project_id,
-        ),
-        f"{visit.project_id}.codes.zip",
-        "application/zip",
-    )
+        return visit.page("codes/bundle_refused.html", inactive=[])
+    try:
+        return await answer_download(
+            visit,
+            lambda into: visit.core.codes.audio_bundle(
+                xr_ids,
+                into,
+                protocol=protocol,
+                organization_id=visit.organization_id,
+                project_id=visit.project_id,
+            ),
+            f"{visit.project_id}.codes.zip",
+            "application/zip",
+        )
+    except ApiProblem as refused:
+        if refused.code != "code_not_active":
+            raise
+        visit.trouble = describe(refused, visit.language)
+    return visit.page("codes/bundle_refused.html", inactive=await _find_inactive(visit, xr_ids))
 
 
 async def show_revocation(visit: Visit) -> Response:
@@ -75,6 +82,24 @@ async def revoke_selection(visit: Visit) -> Response:
         count=revoked.revoked_count,
         unchanged=revoked.unchanged_count,
     )
+
+
+async def _find_inactive(visit: Visit, xr_ids: Sequence[str]) -> list[str]:
+    """Return which of these Codes are revoked or have expired, which Core does not name; none if it cannot be asked."""
+    looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
+
+    async def is_inactive(xr_id: str) -> bool:
+        async with looks:
+            code = await visit.core.codes.show(
+                xr_id, organization_id=visit.organization_id, project_id=visit.project_id
+            )
+            return code.status != "active"
+
+    found = await asyncio.gather(*map(is_inactive, xr_ids), return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException) and not isinstance(each, ClientFailure):
+            raise each
+    return [xr_id for xr_id, each in zip(xr_ids, found, strict=True) if each is True]
 
 
 def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
