@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -60,6 +61,8 @@ async def issue(visit: Visit) -> Response:
         if is_about_the_caller(failure):
             raise
         visit.trouble = describe(await _find_reason(visit, issuance, failure), visit.language)
+        if visit.trouble.code == _CONFLICT:  # The form has another key now, so it can be sent from here.
+            visit.trouble = replace(visit.trouble, detail=visit.say("codes.issue.was_sent"))
         kept = None if failure.unsettled is None else read_tuple(visit.form) or make_tuple(visit, issuance)
         return await _show_form(visit, kept, settled_key=key if visit.trouble.code in NOTHING_ISSUED else None)
     return lead_to_codes(visit, codes, key)
@@ -157,7 +160,6 @@ async def _show_form(
         key=key if key and code != _CONFLICT else make_key(visit),
         settled_key=settled_key,
         unsettled=unsettled,
-        is_conflict=code == _CONFLICT,
         verdict=sentence,
         would_issue=verdict is not None and verdict.would_issue,
         default_expiry=(visit.console.clock.now() + _DEFAULT_LIFETIME).strftime("%Y-%m-%dT%H:%M"),
