@@ -2,6 +2,8 @@
 
 import pytest
 from support.console_client import ConsoleClient
+from support.secret_leaks import remember_secret
+from support.tenant import Tenant
 
 
 async def test_the_choice_leads_back_to_the_page_and_lasts(operator: ConsoleClient) -> None:
@@ -44,3 +46,16 @@ async def test_a_cookie_with_an_unknown_language_is_not_read(operator: ConsoleCl
     operator.cookies.set("soundmark-8083-language", "../../secrets", domain="127.0.0.1", path="/")
 
     assert (await operator.get("/organizations")).find(".").get("lang") == "en"
+
+
+async def test_a_page_with_a_secret_offers_no_language_since_the_change_would_lose_it(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    path = f"/organizations/{tenant.organization_id}/webhooks/new"
+    assert (await operator.get(path)).find_all(".//form[@action='/language']")
+
+    page = await operator.submit(path, {"url": "https://consumer.example.org/", "which": "all"})
+
+    remember_secret(page.find(".//input[@id='secret']").get("value") or "")
+    assert page.find_all(".//form[@action='/language']") == []
+    assert "Leaving this page loses it." in page.text
