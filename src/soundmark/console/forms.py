@@ -102,7 +102,7 @@ class Form:
 
 
 def write_instant(moment: datetime | None) -> str:
-    """Return a moment in UTC as browsers write it into a field: the seconds and their fraction only where it has any."""
+    """Return a moment in UTC as browsers write it into a field: seconds and their fraction only where it has any."""
     if moment is None:
         return ""
     unit = "milliseconds" if moment.microsecond else "seconds" if moment.second else "minutes"
