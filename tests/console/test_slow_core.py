@@ -12,9 +12,11 @@ from support.fake_clock import FakeClock
 from support.faulty_core import FaultyCore
 from support.misbehaving_server import Behaviour
 from support.running_apps import running_lifespan
+from support.tenant import Tenant
 
 from soundmark.console import core_api
 from soundmark.console.app import assemble_app, make_console
+from soundmark.console.sign_in import oidc_provider
 
 from .conftest import console_settings
 
@@ -52,3 +54,34 @@ async def test_a_slow_core_is_a_page_for_a_reader(waiting: ConsoleClient) -> Non
 
     assert page.status == 503
     assert page.trouble in {"core_unreachable", "core_unreadable"}
+
+
+@pytest.mark.parametrize("waiting", ["silent", "slow_headers", "dripping"], indirect=True)
+async def test_nothing_follows_a_call_that_took_all_the_time(waiting: ConsoleClient) -> None:
+    """Neither the call again nor those for the page around the form, which would take as long."""
+    read = await waiting.get("/organizations")
+    assert (read.trouble, [call.method for call in waiting.core.calls]) == ("core_unreachable", ["GET"])
+    waiting.core.calls.clear()
+
+    sent = await waiting.submit("/organizations", {"name": "Radio Nordlicht"})
+    assert (sent.trouble, [call.method for call in waiting.core.calls]) == ("core_unreachable", ["POST"])
+    assert sent.value("name") == "Radio Nordlicht"
+
+
+def test_a_page_is_there_before_nginx_gives_it_up() -> None:
+    """nginx waits 60 s, and a token of the session may be renewed before the calls."""
+    assert core_api._TIMEOUT_S + 2 * oidc_provider._TIMEOUT_S < 60
+
+
+async def test_a_download_and_a_deletion_may_take_longer_than_a_page(
+    operator: ConsoleClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organization = f"/organizations/{tenant.organization_id}"
+    project = f"{organization}/projects/{tenant.project_id}"
+    shown = await operator.get(f"{project}/delete")  # The names of both are known from now on.
+    confirmed = {"confirmation": tenant.project_id, "certificate_id": shown.value("certificate_id")}
+    monkeypatch.setattr(core_api, "_TIMEOUT_S", 1e-6)
+
+    assert (await operator.get(f"{organization}/audit-log")).trouble == "core_unreachable"
+    assert (await operator.get(f"{organization}/audit-log/download?format=csv")).status == 200
+    assert (await operator.submit(f"{project}/delete", confirmed)).status == 303

@@ -7,11 +7,13 @@ from typing import Final, TypeAlias
 import httpx2
 from soundmark_sdk.client import AsyncClient
 
+from soundmark.console.call_deadline import BoundedTransport, CallDeadline
 from soundmark.console.sign_in.renewal import Renew, RenewingTransport
 
-# A page waits for its calls, so a call that fails is repeated once and soon.
-# A webhook endpoint under test may take 15 s to answer Core.
-_TIMEOUT_S: Final = 20.0
+# For all calls of a visit together, and so for each of them. A webhook endpoint under test may take 15 s to answer
+# Core; nginx waits 60 s for a page.
+_TIMEOUT_S: Final = 25.0
+# A page waits for its calls, so a call that fails is repeated once and soon. One that took all the time is not.
 _ATTEMPTS_MAX: Final = 2
 _RETRY_WAIT_MAX_S: Final = 0.5
 
@@ -25,11 +27,16 @@ class CoreApi:
         self.url: Final = url.rstrip("/")
         self._transport: Final = transport
 
-    def client(self, credential: Credential | None, renew: Renew | None = None) -> AsyncClient:
-        """Return a client with the credential of one session; it need not be closed.
+    def start_deadline(self) -> CallDeadline:
+        """Return the deadline of a visit that begins now."""
+        return CallDeadline(_TIMEOUT_S)
+
+    def client(self, deadline: CallDeadline, credential: Credential | None, renew: Renew | None = None) -> AsyncClient:
+        """Return a client with the credential of one session until a deadline; it need not be closed.
 
         `renew` replaces a credential that Core no longer accepts.
         """
+        transport = self._transport if renew is None else RenewingTransport(self._transport, renew)
         return AsyncClient(
             self.url,
             credential,
@@ -38,7 +45,7 @@ class CoreApi:
             retry_wait_max_s=_RETRY_WAIT_MAX_S,
             # The operator who runs the console chose this address, which may be inside a private network.
             allow_insecure_http=True,
-            transport=self._transport if renew is None else RenewingTransport(self._transport, renew),
+            transport=BoundedTransport(transport, deadline),
         )
 
     async def is_reachable(self) -> bool:

@@ -55,7 +55,8 @@ async def answer_download(
     """
     spool = _Spool(visit.console.disk_slots)
     try:
-        is_wanted = await _finish_unless_gone(visit.request, download(cast("BinaryIO", spool)))
+        with visit.deadline.lifted():  # A large file takes minutes.
+            is_wanted = await _finish_unless_gone(visit.request, download(cast("BinaryIO", spool)))
     except BaseException:
         spool.release()
         raise

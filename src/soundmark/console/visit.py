@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from soundmark.console import language as languages
+from soundmark.console.call_deadline import CallDeadline
 from soundmark.console.context import Console
 from soundmark.console.forms import Form
 from soundmark.console.language import Language
@@ -58,6 +59,7 @@ class Visit:
     has_restored_form: bool = False
     renewed_session: Session | None = None
     _core: AsyncClient | None = None
+    _deadline: CallDeadline | None = None
 
     @property
     def core(self) -> AsyncClient:
@@ -65,6 +67,13 @@ class Visit:
         if self._core is None:
             self._core = self._connect()
         return self._core
+
+    @property
+    def deadline(self) -> CallDeadline:
+        """The deadline of all calls to Core, which starts before the first of them."""
+        if self._deadline is None:
+            self._deadline = self.console.core.start_deadline()
+        return self._deadline
 
     @property
     def repeatable_form(self) -> Form:
@@ -220,10 +229,10 @@ class Visit:
     def _connect(self) -> AsyncClient:
         core, token = self.console.core, self.console.operator_token
         if self.session is None:
-            return core.client(None)
+            return core.client(self.deadline, None)
         if self.session.kind == "operator":
-            return core.client(None if token is None else token.reveal())
-        return core.client(lambda: self.signed_in.access_token or "", self._renew)
+            return core.client(self.deadline, None if token is None else token.reveal())
+        return core.client(self.deadline, lambda: self.signed_in.access_token or "", self._renew)
 
     async def _renew(self, refused: str) -> str | None:
         """Return the token to use in place of one that Core refused, or None without a new one."""

@@ -11,6 +11,8 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 from support.tenant import Tenant
 
+from soundmark.console import core_api
+
 Fields = Callable[..., dict[str, Any]]
 
 
@@ -302,3 +304,20 @@ async def test_a_key_that_the_console_did_not_make_is_refused(
     assert page.status == 400
     assert page.trouble == "form_malformed"
     assert await _codes(tenant) == []
+
+
+async def test_an_issuance_that_takes_all_the_time_is_kept_and_not_asked_about(
+    operator: ConsoleClient, codes: str, fields: Fields, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recovery tuple in the page is the only way to learn what became of it, and nothing else would be answered."""
+    await operator.get(codes)  # The names of the tenant are known from now on.
+    monkeypatch.setattr(core_api, "_TIMEOUT_S", 0.3)
+    operator.core.hold("POST /v1/codes", b"")
+    operator.core.calls.clear()
+
+    page = await operator.submit(f"{codes}/issue", fields())
+
+    assert (page.status, page.trouble) == (503, "core_unreachable")
+    assert page.find(".//section[@id='unsettled']") is not None
+    assert page.value("url") == "https://example.org/offer"
+    assert [call.url.path for call in operator.core.calls] == ["/v1/codes"]
