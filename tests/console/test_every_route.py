@@ -179,5 +179,5 @@ async def test_a_page_says_which_methods_it_has(operator: ConsoleClient) -> None
     """RFC 9110, section 15.5.6."""
     answer = await operator.submit("/listen")
 
-    assert answer.status == 405
+    assert (answer.status, answer.trouble) == (405, "method_not_allowed")
     assert {each.strip() for each in answer.headers["allow"].split(",")} == {"GET", "HEAD"}

@@ -1,6 +1,7 @@
 """The front door: the first page, the choice of a language, and the pages for errors."""
 
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
@@ -46,7 +47,9 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer a path without a page, or a method that the page does not have."""
     assert isinstance(error, HTTPException), "registered for this error alone"
     visit = open_visit(request)
-    visit.trouble = make_trouble(error.status_code, "page_not_found", visit.language)
+    is_other_method = error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
+    code = "method_not_allowed" if is_other_method else "page_not_found"
+    visit.trouble = make_trouble(error.status_code, code, visit.language)
     response = visit.page("failures/trouble.html")
     response.headers.update(error.headers or {})
     return response

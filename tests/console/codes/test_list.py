@@ -117,6 +117,18 @@ async def test_a_filter_that_core_refuses_stays_in_the_form_with_the_reason(
     assert page.find(f".//p[@id='refused-{field}']").text == reason
 
 
+async def test_a_status_that_does_not_exist_is_refused_beside_its_field(
+    operator: ConsoleClient, tenant: Tenant, codes: str
+) -> None:
+    await tenant.make_code()
+
+    page = await operator.get(codes, params={"status": "bogus"})
+
+    assert (page.status, page.trouble) == (422, "validation_failed")
+    assert page.find(".//p[@id='refused-status']").text == "Choose one of the values that are offered."
+    assert _listed(page) == []
+
+
 async def test_a_made_up_cursor_is_refused_in_words(operator: ConsoleClient, codes: str) -> None:
     page = await operator.get(codes, params={"cursor": "made-up"})
 

@@ -107,13 +107,16 @@ async def test_more_days_of_retention_need_no_confirmation(operator: ConsoleClie
     assert "from 3 to 10 days" in page.text
 
 
-async def test_a_refused_retention_keeps_what_was_typed(operator: ConsoleClient, tenant: Tenant) -> None:
+@pytest.mark.parametrize("days", ["0", "-1", "731"])
+async def test_a_refused_retention_keeps_what_was_typed_and_asks_for_no_confirmation(
+    operator: ConsoleClient, tenant: Tenant, days: str
+) -> None:
     integration = await tenant.make_integration()
 
-    page = await operator.submit(path_of(tenant, integration["id"]), {"retention_days": "731"})
+    page = await operator.submit(path_of(tenant, integration["id"]), {"retention_days": days})
 
     assert (page.status, page.trouble) == (422, "validation_failed")
-    assert page.value("retention_days") == "731"
+    assert page.value("retention_days") == days
 
 
 async def test_a_secret_is_replaced_after_a_confirmation(operator: ConsoleClient, tenant: Tenant) -> None:

@@ -100,6 +100,12 @@ async def test_a_form_that_names_no_member_is_malformed(
     assert await roles(tenant) == before
 
 
+async def test_there_is_no_removal_of_nobody(owner: ConsoleClient, tenant: Tenant) -> None:
+    page = await owner.get(path_of(tenant, "/remove"))
+
+    assert (page.status, page.trouble) == (404, "page_not_found")
+
+
 @pytest.mark.parametrize("subject_id", ["reader", STRANGE])
 async def test_a_member_is_removed_after_the_confirmation(
     owner: ConsoleClient, tenant: Tenant, rival: Rival, subject_id: str

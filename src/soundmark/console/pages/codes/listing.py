@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 from soundmark_sdk.client import ApiProblem, ClientFailure, CodeFilters
 from soundmark_sdk.client.records import ListedCode, Page, Status
@@ -122,11 +122,13 @@ async def _find_codes(visit: Visit) -> Page[ListedCode] | None:
 
 def _read_filters(visit: Visit) -> CodeFilters:
     form = visit.form
-    status = cast("Status", form.text("status"))
+    status = form.text("status")
+    if status and status not in STATUSES:
+        raise FieldRefused("status", "refusals.not_offered")
     return CodeFilters(
         project_id=visit.project_id,
         campaign_id=form.text("campaign_id") or None,
-        status=status if status in STATUSES else None,
+        status=status or None,
         issuer=form.text("issuer") or None,
         created_from=form.instant("created_from"),
         created_to=form.instant("created_to"),

@@ -45,7 +45,8 @@ async def change_retention(visit: Visit) -> Response:
     """Change how long an integration keeps its events; fewer days only after a confirmation."""
     days = visit.form.integer("retention_days")
     integration = await find_integration(visit)
-    if days < integration.retention_days and visit.form.text("confirmed") != "yes":
+    # Core refuses fewer days than one, so there is nothing to confirm.
+    if 1 <= days < integration.retention_days and visit.form.text("confirmed") != "yes":
         fields = {"retention_days": days, "confirmed": "yes"}
         return visit.page("integrations/confirm.html", integration=integration, act="change_retention", fields=fields)
     changed = await visit.core.integrations.change_retention(

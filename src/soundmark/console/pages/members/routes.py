@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.routing import action, form_page, page
-from soundmark.console.troubles import describe
+from soundmark.console.troubles import TenantUnknown, describe
 from soundmark.console.visit import Visit
 
 _ROLES: Final = get_args(Role)
@@ -38,8 +38,13 @@ async def change_role(visit: Visit) -> Response:
 
 
 async def show_removal(visit: Visit) -> Response:
-    """Ask for confirmation before a member is removed, or leaves."""
+    """Ask for confirmation before a member is removed, or leaves.
+
+    Raises: TenantUnknown without a member. soundmark_sdk.ClientFailure.
+    """
     subject_id = visit.form.raw("subject_id") or visit.request.query_params.get("subject_id", "")
+    if not subject_id:
+        raise TenantUnknown
     is_oneself = subject_id == visit.signed_in.subject
     email = visit.signed_in.email if is_oneself else await _find_email(visit, subject_id)
     return visit.page("members/remove.html", subject_id=subject_id, email=email, is_oneself=is_oneself)
