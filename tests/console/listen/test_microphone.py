@@ -357,3 +357,24 @@ async def test_the_microphone_is_asked_for_sound_as_it_is_and_a_code_is_reported
     asked = await page.evaluate("window.asked")
     assert asked == {"audio": {"echoCancellation": False, "autoGainControl": False, "noiseSuppression": False}}
     assert await page.evaluate("window.options") == {"repeatAfterS": 10}
+
+
+async def test_the_numbers_of_the_self_test_are_written_as_in_the_persons_language(
+    browsing: Browsing, listen_url: str
+) -> None:
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+
+    words = await page.evaluate(
+        """async () => {
+          const { describe } = await import('/static/js/listen/words.js');
+          const tell = (language) => {
+            document.documentElement.lang = language;
+            return describe('finding', 'rate', { rate: 48000, highest: 24000 });
+          };
+          return [tell('en'), tell('fr')];
+        }"""
+    )
+
+    assert "records 48,000 samples" in words[0]
+    assert "records 48\u202f000 samples" in words[1]

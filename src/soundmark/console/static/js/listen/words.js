@@ -5,10 +5,10 @@ export function copyTemplate(id) {
   return document.getElementById(id).content.cloneNode(true);
 }
 
-/** Return the words of a message, with its `[values]` filled in. */
+/** Return the words of a message, with its `[values]` filled in; numbers as the page's language writes them. */
 export function describe(kind, name, values = {}) {
   const words = document.querySelector(`template[data-${kind}="${name}"]`).content.textContent;
-  return words.replace(/\[(\w+)\]/g, (_, key) => values[key]);
+  return words.replace(/\[(\w+)\]/g, (_, key) => write(values[key]));
 }
 
 /** Show a message in an element. */
@@ -25,4 +25,8 @@ export function fillState(name) {
 /** Put a text into the slot of a filled template. */
 export function fill(fragment, slot, text) {
   fragment.querySelector(`[data-slot="${slot}"]`).textContent = text;
+}
+
+function write(value) {
+  return typeof value === 'number' ? value.toLocaleString(document.documentElement.lang) : value;
 }
