@@ -61,10 +61,6 @@ class Sessions:
         session = self._open(request)
         return None if session is None else session.subject
 
-    def knows_earlier(self, request: Request) -> bool:
-        """Return whether the browser has, or lately left, a session of any age."""
-        return self._open(request) is not None or bool(self._read_left(request))
-
     def begin(self, request: Request, response: Response, session: Session) -> None:
         """Put a new session into the browser, which leaves the one that is there.
 

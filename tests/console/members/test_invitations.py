@@ -125,7 +125,7 @@ async def test_a_stranger_sees_the_form_without_a_redirect_and_joins_nothing(
     stranger = owner.other()
 
     page = await stranger.get(ACCEPT)
-    sent = await stranger.submit(ACCEPT, {"token": link})
+    sent = await stranger.submit(ACCEPT, {"token": link, "csrf_token": ""})
 
     assert page.status == 200
     assert "You sign in on the next page" in page.text

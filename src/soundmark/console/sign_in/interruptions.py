@@ -60,7 +60,7 @@ def interrupt(visit: Visit, failure: Exception) -> Response | None:
 
 def _ask_to_sign_in(visit: Visit) -> Response:
     if visit.request.method == "POST":
-        had_session = visit.console.sessions.knows_earlier(visit.request)
+        had_session = visit.form.has("csrf_token")  # Of the session in which the page of the form was shown.
         response = _show(visit, "signed_out" if had_session else "not_signed_in", HTTPStatus.UNAUTHORIZED)
     else:
         response = RedirectResponse(_link(_SIGN_IN, visit), HTTPStatus.SEE_OTHER)
