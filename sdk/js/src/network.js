@@ -2,7 +2,7 @@
 
 const BODY_BYTES_MAX = 256 * 1024;
 const BACKOFF_BASE_S = 0.25;
-// A day. Longer timers than 24 days end at once in some programs.
+// A day. Timers of more than 24 days (2^31 ms) end at once.
 const TIMEOUT_MAX_S = 86_400;
 // A `URL` has every address in full, so what is digits and dots has four parts.
 const LOOPBACK = /^(localhost|127\.[0-9.]+|\[::1\])$/;

@@ -63,7 +63,7 @@ export class Heard {
     // Begins when the caller has added everything, because what has left the page by then is not resolved.
     await null;
     for (let next = this._waiting.shift(); next !== undefined; next = this._waiting.shift()) {
-      // A failure that is none of a receiver is our own mistake, and goes to the console.
+      // Anything but a `ReceiverFailure` is our own mistake, and goes to the console.
       if (next.article.isConnected) await this._resolve(next).catch(reportError);
     }
     this._resolvingCount -= 1;
