@@ -2,6 +2,7 @@
 
 import pytest
 from console.browser.conftest import ServedConsole
+from playwright.async_api import expect
 from support.accessibility import assert_no_page_breaks_a_rule
 from support.fake_clock import FakeClock
 from support.secret_leaks import remember_secret
@@ -106,8 +107,7 @@ async def test_the_link_of_an_invitation_fills_the_form_and_tells_no_server(
 
     await stranger.goto(f"/invitations/accept#token={invitation['secret']}")
 
-    await stranger.wait_for_function("document.getElementById('field-token').value !== ''")
-    assert await stranger.input_value("#field-token") == invitation["secret"]
+    await expect(stranger.locator("#field-token")).to_have_value(invitation["secret"])
     assert stranger.url == f"{served.url}/invitations/accept", "the token is in no address that could be passed on"
     assert requested
     assert not [each for each in requested if invitation["secret"] in each]
