@@ -1,4 +1,4 @@
-"""The user as whom root runs its processes."""
+"""The user that root runs its processes as."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""What the navigation offers to whom. It only spares people refusals: Core decides who may do what."""
+"""The links that the navigation offers to each role. It only spares people refusals: Core decides what they may do."""
 
 from collections.abc import Mapping
 from typing import Final

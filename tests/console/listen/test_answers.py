@@ -106,7 +106,7 @@ END: Final = GENUINE["answer"]["resolution_proof"]["expires_at"]
 async def test_an_answer_that_has_ended_is_past_and_its_link_goes(
     browsing: Browsing, hear: Any, listen_url: str, stand_in: Any
 ) -> None:
-    """The Code may be revoked by then, so whoever wants to open its link has to check it again."""
+    """The Code may be revoked by then, so its link opens only after another check."""
     stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
     page = await open_at(browsing, GENUINE["now"])
     heard = await hear(page, listen_url, TOKEN)

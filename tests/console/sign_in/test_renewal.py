@@ -138,7 +138,7 @@ async def test_a_session_without_a_refresh_token_ends_with_the_access_token(
 async def test_a_session_lasts_where_refresh_tokens_stay_the_same(
     visitors: ConsoleClient, desk: Desk, clock: FakeClock, answer: dict[str, Any]
 ) -> None:
-    """A refresh that is over answers nobody any more: its access token expires, and the refresh token does not."""
+    """A finished refresh is not used again: its access token expires, and the refresh token does not."""
     desk.keeps_refresh_tokens = True
     await desk.sign_in(visitors)
     desk.answer = answer

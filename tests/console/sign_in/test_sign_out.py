@@ -87,7 +87,7 @@ async def test_signing_out_needs_no_valid_token(person: ConsoleClient, desk: Des
 async def test_a_session_of_a_working_day_ago_is_ended_at_the_provider_too(
     person: ConsoleClient, desk: Desk, clock: FakeClock
 ) -> None:
-    """The provider's session may last longer; whoever sits down next would be signed in without a password."""
+    """The provider's session may last longer, and would sign the next person in without a password."""
     token = (await person.get("/organizations")).value("csrf_token")
     clock.advance(seconds=LIFETIME.total_seconds())
 
