@@ -36,7 +36,7 @@ from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Renderer
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.wire.private.audio import Protocol
 
-_COUNT: Final = 20
+_COUNT: Final = 12
 _WORKERS: Final = 2
 _AHEAD: Final = 4
 _TIMED_COUNT: Final = 30
