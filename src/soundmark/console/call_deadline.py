@@ -17,7 +17,7 @@ class CallDeadline:
 
     @property
     def end_s(self) -> float | None:
-        """The end in seconds of the event loop's clock, or None if there is none."""
+        """The deadline in seconds of the event loop's clock, or None without one."""
         return self._end_s
 
     @property
