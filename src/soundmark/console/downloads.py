@@ -23,7 +23,7 @@ class _Spool:
 
     def __init__(self, slots: DiskSlots) -> None:
         # The answer closes it, after the last byte or when the browser hangs up.
-        self.file: Final = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES_MAX)  # noqa: SIM115
+        self.file: Final = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES_MAX)  # noqa: SIM115 - see `release`
         self.seekable: Final = self.file.seekable
         self.tell: Final = self.file.tell
         self.seek: Final = self.file.seek

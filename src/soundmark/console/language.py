@@ -51,7 +51,7 @@ class Language:
         if value is None:
             return Markup('<span class="absent">{}</span>').format(self._messages["lists.absent"])
         # Digits and names of months need no escaping, which would take longer than all the rest.
-        return Markup(f'<time datetime="{value.isoformat()}">{self.moment(value)}</time>')  # noqa: S704
+        return Markup(f'<time datetime="{value.isoformat()}">{self.moment(value)}</time>')  # noqa: S704 - only dates
 
     def day(self, value: date) -> str:
         """Return a date."""

@@ -170,7 +170,7 @@ def test_the_countries_are_those_of_the_standard() -> None:
 
 @pytest.mark.parametrize(("chars", "is_event"), [(0, False), (1, True), (160, True), (161, False)])
 def test_a_key_id_has_1_to_160_characters(chars: int, *, is_event: bool) -> None:
-    body = json.dumps({**EVENT, "proof": {**EVENT["proof"], "key_id": "k" * chars}}).encode()  # type: ignore[dict-item]
+    body = json.dumps({**EVENT, "proof": {**EVENT["proof"], "key_id": "k" * chars}}).encode()  # type: ignore[dict-item]  # an object
     assert isinstance(read_event(parse_body(body)), Event) is is_event
 
 
