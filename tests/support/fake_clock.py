@@ -17,7 +17,8 @@ class FakeClock(SystemClock):
         return (self.frozen_at or super().now()) + self.shift
 
     def unix_s(self) -> float:
-        return self.now().timestamp()
+        begin_s = super().unix_s() if self.frozen_at is None else self.frozen_at.timestamp()
+        return begin_s + self.shift.total_seconds()
 
     def monotonic_s(self) -> float:
         return super().monotonic_s() + self._monotonic_shift_s

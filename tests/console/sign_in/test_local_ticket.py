@@ -102,7 +102,8 @@ async def test_a_link_works_once(browser: ConsoleClient, folder: Path) -> None:
 
 
 async def test_a_link_that_nobody_opened_expires(browser: ConsoleClient, folder: Path, clock: FakeClock) -> None:
-    ticket = issue_ticket(folder, CLOCK, ENTROPY)
+    clock.freeze()
+    ticket = issue_ticket(folder, clock, ENTROPY)
     clock.advance(hours=1)
     answer = await follow(browser, ticket)
     assert (answer.status, answer.trouble) == (403, "link_spent")
