@@ -14,9 +14,10 @@ from support.running_apps import running_core
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import rate_limit
+from soundmark.kit.http import shared_rate_limit
 from soundmark.kit.http.client_address import AddressDigest
-from soundmark.kit.http.rate_limit import LimitState, LocalRateLimit, SharedRateLimit
+from soundmark.kit.http.rate_limit import LimitState, LocalRateLimit
+from soundmark.kit.http.shared_rate_limit import SharedRateLimit
 
 QUOTA, WINDOW_S = 3, 10
 SUBJECT, OTHER = b"\x01" * 16, b"\x02" * 16
@@ -29,7 +30,7 @@ HANGING_S_MAX = 10  # The limit waits 0.25 s, so fifty in sequence take 12.5 s; 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
     # A quarter of a second may pass on a busy machine; tests that are not about waiting wait longer.
-    monkeypatch.setattr(rate_limit, "_SHARED_TIMEOUT_S", 10)
+    monkeypatch.setattr(shared_rate_limit, "_SHARED_TIMEOUT_S", 10)
     async with running_redis() as found:
         yield found
 
@@ -125,7 +126,7 @@ async def test_a_late_answer_is_not_taken_for_the_next_one(
     async with limiter(server.url, clock) as limit:
         assert await remaining(limit, limit) == [2, 1]
         with server.hanging(), monkeypatch.context() as hurry:
-            hurry.setattr(rate_limit, "_SHARED_TIMEOUT_S", 0.01)
+            hurry.setattr(shared_rate_limit, "_SHARED_TIMEOUT_S", 0.01)
             assert await limit.hit(OTHER) == LimitState(is_allowed=True, remaining=2, reset_s=WINDOW_S)
         clock.advance(seconds=1)
         verdict = await limit.hit(SUBJECT)

@@ -59,15 +59,14 @@ async def test_another_machine_must_offer_tls() -> None:
 
 @pytest.mark.parametrize("is_implicit_tls", [True, False])
 async def test_another_machine_must_show_a_certificate_that_verifies(
-    certificate: Certificate, monkeypatch: pytest.MonkeyPatch, *, is_implicit_tls: bool
+    certificate: Certificate, *, is_implicit_tls: bool
 ) -> None:
     async with running_mail_server(certificate=certificate, is_implicit_tls=is_implicit_tls, host=ELSEWHERE) as server:
         elsewhere = at(server, host=ELSEWHERE, is_implicit_tls=is_implicit_tls)
         with pytest.raises(MailNotSent):
             await send(elsewhere, MAIL, deadline=DEADLINE)
         assert server.received == []
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.certificate_file))
-        await send(elsewhere, MAIL, deadline=DEADLINE)
+        await send(elsewhere, MAIL, deadline=DEADLINE, extra_ca_file=certificate.certificate_file)
     assert [received.had_tls for received in server.received] == [True]
 
 

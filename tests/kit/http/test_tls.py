@@ -1,10 +1,10 @@
-"""The TLS context that the HTTP clients of a process share."""
+"""The TLS context that the clients of a process share."""
 
 from pathlib import Path
 
 from support.private_authority import make_authority
 
-from soundmark.kit.http.tls import make_tls_context, share_tls_context
+from soundmark.kit.http.tls import share_tls_context
 
 
 def test_authorities_are_read_once_for_each_file(tmp_path: Path) -> None:
@@ -12,9 +12,4 @@ def test_authorities_are_read_once_for_each_file(tmp_path: Path) -> None:
     assert share_tls_context(None) is share_tls_context(None)
     assert share_tls_context(ca_file) is share_tls_context(ca_file)
     assert share_tls_context(ca_file) is not share_tls_context(None)
-    assert len(share_tls_context(ca_file).get_ca_certs()) == len(make_tls_context(None).get_ca_certs()) + 1
-
-
-def test_a_new_context_is_nobody_elses() -> None:
-    """A mail client changes its own."""
-    assert make_tls_context(None) is not make_tls_context(None)
+    assert len(share_tls_context(ca_file).get_ca_certs()) == len(share_tls_context(None).get_ca_certs()) + 1

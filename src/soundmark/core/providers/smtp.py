@@ -11,7 +11,7 @@ from typing import Final
 import aiosmtplib
 
 from soundmark.core.providers.smtp_settings import SmtpServer
-from soundmark.kit.http.tls import make_tls_context
+from soundmark.kit.http.tls import share_tls_context
 from soundmark.kit.open_transaction import assert_no_transaction
 from soundmark.kit.text.validation import is_loopback_host
 
@@ -87,10 +87,7 @@ async def _send(client: aiosmtplib.SMTP, server: SmtpServer, mail: Mail) -> None
 
 def _client(server: SmtpServer, extra_ca_file: Path | None) -> aiosmtplib.SMTP:
     is_local = is_loopback_host(server.host)
-    context = make_tls_context(extra_ca_file)
-    if is_local:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+    context = _make_unverifying_context() if is_local else share_tls_context(extra_ca_file)
     if server.is_implicit_tls:
         start_tls: bool | None = False
     else:
@@ -103,6 +100,13 @@ def _client(server: SmtpServer, extra_ca_file: Path | None) -> aiosmtplib.SMTP:
         tls_context=context,
         timeout=_COMMAND_TIMEOUT_S,
     )
+
+
+def _make_unverifying_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _reply_error(code: int) -> MailRefused | MailNotSent:

@@ -22,7 +22,6 @@ from soundmark.kit.metrics import metrics_app
 from soundmark.kit.startup import CannotStart
 
 GRACE_S: Final = 10
-_GC_THRESHOLDS: Final = (50_000, 50, 50)
 _TICKS_BETWEEN_SWEEPS: Final = 10  # uvicorn ticks ten times a second.
 _FILES_RESERVED: Final = 256  # For the database, the private components, logs and the loop itself.
 _log: Final = structlog.get_logger()
@@ -76,11 +75,10 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         await super().startup(sockets=sockets)
-        # Everything created so far lives as long as the process. A garbage collector that keeps traversing it costs a
-        # fifth of the throughput (bench/RESULTS.md), so it checks only new objects, and seldom.
+        # What exists now lives as long as the process, so the garbage collector need not traverse it ever again. That
+        # it runs seldom, too, is set where the process begins (soundmark.cli).
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def run(app: Any, listen: Listen, limits: ConnectionLimits = ConnectionLimits()) -> None:  # noqa: B008 - frozen

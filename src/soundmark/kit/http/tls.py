@@ -7,11 +7,12 @@ from pathlib import Path
 import httpx2
 
 
-def make_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
-    """Return a new context for outgoing connections.
+@functools.lru_cache(maxsize=8)
+def share_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
+    """Return the context of this process's outgoing connections; nobody may change it.
 
     It trusts the authorities of the operating system, or those of `SSL_CERT_FILE` if that is set, and those of
-    `extra_ca_file` besides.
+    `extra_ca_file` besides. Reading all of them takes some 20 ms, and Core has a client for each server that it calls.
 
     Raises: OSError if the file cannot be read or holds no certificate.
     """
@@ -19,12 +20,3 @@ def make_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
     if extra_ca_file is not None:
         context.load_verify_locations(cafile=extra_ca_file)
     return context
-
-
-@functools.lru_cache(maxsize=8)
-def share_tls_context(extra_ca_file: Path | None) -> ssl.SSLContext:
-    """Return the context of this process's HTTP clients, which `make_tls_context` makes with the first of them.
-
-    Core has six of these clients, and reading the authorities takes some 20 ms for each context.
-    """
-    return make_tls_context(extra_ca_file)
