@@ -31,19 +31,7 @@ pytestmark = pytest.mark.xdist_group("up")
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
 
 
-def test_ctrl_c_stops_everything_in_order(seeded: Path) -> None:
-    with running_up(seeded) as up:
-        everything = up.until_ready().everything()
-        assert up.stop(signal.SIGINT) == 0
-        assert all(has_ended(process) for process in everything)
-        assert not up.up_file.exists()
-        assert "process_killed" not in up.printed
-        assert "not properly shut down" not in _postgres_log(seeded)
-        assert up.printed.splitlines()[-1] == "Stopping, after finishing the open requests."
-        assert up.printed.count("Stopping") == 1
-
-
-def test_make_up_shows_the_main_job_and_goes_on_serving(seeded: Path) -> None:
+def test_make_up_shows_the_main_job_serves_on_and_stops_in_order_on_ctrl_c(seeded: Path) -> None:
     """The output of the first of the two commands that a newcomer runs."""
     with running_up(seeded, arguments=("--port", "0", "--demo", "--workers", "2")) as up:
         up.until_ready()
@@ -54,7 +42,15 @@ def test_make_up_shows_the_main_job_and_goes_on_serving(seeded: Path) -> None:
         demo = up.printed[up.printed.index("1. organisation created") : up.printed.index("The verified intent")]
         assert [line.partition(".")[0] for line in demo.splitlines()] == ["1", "2", "3", "4", "5", "6", "7"]
         assert all(up.answers(component) for component in ("base", "audience", "audio", "console"))
-        assert up.stop(signal.SIGTERM) == 0
+
+        everything = up.everything()
+        assert up.stop(signal.SIGINT) == 0
+        assert all(has_ended(process) for process in everything)
+        assert not up.up_file.exists()
+        assert "process_killed" not in up.printed
+        assert "not properly shut down" not in _postgres_log(seeded)
+        assert up.printed.splitlines()[-1] == "Stopping, after finishing the open requests."
+        assert up.printed.count("Stopping") == 1
 
 
 def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
@@ -65,7 +61,7 @@ def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
         assert all(has_ended(process) for process in everything)
 
 
-def test_killing_the_supervisor_ends_everything_and_loses_nothing(seeded: Path) -> None:
+def test_killing_the_supervisor_or_everything_at_once_loses_nothing(seeded: Path) -> None:
     """The next `up` need not wait: it starts while the children of the killed one still finish, on the same port."""
     with running_up(seeded) as up:
         write_note(up.until_ready(), "before the supervisor was killed")
@@ -79,17 +75,15 @@ def test_killing_the_supervisor_ends_everything_and_loses_nothing(seeded: Path) 
             assert again.where["base_url"].endswith(f":{port}")
             until(lambda: all(has_ended(process) for process in everything), END_S)
 
-
-def test_killing_everything_at_once_loses_nothing(seeded: Path) -> None:
-    with running_up(seeded) as up:
-        write_note(up.until_ready(), "before everything was killed")
-        everything = up.everything()
-        assert len(everything) > 8
-        each_still_there(everything, psutil.Process.suspend)
-        each_still_there(everything, psutil.Process.kill)
-        up.process.wait()
-    with running_up(seeded) as again:
-        assert "before everything was killed" in read_notes(again.until_ready())
+            write_note(again, "before everything was killed")
+            everything = again.everything()
+            assert len(everything) > 8
+            each_still_there(everything, psutil.Process.suspend)
+            each_still_there(everything, psutil.Process.kill)
+            again.process.wait()
+    with running_up(seeded) as last:
+        notes = read_notes(last.until_ready())
+        assert {"before the supervisor was killed", "before everything was killed"} <= set(notes)
 
 
 def test_an_ordinary_user_can_run_it_alone(ordinary: OrdinaryUser, folder: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.console_links import LINK, ask_link, printed_link, redeem_as_owner, tickets_of
 from support.ordinary_user import OrdinaryUser, add_receiver_files
 from support.up_process import (
     END_S,
@@ -43,6 +44,7 @@ def data_dir(ordinary: OrdinaryUser) -> Iterator[Path]:
         with running_up(folder / "data", command=ordinary.command, environ=ordinary.environ) as up:
             write_note(up.until_ready(), "by an unprivileged user")
             assert up.stop(signal.SIGTERM) == 0
+            assert "process_killed" not in up.printed, "the signal reaches processes of another user"
         yield folder / "data"
 
 
@@ -80,11 +82,12 @@ def unprivileged(user: OsUser) -> Mapping[str, list[str]]:
 
 
 def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: OrdinaryUser, user: OsUser) -> None:
-    """Also restarted processes; and all of them end with their supervisor, which is another user's."""
+    """Also restarted processes; the tickets are the console's; and all end with their supervisor, another user's."""
     with running_up(data_dir, command=ordinary.command, environ=ordinary.environ) as up:
         seen = identities(up.until_ready())
         assert len(seen) > len(PROCESSES), "those of PostgreSQL's children too"
         assert all(one == unprivileged(user) for one in seen)
+        assert read_notes(up) == ["by an unprivileged user"]
         assert psutil.Process(up.process.pid).uids().effective == 0
         assert f"  Runs as         the user {user.name}\n" in up.printed
 
@@ -93,6 +96,12 @@ def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: O
         environ = up.children()["serve core"].environ()
         assert (environ["USER"], environ["LOGNAME"]) == (user.name, user.name)
         assert environ["HOME"] != os.environ.get("HOME")
+
+        printed, tickets = printed_link(up)[2], tickets_of(up)
+        assert tickets.stat().st_uid == user.uid
+        asked = LINK.fullmatch(ask_link(up.data_dir, ordinary.command, ordinary.environ).stdout.strip())
+        assert asked is not None
+        assert [redeem_as_owner(tickets, ticket) for ticket in (printed, asked[2], printed)] == [True, True, False]
 
         for name in ("serve core", "work core"):
             killed = up.children()[name]
@@ -105,13 +114,6 @@ def test_everything_but_the_supervisor_gives_up_root(data_dir: Path, ordinary: O
         up.process.kill()
         up.process.wait()
         until(lambda: all(has_ended(process) for process in everything), END_S)
-
-
-def test_a_signal_reaches_unprivileged_processes_and_data_survives(data_dir: Path, ordinary: OrdinaryUser) -> None:
-    with running_up(data_dir, command=ordinary.command, environ=ordinary.environ) as up:
-        assert read_notes(up.until_ready()) == ["by an unprivileged user"]
-        assert up.stop(signal.SIGTERM) == 0
-        assert "process_killed" not in up.printed
 
 
 def test_an_installation_that_the_user_cannot_read_serves_as_root_and_is_not_opened(

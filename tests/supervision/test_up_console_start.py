@@ -1,16 +1,13 @@
-"""The console at the start and after the end of a `soundmark up`: its port, its tickets, and who owns them."""
+"""The console at the start and after the end of a `soundmark up`: its port and its tickets."""
 
-import os
 import signal
 from pathlib import Path
 
 import pytest
-from support.console_links import LINK, ask_link, printed_link, redeem_as_owner, refused_link, tickets_of
-from support.ordinary_user import OrdinaryUser
+from support.console_links import ask_link, printed_link, redeem_as_owner, refused_link, tickets_of
 from support.up_process import READY_S, running_up, until
 
 from soundmark.kit.http.sockets import reserve_port
-from soundmark.operating_system.os_user import unprivileged_user
 
 pytestmark = pytest.mark.xdist_group("up")
 
@@ -37,9 +34,14 @@ def until_refused(data_dir: Path) -> str:
     return refused_link(data_dir)
 
 
-def test_with_an_identity_provider_there_are_no_links(seeded: Path) -> None:
-    with running_up(seeded, environ=OIDC) as up:
+def test_a_chosen_port_is_the_consoles_and_with_an_identity_provider_there_are_no_links(seeded: Path) -> None:
+    with reserve_port("127.0.0.1", 0) as held:
+        port = held.getsockname()[1]
+    with running_up(seeded, arguments=("--port", "0", "--console-port", str(port)), environ=OIDC) as up:
         until(lambda: "  Private " in up.until_ready().printed, READY_S)
+        assert up.where["console_url"] == f"http://127.0.0.1:{port}"
+        assert up.answers("console")
+        assert up.children()["serve core"].environ()["SOUNDMARK_CONSOLE_URL"] == f"http://127.0.0.1:{port}"
         assert "  Sign in         with https://id.example\n" in up.printed
         environ = up.children()["serve console"].environ()
         assert not {"SOUNDMARK_CONSOLE_TICKETS_PATH", "SOUNDMARK_OPERATOR_TOKEN"} & environ.keys()
@@ -57,26 +59,3 @@ def test_at_another_address_there_are_no_links(seeded: Path) -> None:
         assert "nobody can without an identity provider" in line
         assert up.answers("console"), "up.json has the address on this machine"
         assert up.children()["serve core"].environ()["SOUNDMARK_CONSOLE_URL"] == "https://console.example"
-
-
-def test_a_chosen_port_is_the_consoles(seeded: Path) -> None:
-    with reserve_port("127.0.0.1", 0) as held:
-        port = held.getsockname()[1]
-    with running_up(seeded, arguments=("--port", "0", "--console-port", str(port))) as up:
-        assert up.until_ready().where["console_url"] == f"http://127.0.0.1:{port}"
-        assert up.answers("console")
-        assert up.children()["serve core"].environ()["SOUNDMARK_CONSOLE_URL"] == f"http://127.0.0.1:{port}"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run the console")
-def test_under_root_the_tickets_belong_to_the_consoles_user(folder: Path, ordinary: OrdinaryUser) -> None:
-    user = unprivileged_user()
-    assert user is not None
-    with running_up(folder / "data", command=ordinary.command, environ=ordinary.environ) as up:
-        printed = printed_link(up.until_ready())[2]
-        tickets = tickets_of(up)
-        assert tickets.stat().st_uid == user.uid
-        done = ask_link(up.data_dir, ordinary.command, ordinary.environ)
-        found = LINK.fullmatch(done.stdout.strip())
-        assert found is not None, done
-        assert [redeem_as_owner(tickets, ticket) for ticket in (printed, found[2], printed)] == [True, True, False]

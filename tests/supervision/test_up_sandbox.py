@@ -1,45 +1,67 @@
-"""`soundmark up --sandbox`: the stand-ins run beside the components, and Core uses them."""
+"""`soundmark up --sandbox`: the stand-ins run beside the components, Core uses them, and docs/guides/selling.md holds.
 
+Every block on that page runs as printed, in order.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import psutil
 import pytest
+from support.guide_blocks import assert_prints, read_guide, run_block
 from support.up_process import READY_S, Up, refused_up, running_up, status_of, until
 
-pytestmark = pytest.mark.xdist_group("up")
+pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 
+PAGE, BLOCKS = read_guide("selling.md")
 SANDBOX = "sandbox --port"
+
+
+@pytest.fixture(scope="module")
+def selling(seeded: Path) -> Iterator[Up]:
+    """A running `up --sandbox`."""
+    with running_up(seeded, arguments=("--port", "0", "--sandbox")) as running:
+        yield running.until_ready()
 
 
 def find_sandbox(up: Up) -> psutil.Process | None:
     return up.children().get(SANDBOX)
 
 
-def test_the_sandbox_is_supervised_and_up_json_names_it(seeded: Path) -> None:
-    with running_up(seeded, arguments=("--port", "0", "--sandbox")) as running:
-        up = running.until_ready()
-        url = up.where["sandbox_url"]
-        assert status_of(f"{url}/readyz") == 200
-        assert up.answers("console")
-        until(lambda: url in up.printed, 20)
+def test_every_block_prints_the_output_on_the_page(selling: Up, tmp_path: Path) -> None:
+    (tmp_path / ".soundmark").symlink_to(selling.data_dir)
+    url = selling.where["base_url"]
+    for language, block, printed in BLOCKS:
+        assert_prints(printed, run_block(language, block, tmp_path, url), url)
 
-        core = up.children()["serve core"].environ()
-        assert core["SOUNDMARK_CARD_API_URL"] == f"{url}/card"
-        key = core["SOUNDMARK_CARD_SECRET_KEY"]
-        prices = httpx2.get(f"{url}/card/v1/prices", headers={"authorization": f"Bearer {key}"}, trust_env=False)
-        assert prices.status_code == 200
-        assert key not in up.printed
-        page = httpx2.get(url, trust_env=False).text
-        assert up.where["base_url"] in page, "where webhooks go"
 
-        process = find_sandbox(up)
-        assert process is not None
-        process.kill()
-        until(lambda: find_sandbox(up) not in {None, process}, READY_S)
-        until(lambda: status_of(f"{url}/readyz") == 200, READY_S)
-        assert up.children()["serve core"].environ()["SOUNDMARK_CARD_SECRET_KEY"] == key
-        assert up.stop() == 0
+def test_no_block_is_left_out() -> None:
+    assert len(BLOCKS) == PAGE.count("```python") + PAGE.count("```sh") > 5
+
+
+def test_the_sandbox_is_supervised_and_up_json_names_it(selling: Up) -> None:
+    url = selling.where["sandbox_url"]
+    assert status_of(f"{url}/readyz") == 200
+    assert selling.answers("console")
+    until(lambda: url in selling.printed, 20)
+
+    core = selling.children()["serve core"].environ()
+    assert core["SOUNDMARK_CARD_API_URL"] == f"{url}/card"
+    key = core["SOUNDMARK_CARD_SECRET_KEY"]
+    prices = httpx2.get(f"{url}/card/v1/prices", headers={"authorization": f"Bearer {key}"}, trust_env=False)
+    assert prices.status_code == 200
+    assert key not in selling.printed
+    page = httpx2.get(url, trust_env=False).text
+    assert selling.where["base_url"] in page, "where webhooks go"
+
+    process = find_sandbox(selling)
+    assert process is not None
+    process.kill()
+    until(lambda: find_sandbox(selling) not in {None, process}, READY_S)
+    until(lambda: status_of(f"{url}/readyz") == 200, READY_S)
+    assert selling.children()["serve core"].environ()["SOUNDMARK_CARD_SECRET_KEY"] == key
+    assert selling.stop() == 0
 
 
 def test_a_setting_that_the_sandbox_decides_is_refused_in_one_line(tmp_path: Path) -> None:

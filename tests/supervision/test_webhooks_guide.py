@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.guide_blocks import assert_prints, read_guide, run_block
-from support.up_process import Up, running_up
+from support.up_process import Up
 
 from soundmark.core.domain.webhooks.delivery import RETRY_AFTER
 from soundmark.core.domain.webhooks.event import EVENT_TYPES
@@ -21,25 +21,18 @@ PAGE, BLOCKS = read_guide("webhooks.md")
 PORT = "9292"
 
 
-@pytest.fixture(scope="module")
-def sending(seeded: Path) -> Iterator[Up]:
-    """A running `up`, whose service may send to this machine."""
-    with running_up(seeded, arguments=("--port", "0")) as running:
-        yield running.until_ready()
-
-
 @pytest.fixture
-def checkout(sending: Up, tmp_path: Path) -> Iterator[Path]:
+def checkout(up: Up, tmp_path: Path) -> Iterator[Path]:
     """A folder in which the blocks leave their files; what they started in the background ends with the test."""
-    (tmp_path / ".soundmark").symlink_to(sending.data_dir)
+    (tmp_path / ".soundmark").symlink_to(up.data_dir)
     yield tmp_path
     for file in tmp_path.glob("*.pid"):
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(file.read_text()), signal.SIGTERM)
 
 
-def test_every_block_prints_the_output_on_the_page(sending: Up, checkout: Path) -> None:
-    url = sending.where["base_url"]
+def test_every_block_prints_the_output_on_the_page(up: Up, checkout: Path) -> None:
+    url = up.where["base_url"]
     with reserve_port("127.0.0.1", 0) as held:
         port = str(held.getsockname()[1])
     for language, block, printed in BLOCKS:
