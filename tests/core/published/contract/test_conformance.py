@@ -57,7 +57,8 @@ CONFIG = {
     },
 }
 DOCUMENT = json.loads(golden_files()["openapi.json"])  # test_golden.py compares it with what Core serves.
-SCHEMA = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from_dict(CONFIG))
+# Its cases are made when a test runs: every worker collects every test, and they are 800 MB.
+SCHEMA = schemathesis.pytest.from_fixture("published_schema")
 OPERATIONS = [
     (method, path, operation["operationId"])
     for path, methods in DOCUMENT["paths"].items()
@@ -220,6 +221,11 @@ class Target:
             body = sent if isinstance(sent, bytes) else sent.encode()
             digest = hmac.new(integration["hmac_secret"].encode(), body, hashlib.sha256).hexdigest()
             case.headers["X-Svc-Signature"] = f"sha256={digest}"
+
+
+@pytest.fixture(scope="module")
+def published_schema() -> Any:
+    return schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from_dict(CONFIG))
 
 
 @pytest.fixture(scope="module")
