@@ -62,10 +62,19 @@ _SHARED = "core_under_test"
 _SPARE = "core_spare"
 
 
-def pytest_collection_finish() -> None:
-    """Spare the collected tests, a gigabyte, from garbage collection: it took a fifth of the time of every test."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without garbage collection, and spare them from it afterwards.
+
+    Next to nothing of them becomes garbage, and traversing them took a fifth of the time of every test.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
