@@ -4,7 +4,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -18,6 +18,7 @@ from support.connections import borrow, close_connections
 from support.core_client import Api
 from support.core_database import empty_core, read_signing_keys, restore_core
 from support.core_settings import core_settings
+from support.current_output import CurrentOutput
 from support.desk import configure_desk
 from support.empty_tables import empty_tables
 from support.fake_clock import FakeClock
@@ -46,7 +47,8 @@ structlog.configure(
         structlog.processors.StackInfoRenderer(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
-    ]
+    ],
+    logger_factory=structlog.PrintLoggerFactory(file=cast("Any", CurrentOutput())),
 )
 
 # An example that takes long means a busy machine, not a fault.
