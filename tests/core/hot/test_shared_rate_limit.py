@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -240,3 +242,10 @@ def test_without_redis_a_digest_means_nothing_to_another_process() -> None:
     one, other = AddressDigest(SystemEntropy()), AddressDigest(SystemEntropy())
     assert one.of(ADDRESS, HOUR_S) == one.of(ADDRESS, HOUR_S)
     assert one.of(ADDRESS, HOUR_S) != other.of(ADDRESS, HOUR_S)
+
+
+def test_a_process_that_shares_no_limit_does_not_load_the_client() -> None:
+    """Importing it would take a fifteenth of Core's start."""
+    script = "import sys, soundmark.core.app; print('redis' in sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
