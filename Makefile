@@ -30,6 +30,8 @@ MEASURED ?= soundmark soundmark_sdk
 
 # Every worker of a test run imports the product and collects every test, which takes twice as long without bytecode.
 unexport PYTHONDONTWRITEBYTECODE
+# Every process that imports NumPy would start a thread for each processor, which take longer to start than they save.
+tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: install up test suite tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools clean
 
