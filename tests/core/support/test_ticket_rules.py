@@ -10,6 +10,8 @@ from soundmark.core.domain.support.ticket import (
     CustomerMessage,
     Ticket,
     TicketMessage,
+    belongs_to_ticket,
+    names_ticket,
     next_attempt_at,
 )
 
@@ -52,3 +54,11 @@ def test_nobody_posts_during_the_attempt_of_another() -> None:
 def test_what_a_customer_wrote_is_in_no_traceback() -> None:
     message = CustomerMessage("MARK@example.org", "MARK my words")
     assert "MARK" not in repr((TICKET, message, TicketMessage("customer", "MARK my words", NOW)))
+
+
+def test_a_conversation_belongs_to_the_ticket_that_its_subject_names_last() -> None:
+    """Core appends the reference; a customer may have written the reference of another ticket before it."""
+    subject = "Like [tkt_other] [tkt_mine]"
+    assert [names_ticket(subject, ticket) for ticket in ("tkt_other", "tkt_mine")] == [True, True]
+    assert [belongs_to_ticket(subject, ticket) for ticket in ("tkt_other", "tkt_mine")] == [False, True]
+    assert not belongs_to_ticket("No sound", "tkt_mine")
