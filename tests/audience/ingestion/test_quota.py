@@ -3,14 +3,18 @@
 import asyncio
 import json
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from support.audience_client import AudienceApi, entitlement_body
 from support.event_publisher import Publisher, make_publisher
 from support.rival import Rival
 
+from soundmark.audience.hot.decision import Decided
+from soundmark.audience.hot.group import GroupCommit
+from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
 
 DEMO_QUOTA = 100
@@ -44,6 +48,25 @@ async def test_a_demo_records_a_hundred_events_a_month(audience: AudienceApi, au
     assert last.status == 201
     assert (refused.status, refused.json["code"]) == (429, "event_quota_exceeded")
     assert await audience_rival.rows("SELECT events FROM event_months") == [(DEMO_QUOTA,)]
+
+
+async def test_the_month_is_locked_from_the_count_to_the_commit(
+    audience: AudienceApi, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise two processes could each record the last event of a quota."""
+    source = await make_publisher(audience)
+    assert (await source.deliver()).status == 201
+    write, attempts = GroupCommit._write, []
+
+    async def write_while_a_rival_tries(self: GroupCommit, tx: Tx, decided: Decided, first_day: date) -> None:
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            await audience_rival.run("SELECT FROM event_months FOR NO KEY UPDATE NOWAIT")
+        attempts.append(first_day)
+        await write(self, tx, decided, first_day)
+
+    monkeypatch.setattr(GroupCommit, "_write", write_while_a_rival_tries)
+    assert (await source.deliver()).status == 201
+    assert len(attempts) == 1
 
 
 async def test_fifty_at_once_store_exactly_the_quota(audience: AudienceApi, audience_rival: Rival) -> None:
