@@ -45,7 +45,9 @@ async def test_a_server_that_takes_whole_responses_gets_the_same_answers(audienc
 async def test_a_row_holds_what_is_counted_and_identifies_nobody(audience: AudienceApi, audience_rival: Rival) -> None:
     source = await make_publisher(audience)
     source.campaign_id = new_id("cmp_")
-    now = audience.clock.freeze()
+    audience.clock.freeze()
+    audience.clock.advance(milliseconds=123)
+    now = audience.clock.now()
     event = source.event(receiver_class="vehicle", country="DE")
 
     await source.deliver(event)
