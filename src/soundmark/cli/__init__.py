@@ -11,7 +11,6 @@ needs. A command that is refused, or fails for a reason that the user can act on
 `errors.Refused("one clear line")`: exit status 1. Typer refuses wrong usage: exit status 2.
 """
 
-import gc
 import importlib
 import importlib.metadata
 import re
@@ -23,6 +22,7 @@ import typer.core
 import typer.main
 
 from soundmark.cli.errors import Refused
+from soundmark.kit.garbage_collection import collect_seldom
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("soundmark.cli.up:app", "Run everything on this machine, with a PostgreSQL of its own."),
@@ -131,9 +131,7 @@ def main() -> None:
     Exit status: 0 done, 1 refused or failed, 2 wrong usage. A command that is refused gives the reason in one line on
     standard error; a component that cannot start gives it in its log.
     """
-    # Most of what a command imports lives as long as the process. A garbage collector that traverses it as often as
-    # Python's default takes a tenth of a component's start, and up to a fifth of its throughput.
-    gc.set_threshold(50_000, 50, 50)
+    collect_seldom()
     try:
         _app(prog_name="soundmark")
     except Refused as refused:

@@ -16,6 +16,7 @@ import uvicorn
 import uvloop
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 
+from soundmark.kit.garbage_collection import collect_seldom
 from soundmark.kit.http import sockets
 from soundmark.kit.http.connection import Connection, ConnectionGate, ConnectionLimits, limit_memory_of_peers
 from soundmark.kit.metrics import metrics_app
@@ -75,10 +76,10 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         await super().startup(sockets=sockets)
-        # What exists now lives as long as the process, so the garbage collector need not traverse it ever again. That
-        # it runs seldom, too, is set where the process begins (soundmark.cli).
+        # What exists now lives as long as the process, so the garbage collector need not traverse it ever again.
         gc.collect()
         gc.freeze()
+        collect_seldom()
 
 
 def run(app: Any, listen: Listen, limits: ConnectionLimits = ConnectionLimits()) -> None:  # noqa: B008 - frozen
