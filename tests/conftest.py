@@ -3,11 +3,12 @@
 import asyncio
 import gc
 import signal
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any, cast
 
 import pytest
 import structlog
+import uvloop
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, Page
 from support.audience_client import audience_settings
@@ -77,6 +78,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run every test on the event loop that components are served with."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -203,8 +209,7 @@ def session_keys(migrated_url: Secret, session_api: Api) -> list[Any]:
 async def database_url(cluster: RunningCluster, migrated_url: Secret, session_keys: list[Any]) -> Secret:
     """The shared Core's database, and Audience's, with no content but the signing keys."""
     # In a thread: the shared Core may be inside a transaction, and must be able to finish it.
-    await asyncio.to_thread(restore_core, cluster.superuser_url_of(_SHARED), session_keys)
-    await asyncio.to_thread(_empty_audience, cluster.superuser_url_of(BESIDE_CORE))
+    await asyncio.to_thread(_empty_both, cluster, session_keys)
     return migrated_url
 
 
@@ -325,6 +330,7 @@ async def page(browsing: Browsing) -> Page:
     return await browsing.open_page()
 
 
-def _empty_audience(url: Secret) -> None:
-    with borrow(url) as connection:
+def _empty_both(cluster: RunningCluster, signing_keys: list[Any]) -> None:
+    restore_core(cluster.superuser_url_of(_SHARED), signing_keys)
+    with borrow(cluster.superuser_url_of(BESIDE_CORE)) as connection:
         empty_tables(connection, kept=_KEPT_BY_AUDIENCE)

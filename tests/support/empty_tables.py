@@ -1,7 +1,9 @@
 """A database without content, while a component goes on working with it."""
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import psycopg
 import psycopg.errors
@@ -9,55 +11,91 @@ from psycopg import sql
 
 # Deleted rows take room until a VACUUM. Most tests write less than this.
 _DELETED_MAX_BYTES: Final = 512 * 1024
-
-# One round trip. A table without a page was never written, or was vacuumed.
-_DELETE: Final = """
-DO $$
+_TABLES: Final = """
+SELECT relname
+  FROM pg_class
+ WHERE relnamespace = 'public'::regnamespace
+   AND relkind = 'r'
+   AND NOT starts_with(relname, 'procrast')
+ ORDER BY relname
+"""
+_SEQUENCES: Final = """
+SELECT sequencename, start_value
+  FROM pg_sequences
+ WHERE schemaname = 'public'
+   AND NOT starts_with(sequencename, 'procrast')
+ ORDER BY sequencename
+"""
+# A function, because PostgreSQL keeps the plans of its statements, and one for each connection, which keeps them. It
+# works without foreign keys, so in any order, and returns the tables that need a VACUUM. A running component may be
+# writing, and holds some of these rows while it waits for others.
+_FUNCTION: Final = """
+CREATE OR REPLACE FUNCTION pg_temp.empty_tables() RETURNS text[]
+LANGUAGE plpgsql
+SET session_replication_role = replica
+SET lock_timeout = '100ms'
+SET deadlock_timeout = '50ms'
+AS $$
 DECLARE
-    name text;
+    grown text[] := '{{}}';
 BEGIN
-    -- Without foreign keys, so in any order.
-    SET LOCAL session_replication_role = replica;
-    FOR name IN
-        SELECT c.oid::regclass::text
-          FROM pg_class AS c
-         WHERE c.relnamespace = 'public'::regnamespace
-           AND c.relkind = 'r'
-           AND NOT starts_with(c.relname, 'procrast')
-           AND c.relname <> ALL (ARRAY[{kept}])
-           AND pg_relation_size(c.oid) > 0
-    LOOP
-        EXECUTE 'DELETE FROM ' || name;
-    END LOOP;
-    PERFORM setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)
-       FROM pg_sequences
-      WHERE schemaname = 'public'
-        AND NOT starts_with(sequencename, 'procrast')
-        AND last_value IS NOT NULL;
+    {deletes}
+    {restarts}
+    {finally_}
+    RETURN grown;
 END
 $$
 """
+_DELETE: Final = """
+    DELETE FROM {table};
+    IF FOUND AND pg_relation_size({name}::regclass) > {deleted_max_bytes} THEN
+        grown := array_append(grown, {name});
+    END IF;
+"""
+_RESTART: Final = """
+    IF (SELECT is_called FROM {sequence}) THEN
+        PERFORM setval({name}::regclass, {start_value}, false);
+    END IF;
+"""
+# The connections that have the function, and for which tables and statements.
+_MADE: Final[WeakKeyDictionary[psycopg.Connection[Any], tuple[frozenset[str], str]]] = WeakKeyDictionary()
 
 
-def empty_tables(connection: psycopg.Connection[Any], *, kept: Iterable[str]) -> None:
+def empty_tables(connection: psycopg.Connection[Any], *, kept: Iterable[str], finally_: str = "") -> None:
     """Delete the rows of every table except those of `kept` and of the queue, and restart the sequences.
 
-    `connection` belongs to a superuser and is in autocommit mode.
+    `connection` belongs to a superuser and is in autocommit mode; its database gets and loses no table. The statements
+    of `finally_` follow in the same transaction.
     """
-    delete = sql.SQL(_DELETE).format(kept=sql.SQL(", ").join(sorted(kept)))
-    # A running component may be writing, and holds some of these rows while it waits for others.
-    connection.execute("SET lock_timeout = '100ms'; SET deadlock_timeout = '50ms'")
-    for attempt in range(50):
-        try:
-            connection.execute(delete)
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            assert attempt < 49, "somebody holds a table for ever"
-        else:
-            break
-    connection.execute("RESET lock_timeout; RESET deadlock_timeout")
-    for (name,) in connection.execute(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
-        " AND NOT starts_with(relname, 'procrast') AND pg_relation_size(oid) > %s",
-        [_DELETED_MAX_BYTES],
-    ).fetchall():
+    wanted = (frozenset(kept), finally_)
+    if _MADE.get(connection) != wanted:
+        _make_function(connection, *wanted)
+        _MADE[connection] = wanted
+    for name in _call_function(connection):
         connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(name)))
+
+
+def _call_function(connection: psycopg.Connection[Any]) -> list[str]:
+    for _ in range(50):
+        with contextlib.suppress(psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            return [name for (names,) in connection.execute("SELECT pg_temp.empty_tables()") for name in names]
+    raise AssertionError("somebody holds a table for ever")
+
+
+def _make_function(connection: psycopg.Connection[Any], kept: frozenset[str], finally_: str) -> None:
+    tables = [name for (name,) in connection.execute(_TABLES).fetchall() if name not in kept]
+    connection.execute(
+        sql.SQL(_FUNCTION).format(
+            deletes=sql.Composed(
+                sql.SQL(_DELETE).format(
+                    table=sql.Identifier(name), name=name, deleted_max_bytes=sql.Literal(_DELETED_MAX_BYTES)
+                )
+                for name in tables
+            ),
+            restarts=sql.Composed(
+                sql.SQL(_RESTART).format(sequence=sql.Identifier(name), name=name, start_value=sql.Literal(start))
+                for name, start in connection.execute(_SEQUENCES).fetchall()
+            ),
+            finally_=sql.SQL(finally_),
+        )
+    )

@@ -1,9 +1,11 @@
 """Every operation of the public API, including those that the published document leaves out."""
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastapi import FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from soundmark.core.app import bare_app
@@ -24,9 +26,10 @@ class Operation:
         return f"{self.method} {self.path}"
 
 
-def list_operations() -> list[Operation]:
+@functools.cache
+def list_operations() -> tuple[Operation, ...]:
     """Return every operation, in the order of their paths."""
-    app = bare_app()
+    app = _app()
     document = build_openapi(app, "http://core.test")
     found = {
         **{
@@ -36,15 +39,20 @@ def list_operations() -> list[Operation]:
         },
         **{(operation.path, operation.method): operation for operation in _routed(app)},
     }
-    return [found[place] for place in sorted(found)]
+    return tuple(found[place] for place in sorted(found))
 
 
 def list_routes() -> list[APIRoute]:
     """Return each route that FastAPI serves, with its response model; the hot operations are not among them."""
-    return [route for route in bare_app().routes if isinstance(route, APIRoute)]
+    return [route for route in _app().routes if isinstance(route, APIRoute)]
 
 
-def _routed(app: Any) -> Iterator[Operation]:
+@functools.cache
+def _app() -> FastAPI:
+    return bare_app()
+
+
+def _routed(app: FastAPI) -> Iterator[Operation]:
     for route in iter_route_contexts(app.routes):
         for method in route.methods or ():
             yield Operation(str(route.name), method, str(route.path_format), (route.openapi_extra or {})[ACCESS])
