@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 
-from support.audience_client import AudienceApi
+import pytest
+from support.audience_client import AudienceApi, audience_settings, running_audience
 from support.event_publisher import cut_ingestion_connection, make_publisher
 from support.rival import Rival
+
+from soundmark.kit.crypto.secret import Secret
 
 LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
 
@@ -81,6 +85,44 @@ async def test_a_group_that_fails_is_wholly_undone(audience: AudienceApi, audien
     ]
     again = await asyncio.gather(*(source.deliver(body) for body in bodies))
     assert {answer.status for answer in again} == {201}
+
+
+async def test_a_group_that_fails_is_not_judged_one_by_one(
+    audience: AudienceApi, audience_rival: Rival, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its error is an outcome for all: what cannot be written together would cost a transaction for each event."""
+    source = await make_publisher(audience)
+    await source.deliver()
+    await audience_rival.run("ALTER TABLE spent_proofs ADD CONSTRAINT broken CHECK (false) NOT VALID")
+    try:
+        async with audience_rival.holding(LOCK_MONTHS):
+            first = await audience_rival.while_waiting(source.deliver())
+            rest = [asyncio.create_task(source.deliver()) for _ in range(20)]
+            await asyncio.sleep(0)
+        answers = [await first, *await asyncio.gather(*rest)]
+    finally:
+        await audience_rival.run("ALTER TABLE spent_proofs DROP CONSTRAINT broken")
+
+    assert {answer.json["code"] for answer in answers} == {"internal_error"}
+    failed = [line for line in capsys.readouterr().out.splitlines() if "group_failed" in line]
+    assert [re.findall(r"events=(\d+)", line) for line in failed] == [["1"], ["20"]]
+
+
+async def test_a_group_that_waits_when_its_process_stops_is_given_up(
+    audience: AudienceApi, audience_url: Secret, audience_rival: Rival
+) -> None:
+    """Nothing works on it afterwards, so it is not written by a process that has stopped."""
+    source = await make_publisher(audience)
+    await source.deliver()
+
+    async with audience_rival.holding(LOCK_MONTHS):
+        async with running_audience(audience_settings(audience_url), audience.clock) as stopping:
+            delivering = await audience_rival.while_waiting(source.deliver(api=stopping))
+        assert [task for task in asyncio.all_tasks() if task.get_name() == "batcher"] == []
+
+    with pytest.raises(asyncio.CancelledError):
+        await delivering
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(1,)]
 
 
 async def test_the_count_of_a_purged_month_starts_again(audience: AudienceApi, audience_rival: Rival) -> None:

@@ -3,15 +3,17 @@
 import asyncio
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 from support.audience_client import AudienceApi, audience_settings, entitlement_body, running_audience
-from support.event_publisher import make_publisher
+from support.event_publisher import make_publisher, new_id
 from support.fake_clock import FakeClock
 from support.rival import Rival
 
 from soundmark.audience.hot import group
+from soundmark.audience.hot.group import GroupCommit
 from soundmark.kit.crypto.secret import Secret
 
 LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
@@ -53,6 +55,29 @@ async def test_events_beyond_the_queues_limit_are_refused(
         answers = [await first, *await asyncio.gather(*rest)]
     assert Counter(answer.status for answer in answers) == {201: 11, 503: 5}
     assert {task.result().json["code"] for task in sent_away} == {"database_unavailable"}
+
+
+async def test_what_a_process_remembers_is_bounded(
+    audience_url: Secret, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Integrations, months and Codes are forgotten when they are too many, and read again when one is needed."""
+    monkeypatch.setattr(group, "_REMEMBERED_MAX", 2)
+    memories = {}
+
+    def remember(self: GroupCommit, *arguments: Any) -> None:
+        initialise(self, *arguments)
+        memories.update(sources=self._sources, months=self._months, codes=self._codes)
+
+    initialise = GroupCommit.__init__
+    monkeypatch.setattr(GroupCommit, "__init__", remember)
+    async with running_audience(audience_settings(audience_url), FakeClock()) as audience:
+        sources = [await make_publisher(audience, organization_id=new_id("org_")) for _ in range(7)]
+        for source in (*sources, *sources):
+            assert (await source.deliver()).status == 201
+            assert all(len(memory) <= 3 for memory in memories.values())
+
+    assert all(memories.values())
+    assert await audience_rival.rows("SELECT count(*) FROM events") == [(14,)]
 
 
 async def test_the_metrics_count_outcomes_and_name_nobody(audience: AudienceApi) -> None:
