@@ -96,7 +96,8 @@ class Up:
 def _role(command: Sequence[str]) -> str:
     if "-m" in command:
         return " ".join(command[command.index("-m") + 2 :][:2])
-    return Path(command[0]).name if command else ""
+    # The server, which has a data directory; `up` asks the program for its version too.
+    return Path(command[0]).name if "-D" in command else ""
 
 
 def until(condition: Callable[[], bool], timeout_s: float) -> None:
