@@ -21,6 +21,7 @@ async def test_an_event_is_recorded(audience: AudienceApi) -> None:
     assert (answer.status, answer.json) == (201, {"event_id": event["event_id"], "status": "recorded"})
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["x-request-id"]
 
 

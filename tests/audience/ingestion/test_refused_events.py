@@ -8,7 +8,13 @@ from typing import Any
 import httpx2
 import pytest
 import structlog
-from support.audience_client import CREDENTIAL, AudienceApi, audience_settings, running_audience
+from support.audience_client import (
+    CREDENTIAL,
+    AudienceApi,
+    audience_settings,
+    entitlement_body,
+    running_audience,
+)
 from support.core_client import Answer
 from support.event_publisher import Publisher, make_publisher
 
@@ -120,3 +126,18 @@ async def test_a_refusal_is_logged_with_the_digest_of_the_address_and_never_with
     assert {entry["address"] for entry in refused} == {limited_once["address"]}
     assert len(limited_once["address"]) == 32
     assert PEER not in repr(logged)
+
+
+async def test_of_signed_events_only_those_beyond_the_quota_are_logged(limited: AudienceApi) -> None:
+    """With their integration, whose publisher may ask why; the other refusals are the publisher's own mistakes."""
+    source = await make_publisher(limited, mode="contract", entitlement=entitlement_body(monthly_event_quota=1))
+    sender = Sender(source)
+    assert (await sender.deliver()).status == 201
+
+    with structlog.testing.capture_logs() as logged:
+        assert (await sender.deliver({**source.event(), "country": "nowhere"})).status == 422
+        assert (await sender.deliver()).json["code"] == "event_quota_exceeded"
+
+    (refused,) = (entry for entry in logged if entry["event"] == "event_refused")
+    assert (refused["code"], refused["caller"]) == ("event_quota_exceeded", source.integration.id)
+    assert len(refused["address"]) == 32

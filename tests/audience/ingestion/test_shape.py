@@ -200,6 +200,77 @@ async def test_an_event_may_have_sixteen_kibibytes_and_no_more(audience: Audienc
     assert answer.status == 201
 
 
+async def test_a_body_that_is_declared_too_long_is_not_read(audience: AudienceApi) -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, object]:
+        raise AssertionError("somebody reads the body")
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    declared = (b"content-length", str(EVENT_MAX_BYTES + 1).encode())
+    headers = [(b"content-type", b"application/json"), declared, (b"x-request-id", b"7")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/events", "headers": headers}
+    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+
+    assert [message.get("status") for message in sent] == [413, None]
+
+
+async def test_a_body_of_undeclared_length_is_read_until_it_is_too_long(audience: AudienceApi) -> None:
+    messages = [{"type": "http.request", "body": b" " * EVENT_MAX_BYTES, "more_body": True}] * 2
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, object]:
+        return messages.pop()
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/events",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+
+    assert [message.get("status") for message in sent] == [413, None]
+
+
+async def test_the_last_message_of_a_body_may_be_empty(audience: AudienceApi) -> None:
+    source = await make_publisher(audience)
+    body = json.dumps(source.event()).encode()
+    messages: list[dict[str, Any]] = [
+        {"type": "http.request", "body": body, "more_body": True},
+        {"type": "http.request"},
+    ]
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json"), (b"x-svc-signature", source.signature(body).encode())]
+    scope = {"type": "http", "method": "POST", "path": "/v1/events", "query_string": b"", "headers": headers}
+    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+
+    assert [message.get("status") for message in sent] == [201, None]
+
+
+async def test_a_refusal_is_a_problem_document(audience: AudienceApi) -> None:
+    source = await make_publisher(audience)
+
+    answer = await source.deliver(b"{")
+
+    assert (answer.status, answer.json["status"], answer.json["code"]) == (400, 400, "malformed_json")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.json["request_id"] == answer.headers["x-request-id"]
+
+
 @pytest.mark.parametrize("media_type", ["text/plain", "application/xml", "application/jsonp", ""])
 async def test_another_media_type_is_refused(audience: AudienceApi, media_type: str) -> None:
     source = await make_publisher(audience)
