@@ -3,8 +3,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.console_links import printed_link
 from support.ordinary_user import OrdinaryUser, ordinary_user
-from support.up_process import Up, passable_folder, running_up, write_note
+from support.up_process import Up, passable_folder, running_up
 
 GIVEN = {"SOUNDMARK_LOG_LEVEL": "warning", "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000"}
 
@@ -23,15 +24,27 @@ def ordinary() -> Iterator[OrdinaryUser]:
 
 
 @pytest.fixture(scope="session")
-def seeded() -> Iterator[Path]:
-    """A data dir that holds something, from a run that SIGTERM ended; every test that uses it leaves more in it.
+def first_run() -> Iterator[tuple[Path, str]]:
+    """The data dir of a run that SIGTERM ended, and the ticket of the sign-in link that it printed."""
+    with passable_folder() as path, running_up(path / "data") as up:
+        ticket = printed_link(up.until_ready())[2]
+        assert up.stop(signal.SIGTERM) == 0
+        yield path / "data", ticket
+
+
+@pytest.fixture(scope="session")
+def seeded(first_run: tuple[Path, str]) -> Path:
+    """A data dir that has run before; every test that uses it leaves more in it.
 
     Making a cluster is the slow part of a first start, so the tests of the group `up` share this one, one by one.
     """
-    with passable_folder() as path, running_up(path / "data") as up:
-        write_note(up.until_ready(), "from the first run")
-        assert up.stop(signal.SIGTERM) == 0
-        yield path / "data"
+    return first_run[0]
+
+
+@pytest.fixture(scope="session")
+def old_ticket(first_run: tuple[Path, str]) -> str:
+    """The ticket of a sign-in link that an earlier run in `seeded` printed."""
+    return first_run[1]
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.up_process import passable_folder, read_notes, refused_up, running_up, write_note
+from support.up_process import passable_folder, refused_up, running_up, write_note
 
 from soundmark.embedded import installation
 from soundmark.embedded.installation import NoPostgres, find_chosen_programs, version_of
@@ -19,6 +19,7 @@ from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.postgres.migrations import migrate
 from soundmark.kit.postgres.releases import find_warning, is_supported, major_of, write_version
 from soundmark.operating_system.os_user import OsUser, can_run, unprivileged_user
+from soundmark.supervision.plan import DATABASES
 
 SECOND = "of the wheel"
 # Debian's and Ubuntu's place, and that of the project's own packages for Fedora and its relatives.
@@ -145,5 +146,9 @@ def test_up_runs_on_the_named_postgres_and_on_no_other_afterwards(second: Path, 
         assert f"was created by PostgreSQL {major_of(version)}, but " in line
         advice = f"set SOUNDMARK_POSTGRES_BIN to the folder of an installed PostgreSQL {major_of(version)} "
         assert f" holds {bundled}; {advice}" in line
-        with running_up(data_dir, environ=chosen) as again:
-            assert read_notes(again.until_ready()) == ["on another"]
+        again = Cluster(data_dir / "postgresql", user, folder).start()
+        try:
+            with psycopg.connect(again.superuser_url_of(DATABASES["core"]).reveal()) as connection:
+                assert connection.execute("SELECT text FROM remembered").fetchall() == [("on another",)]
+        finally:
+            again.stop()

@@ -61,17 +61,29 @@ def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
         assert all(has_ended(process) for process in everything)
 
 
-def test_killing_the_supervisor_or_everything_at_once_loses_nothing(seeded: Path) -> None:
+def test_an_ordinary_user_can_run_it_alone_and_loses_nothing_by_a_kill(ordinary: OrdinaryUser, folder: Path) -> None:
     """The next `up` need not wait: it starts while the children of the killed one still finish, on the same port."""
-    with running_up(seeded) as up:
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(home, ordinary.uid, ordinary.gid)
+    data_dir = home / "data"
+
+    def start(port: str = "0") -> contextlib.AbstractContextManager[Up]:
+        options = {"command": ordinary.command, "environ": ordinary.environ, **ordinary.options()}
+        return running_up(data_dir, arguments=("--port", port), **options)
+
+    with start() as up:
         write_note(up.until_ready(), "before the supervisor was killed")
+        assert up.owners() == {ordinary.uid}
+        assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
         port = up.where["base_url"].rpartition(":")[2]
         everything = up.everything()
         up.process.kill()
         up.process.wait()
         assert up.up_file.exists()
-        with running_up(seeded, arguments=["--port", port]) as again:
-            assert "before the supervisor was killed" in read_notes(again.until_ready())
+        with start(port) as again:
+            assert read_notes(again.until_ready()) == ["before the supervisor was killed"]
             assert again.where["base_url"].endswith(f":{port}")
             until(lambda: all(has_ended(process) for process in everything), END_S)
 
@@ -81,29 +93,9 @@ def test_killing_the_supervisor_or_everything_at_once_loses_nothing(seeded: Path
             each_still_there(everything, psutil.Process.suspend)
             each_still_there(everything, psutil.Process.kill)
             again.process.wait()
-    with running_up(seeded) as last:
-        notes = read_notes(last.until_ready())
-        assert {"before the supervisor was killed", "before everything was killed"} <= set(notes)
-
-
-def test_an_ordinary_user_can_run_it_alone(ordinary: OrdinaryUser, folder: Path) -> None:
-    home = folder / "home"
-    home.mkdir(mode=0o700)
-    if os.geteuid() == 0:
-        os.chown(home, ordinary.uid, ordinary.gid)
-    data_dir = home / "data"
-
-    def start() -> contextlib.AbstractContextManager[Up]:
-        return running_up(data_dir, command=ordinary.command, environ=ordinary.environ, **ordinary.options())
-
-    with start() as up:
-        write_note(up.until_ready(), "mine")
-        assert up.owners() == {ordinary.uid}
-        assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
-        up.process.kill()
-    with start() as again:
-        assert read_notes(again.until_ready()) == ["mine"]
-        assert again.stop(signal.SIGINT) == 0
+    with start() as last:
+        assert read_notes(last.until_ready()) == ["before everything was killed", "before the supervisor was killed"]
+        assert last.stop(signal.SIGINT) == 0
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 """The console at the start and after the end of a `soundmark up`: its port and its tickets."""
 
-import signal
 from pathlib import Path
 
 import pytest
-from support.console_links import ask_link, printed_link, redeem_as_owner, refused_link, tickets_of
+from support.console_links import ask_link, redeem_as_owner, refused_link, tickets_of
 from support.up_process import READY_S, running_up, until
 
 from soundmark.kit.http.sockets import reserve_port
@@ -14,15 +13,12 @@ pytestmark = pytest.mark.xdist_group("up")
 OIDC = {"SOUNDMARK_OIDC_ISSUER": "https://id.example", "SOUNDMARK_OIDC_CLIENT_ID": "console"}
 
 
-def test_a_restart_forgets_the_links_of_the_last_run(seeded: Path) -> None:
-    with running_up(seeded) as up:
-        ticket = printed_link(up.until_ready())[2]
-        assert up.stop(signal.SIGTERM) == 0
+def test_a_start_forgets_the_links_of_earlier_runs(seeded: Path, old_ticket: str) -> None:
     assert refused_link(seeded).startswith(f"{seeded / 'up.json'} does not exist")
     with running_up(seeded) as again:
         folder = tickets_of(again.until_ready())
         assert len(list(folder.iterdir())) == 1
-        assert not redeem_as_owner(folder, ticket)
+        assert not redeem_as_owner(folder, old_ticket)
         again.process.kill()
         again.process.wait()
         assert "is `soundmark up` running on" in until_refused(seeded)
