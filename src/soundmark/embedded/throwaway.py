@@ -14,6 +14,8 @@ from soundmark.operating_system.os_user import OsUser, can_enter, unprivileged_u
 
 # Its data need not survive a crash.
 _HASTY: Final = (("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off"))
+# Half the time of a connection protects the password against guessing. PostgreSQL has the setting since release 16.
+_BUNDLED: Final = (("scram_iterations", "1"),)
 
 
 @contextlib.contextmanager
@@ -28,7 +30,8 @@ def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -
     try:
         home = directory / "cluster"
         make_private_directory(home, user)
-        running = Cluster(home, user, folder or find_programs(user), settings=() if is_durable else _HASTY).start()
+        settings = (() if is_durable else _HASTY) + (() if folder else _BUNDLED)
+        running = Cluster(home, user, folder or find_programs(user), settings=settings).start()
         try:
             yield running
         finally:
