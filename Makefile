@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Every process that imports NumPy would start a thread for each processor, which take longer to start than they save.
 tests coverage: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: install up test suite tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools clean
+.PHONY: install up test suite tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools clean
 
 install: $(VENV)/.runtime
 test-install: $(VENV)/.test
@@ -77,7 +77,9 @@ coverage: test-install test-tools
 collected: test-install
 	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >/dev/null || true
 
-test-tools: $(NODE_FOLDERS:%=%/node_modules/.package-lock.json) $(GENERATORS)/.installed
+test-tools: system-tools $(NODE_FOLDERS:%=%/node_modules/.package-lock.json) $(GENERATORS)/.installed
+
+system-tools:
 	@scripts/install-tools redis-server curl chromium chromium-headless-shell
 
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test

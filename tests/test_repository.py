@@ -142,8 +142,9 @@ def test_no_file_names_a_folder_of_a_private_machine() -> None:
 
 
 def test_ci_runs_what_the_readme_describes() -> None:
-    """`make test` is `make lint` and `make suite`; CI runs one beside the other."""
+    """`make test` is `make lint` and `make suite`."""
     commands = [line.split() for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make ")]
-    assert commands[-1][:5] == ["make", "--jobs=2", "lint", "audit", "suite"]
+    assert {"lint", "audit"} <= set(commands[-2])
+    assert commands[-1][:2] == ["make", "suite"]
     assert "\ntest: lint\n\t@$(MAKE) --no-print-directory suite\n" in (ROOT / "Makefile").read_text()
     assert "make test" in (ROOT / "README.md").read_text()
