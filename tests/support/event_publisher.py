@@ -37,7 +37,7 @@ def new_id(prefix: str, size: int = 16) -> str:
 
 
 def sign_proof(key: SigningKey, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return `said` as a proof that `key` signed."""
+    """Return `facts` as a proof that `key` signed."""
     return {**facts, "signature": base64url.encode(key.sign(rfc8785.dumps(facts)))}
 
 

@@ -20,6 +20,7 @@ from support.event_publisher import (
 from support.rival import Rival
 
 from soundmark.audience.hot.event import Event, parse_body, read_event
+from soundmark.kit.crypto.signing import SigningKey
 from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -51,6 +52,15 @@ async def test_a_proof_altered_in_one_member_does_not_hold(audience: AudienceApi
     }
 
     await invalid(source, source.event(proof={**source.proof(), name: altered[name]}))
+
+
+async def test_the_id_of_a_key_may_hold_any_characters(audience: AudienceApi) -> None:
+    """Those of Core are ASCII, but the signed text is canonical JSON, which escapes no letter of any language."""
+    key = SigningKey.from_seed('sig_über "広播"', bytes(range(10, 42)))
+    source = await make_publisher(audience, core_key=core_key_body(key))
+    source.key = key
+
+    await recorded(source, source.event())
 
 
 async def test_a_proof_without_the_id_that_was_signed_does_not_hold(audience: AudienceApi) -> None:
