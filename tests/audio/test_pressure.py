@@ -62,8 +62,13 @@ def frame(number: int) -> dict[str, object]:
 
 
 async def until_waiting(client: httpx2.AsyncClient, count: int) -> None:
-    """Return once exactly `count` callers are inside; health answers meanwhile, whatever is rendered."""
-    while REGISTRY.get_sample_value("soundmark_audio_waiting") != count:
+    """Return once exactly `count` callers are inside; health answers meanwhile, whatever is rendered.
+
+    It answers once more afterwards: a caller who leaves is taken from the queue in the next turn of the event loop.
+    """
+    is_reached = False
+    while not is_reached:
+        is_reached = REGISTRY.get_sample_value("soundmark_audio_waiting") == count
         (await client.get("/healthz")).raise_for_status()
 
 
