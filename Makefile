@@ -33,23 +33,32 @@ unexport PYTHONDONTWRITEBYTECODE
 # Every process that imports NumPy would start a thread for each processor, which take longer to start than they save.
 tests coverage: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: install up test suite tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools clean
+.PHONY: install up test suite tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
 
-install: $(VENV)/.runtime
-test-install: $(VENV)/.test
+install: $(VENV)/.runtime-compiled
+test-install: $(VENV)/.test-compiled
 
-$(VENV)/.runtime: requirements/build.txt requirements/complete.txt pyproject.toml sdk/python/pyproject.toml
+$(BIN)/python:
 	@scripts/check-machine $(PYTHON)
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python requirements/build.txt requirements/complete.txt pyproject.toml sdk/python/pyproject.toml
 	@echo "Installing from the hashed lock files into $(VENV) (a minute or two the first time) ..."
 	@$(BIN)/python $(LOCKED) requirements/build.txt
 	@$(BIN)/python $(LOCKED) requirements/complete.txt
 	@$(BIN)/python $(OURS)
-	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
 	@$(BIN)/python $(LOCKED) requirements/test.txt
+	@touch $@
+
+# With --jobs, one compiles while the other installs, so what is half written is compiled again.
+$(VENV)/.runtime-compiled: $(VENV)/.runtime
+	@$(COMPILE)
+	@touch $@
+
+$(VENV)/.test-compiled: $(VENV)/.test $(VENV)/.runtime-compiled
 	@$(COMPILE)
 	@touch $@
 
@@ -77,7 +86,8 @@ coverage: test-install test-tools
 collected: test-install
 	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >/dev/null || true
 
-test-tools: system-tools $(NODE_FOLDERS:%=%/node_modules/.package-lock.json) $(GENERATORS)/.installed
+test-tools: system-tools generators $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
+generators: $(GENERATORS)/.installed
 
 system-tools:
 	@scripts/install-tools redis-server curl chromium chromium-headless-shell
@@ -85,9 +95,9 @@ system-tools:
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
 	@scripts/install-node-packages $(BIN)/python $*
 
-$(GENERATORS)/.installed: requirements/generators.txt $(VENV)/.runtime
+$(GENERATORS)/.installed: $(BIN)/python requirements/generators.txt
 	@$(BIN)/python -m venv $(GENERATORS)
-	@$(GENERATORS)/bin/python $(LOCKED) $<
+	@$(GENERATORS)/bin/python $(LOCKED) requirements/generators.txt
 	@touch $@
 
 # Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.
