@@ -1,5 +1,6 @@
 """A browser without scripts: it follows what the console's pages say, and accepts only well-formed ones."""
 
+import functools
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -47,7 +48,7 @@ class PageAnswer:
     def html(self) -> str:
         return self.response.text
 
-    @property
+    @functools.cached_property
     def tree(self) -> ET.Element:
         """The page's elements, without namespaces.
 

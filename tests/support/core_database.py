@@ -40,4 +40,4 @@ def restore_core(url: Secret, signing_keys: list[Any]) -> None:
 
 def empty_core(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:
     """Empty Core's database except for the tables of `kept`, and restore the catalogue that migrations seed."""
-    empty_tables(connection, kept=kept | {"payment_providers", "plans"}, finally_=_RESTORE_CATALOGUE)
+    empty_tables(connection, kept=kept | {"payment_providers", "plans"}, then=_RESTORE_CATALOGUE)

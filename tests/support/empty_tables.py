@@ -41,7 +41,7 @@ DECLARE
 BEGIN
     {deletes}
     {restarts}
-    {finally_}
+    {then}
     RETURN grown;
 END
 $$
@@ -61,13 +61,13 @@ _RESTART: Final = """
 _MADE: Final[WeakKeyDictionary[psycopg.Connection[Any], tuple[frozenset[str], str]]] = WeakKeyDictionary()
 
 
-def empty_tables(connection: psycopg.Connection[Any], *, kept: Iterable[str], finally_: str = "") -> None:
+def empty_tables(connection: psycopg.Connection[Any], *, kept: Iterable[str], then: str = "") -> None:
     """Delete the rows of every table except those of `kept` and of the queue, and restart the sequences.
 
     `connection` belongs to a superuser and is in autocommit mode; its database gets and loses no table. The statements
-    of `finally_` follow in the same transaction.
+    of `then` follow in the same transaction.
     """
-    wanted = (frozenset(kept), finally_)
+    wanted = (frozenset(kept), then)
     if _MADE.get(connection) != wanted:
         _make_function(connection, *wanted)
         _MADE[connection] = wanted
@@ -82,7 +82,7 @@ def _call_function(connection: psycopg.Connection[Any]) -> list[str]:
     raise AssertionError("somebody holds a table for ever")
 
 
-def _make_function(connection: psycopg.Connection[Any], kept: frozenset[str], finally_: str) -> None:
+def _make_function(connection: psycopg.Connection[Any], kept: frozenset[str], then: str) -> None:
     tables = [name for (name,) in connection.execute(_TABLES).fetchall() if name not in kept]
     connection.execute(
         sql.SQL(_FUNCTION).format(
@@ -96,6 +96,6 @@ def _make_function(connection: psycopg.Connection[Any], kept: frozenset[str], fi
                 sql.SQL(_RESTART).format(sequence=sql.Identifier(name), name=name, start_value=sql.Literal(start))
                 for name, start in connection.execute(_SEQUENCES).fetchall()
             ),
-            finally_=sql.SQL(finally_),
+            then=sql.SQL(then),
         )
     )

@@ -14,7 +14,8 @@ from soundmark.operating_system.os_user import OsUser, can_enter, unprivileged_u
 
 # Its data need not survive a crash.
 _HASTY: Final = (("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off"))
-# Half the time of a connection protects the password against guessing. PostgreSQL has the setting since release 16.
+# Without the iterations that make its password slow to guess, a connection takes half the time. The setting is new in
+# PostgreSQL 16.
 _BUNDLED: Final = (("scram_iterations", "1"),)
 
 
