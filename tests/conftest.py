@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import signal
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any, cast
 
 import pytest
@@ -39,6 +39,10 @@ from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.migrations import migrate
+
+# The event loop that components are served with. The hook of pytest-asyncio for it would make it a parameter of each
+# coroutine, and tests that have no such parameter would end the fixtures of the session.
+asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
 # As `kit.log` does it: a traceback never shows local variables, which may hold secrets.
 structlog.configure(
@@ -77,11 +81,6 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Run every test on the event loop that components are served with."""
-    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.hookimpl(wrapper=True)
