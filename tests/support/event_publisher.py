@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -120,3 +121,22 @@ async def cut_ingestion_connection(rival: Rival) -> int:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND application_name = 'soundmark-audience-hot'"
     )
+
+
+async def deliver_messages(
+    api: AudienceApi, messages: Iterable[Mapping[str, Any]], *headers: tuple[bytes, bytes]
+) -> list[Mapping[str, Any]]:
+    """Deliver an event as these ASGI messages, one after the other as they are asked for; return what is answered."""
+    waiting = iter(messages)
+    sent: list[Mapping[str, Any]] = []
+
+    async def receive() -> Mapping[str, Any]:
+        return next(waiting)
+
+    async def send(message: Mapping[str, Any]) -> None:
+        sent.append(message)
+
+    head = [(b"content-type", b"application/json"), *headers]
+    scope = {"type": "http", "method": "POST", "path": "/v1/events", "query_string": b"", "headers": head}
+    await api.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+    return sent

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 from support.audience_client import AudienceApi, audience_settings, entitlement_body, running_audience
-from support.event_publisher import make_publisher, new_id
+from support.event_publisher import deliver_messages, make_publisher, new_id
 from support.fake_clock import FakeClock
 from support.rival import Rival
 
@@ -123,27 +123,9 @@ async def test_the_log_reports_a_fault_and_names_nobody(
 
 async def test_a_sender_that_hangs_up_is_forgotten(audience: AudienceApi, audience_rival: Rival) -> None:
     """In the middle of its body: nothing is judged, and nothing is answered."""
-    messages = [
-        {"type": "http.request", "body": b"{", "more_body": True},
-        {"type": "http.disconnect"},
-    ]
-    sent = []
+    messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
 
-    async def receive() -> dict[str, object]:
-        return messages.pop(0)
-
-    async def send(message: object) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/v1/events",
-        "headers": [(b"content-type", b"application/json")],
-    }
-    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
-
-    assert sent == []
+    assert await deliver_messages(audience, messages) == []
     assert await audience_rival.rows("SELECT count(*) FROM event_months") == [(0,)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.audience_client import AudienceApi
 from support.core_client import Answer
-from support.event_publisher import Publisher, make_publisher
+from support.event_publisher import Publisher, deliver_messages, make_publisher
 from support.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
@@ -201,39 +201,17 @@ async def test_an_event_may_have_sixteen_kibibytes_and_no_more(audience: Audienc
 
 
 async def test_a_body_that_is_declared_too_long_is_not_read(audience: AudienceApi) -> None:
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, object]:
-        raise AssertionError("somebody reads the body")
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
     declared = (b"content-length", str(EVENT_MAX_BYTES + 1).encode())
-    headers = [(b"content-type", b"application/json"), declared, (b"x-request-id", b"7")]
-    scope = {"type": "http", "method": "POST", "path": "/v1/events", "headers": headers}
-    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+
+    sent = await deliver_messages(audience, [], declared, (b"x-request-id", b"7"))
 
     assert [message.get("status") for message in sent] == [413, None]
 
 
 async def test_a_body_of_undeclared_length_is_read_until_it_is_too_long(audience: AudienceApi) -> None:
-    messages = [{"type": "http.request", "body": b" " * EVENT_MAX_BYTES, "more_body": True}] * 2
-    sent: list[dict[str, Any]] = []
+    part = {"type": "http.request", "body": b" " * EVENT_MAX_BYTES, "more_body": True}
 
-    async def receive() -> dict[str, object]:
-        return messages.pop()
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/v1/events",
-        "headers": [(b"content-type", b"application/json")],
-    }
-    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+    sent = await deliver_messages(audience, [part, part])
 
     assert [message.get("status") for message in sent] == [413, None]
 
@@ -241,21 +219,9 @@ async def test_a_body_of_undeclared_length_is_read_until_it_is_too_long(audience
 async def test_the_last_message_of_a_body_may_be_empty(audience: AudienceApi) -> None:
     source = await make_publisher(audience)
     body = json.dumps(source.event()).encode()
-    messages: list[dict[str, Any]] = [
-        {"type": "http.request", "body": body, "more_body": True},
-        {"type": "http.request"},
-    ]
-    sent: list[dict[str, Any]] = []
+    messages = [{"type": "http.request", "body": body, "more_body": True}, {"type": "http.request"}]
 
-    async def receive() -> dict[str, Any]:
-        return messages.pop(0)
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    headers = [(b"content-type", b"application/json"), (b"x-svc-signature", source.signature(body).encode())]
-    scope = {"type": "http", "method": "POST", "path": "/v1/events", "query_string": b"", "headers": headers}
-    await audience.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+    sent = await deliver_messages(audience, messages, (b"x-svc-signature", source.signature(body).encode()))
 
     assert [message.get("status") for message in sent] == [201, None]
 
