@@ -48,6 +48,15 @@ class Rival:
             await connection.execute(statement.encode(), params)
             yield
 
+    @contextlib.asynccontextmanager
+    async def refusing(self, table: str, *, unless: str = "false") -> AsyncIterator[None]:
+        """Have PostgreSQL refuse each row written to a table, unless a condition holds, until the block ends."""
+        await self.run(f"ALTER TABLE {table} ADD CONSTRAINT refusing CHECK ({unless}) NOT VALID")
+        try:
+            yield
+        finally:
+            await self.run(f"ALTER TABLE {table} DROP CONSTRAINT refusing")
+
     async def kill_waiting_sessions(self) -> int:
         """Cut the connections that wait for a lock, as if their processes had died; return how many, one at least.
 

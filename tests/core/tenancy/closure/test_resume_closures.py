@@ -1,8 +1,5 @@
 """The job that finishes closures which were interrupted after the purge."""
 
-import contextlib
-from collections.abc import AsyncIterator
-
 import pytest
 from structlog.testing import capture_logs
 from support.closures import SUBJECTS, Subject, fill, leave_operation_pending, organization_of, settle_operation
@@ -108,16 +105,6 @@ async def test_several_are_completed_however_many_are_listed_at_once(
     assert await rival.rows("SELECT count(*) FROM organizations") == [(0,)]
 
 
-@contextlib.asynccontextmanager
-async def refusing_certificate(rival: Rival, certificate_id: str) -> AsyncIterator[None]:
-    """Have the database refuse this certificate until the block ends."""
-    await rival.run(f"ALTER TABLE deletion_certificates ADD CONSTRAINT refusing CHECK (id <> '{certificate_id}')")
-    try:
-        yield
-    finally:
-        await rival.run("ALTER TABLE deletion_certificates DROP CONSTRAINT refusing")
-
-
 async def test_one_that_fails_does_not_delay_the_others(
     api: Api, people: People, rival: Rival, work: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +118,7 @@ async def test_one_that_fails_does_not_delay_the_others(
     api.clock.advance(seconds=61)
     certificate_id = (await organization_of(first).preflight()).json["certificate_id"]
 
-    async with refusing_certificate(rival, certificate_id):
+    async with rival.refusing("deletion_certificates", unless=f"id <> '{certificate_id}'"):
         with capture_logs() as logged:
             assert await resume_closures(work) == 1
 
