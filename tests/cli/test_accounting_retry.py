@@ -24,7 +24,6 @@ async def tenant(api: Api) -> Tenant:
 @pytest.fixture
 async def draft(tenant: Tenant, rival: Rival) -> str:
     """A draft invoice that failed after three attempts."""
-    await rival.run("DELETE FROM procrastinate_jobs")
     await rival.run(
         "INSERT INTO subscriptions (organization_id, id, plan_id, product, provider, status, cancel_at_period_end,"
         " created_at, updated_at)"

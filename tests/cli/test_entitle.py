@@ -27,8 +27,7 @@ def settings(database_url: Secret) -> Settings:
 
 
 @pytest.fixture
-async def tenant(api: Api, rival: Rival) -> Tenant:
-    await rival.run("TRUNCATE procrastinate_jobs CASCADE")
+async def tenant(api: Api) -> Tenant:
     return await make_tenant(api)
 
 

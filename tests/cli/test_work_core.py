@@ -40,7 +40,7 @@ async def server(tmp_path: Path) -> AsyncIterator[MailServer]:
 @pytest.fixture
 async def tenant(api: Api, people: People, server: MailServer, rival: Rival) -> Tenant:
     """A tenant of a platform that sends mail through that server."""
-    await rival.run("TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers CASCADE")
+    await rival.run("TRUNCATE procrastinate_workers CASCADE")
     values = {"smtp_host": "127.0.0.1", "smtp_port": server.port, "smtp_secure": False}
     for name, value in {**values, "smtp_from_email": "codes@example.org"}.items():
         await put(api, f"configuration/{name}", value)

@@ -16,7 +16,7 @@ SELECT relname
   FROM pg_class
  WHERE relnamespace = 'public'::regnamespace
    AND relkind = 'r'
-   AND NOT starts_with(relname, 'procrast')
+   AND relname <> 'procrastinate_workers'
  ORDER BY relname
 """
 _SEQUENCES: Final = """
@@ -62,7 +62,7 @@ _MADE: Final[WeakKeyDictionary[psycopg.Connection[Any], tuple[frozenset[str], st
 
 
 def empty_tables(connection: psycopg.Connection[Any], *, kept: Iterable[str], then: str = "") -> None:
-    """Delete the rows of every table except those of `kept` and of the queue, and restart the sequences.
+    """Delete the rows of every table except those of `kept` and the running workers, and restart the sequences.
 
     `connection` belongs to a superuser and is in autocommit mode; its database gets and loses no table. The statements
     of `then` follow in the same transaction.

@@ -22,11 +22,6 @@ async def refreshed(rival: Rival) -> list[Any]:
     return rows
 
 
-@pytest.fixture(autouse=True)
-async def _no_jobs(rival: Rival) -> None:
-    await refreshed(rival)
-
-
 @pytest.mark.parametrize("body", [CODES_PLAN, AUDIENCE_PLAN], ids=["codes", "audience"])
 async def test_a_plan_is_made_and_changed(api: Api, body: dict[str, Any]) -> None:
     """With the quota of its product, and not the other."""

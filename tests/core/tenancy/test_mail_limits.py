@@ -51,7 +51,7 @@ async def test_the_sixth_invitation_to_one_address_is_created_but_not_mailed(ten
 
     sealed = await rival.rows("SELECT count(*) FROM invitations WHERE sealed_secret IS NOT NULL")
     deferred = await rival.rows("SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'deliver_invitation'")
-    assert (sealed, deferred[0][0] >= TO_ADDRESS) == ([(TO_ADDRESS,)], True)
+    assert (sealed, deferred) == ([(TO_ADDRESS,)], [(TO_ADDRESS,)])
     assert await invited(tenant, 1, "eva@example.org") == [WAITING]
 
 

@@ -19,7 +19,7 @@ JOBS = "SELECT task_name, status::text, args, lock FROM procrastinate_jobs WHERE
 
 @pytest.fixture
 async def app(database_url: Secret, rival: Rival) -> AsyncIterator[App]:
-    await rival.run("TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers CASCADE")
+    await rival.run("TRUNCATE procrastinate_workers CASCADE")
     async with jobs_app(database_url, application_name="tests").open_async() as opened:
         yield opened
 

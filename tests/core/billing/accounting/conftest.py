@@ -143,7 +143,6 @@ class Customer:
 async def customer(tenant: Tenant, rival: Rival) -> Customer:
     """An organisation with the third party 7 and a subscription."""
     now = tenant.api.clock.now()
-    await rival.run("DELETE FROM procrastinate_jobs")
     await rival.run(
         "INSERT INTO accounting_customers (organization_id, thirdparty_id, updated_at) VALUES (%s, %s, %s)",
         tenant.organization_id,

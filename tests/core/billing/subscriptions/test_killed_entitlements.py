@@ -10,7 +10,6 @@ from support.subscriptions import Buyer
 
 from soundmark.kit.crypto.secret import Secret
 
-# The queue keeps the jobs of earlier tests.
 JOBS = "SELECT status::text FROM procrastinate_jobs WHERE args ->> 'organization_id' = %s"
 # As a minute later: the heartbeat of the killed worker is old, and the job that looks for such jobs is due.
 A_MINUTE_LATER = "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '1 minute'"

@@ -25,7 +25,7 @@ async def test_an_invitation_waits_for_its_mail_with_a_sealed_secret(tenant: Ten
     assert invitation["secret"].encode() not in bytes(sealed)
     job = await rival.rows("SELECT args, lock FROM procrastinate_jobs WHERE task_name = 'deliver_invitation'")
     ids = {"organization_id": tenant.organization_id, "invitation_id": invitation["id"]}
-    assert (ids, invitation["id"]) in job, "a job is told ids and nothing else"
+    assert job == [(ids, invitation["id"])], "a job is told ids and nothing else"
 
 
 async def test_the_job_is_deferred_in_the_transaction_of_the_invitation(tenant: Tenant, rival: Rival) -> None:
