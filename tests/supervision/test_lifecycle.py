@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.console_links import redeem_as_owner, refused_link, tickets_of
 from support.ordinary_user import OrdinaryUser
 from support.up_process import (
     END_S,
@@ -31,8 +32,8 @@ pytestmark = pytest.mark.xdist_group("up")
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
 
 
-def test_make_up_shows_the_main_job_serves_on_and_stops_in_order_on_ctrl_c(seeded: Path) -> None:
-    """The output of the first of the two commands that a newcomer runs."""
+def test_make_up_shows_the_main_job_serves_on_and_stops_in_order_on_ctrl_c(seeded: Path, old_ticket: str) -> None:
+    """The output of the first of the two commands that a newcomer runs, which forgets the links of earlier runs."""
     with running_up(seeded, arguments=("--port", "0", "--demo", "--workers", "2")) as up:
         up.until_ready()
         until(lambda: "The verified intent equals the issued one." in up.printed, READY_S)
@@ -42,6 +43,9 @@ def test_make_up_shows_the_main_job_serves_on_and_stops_in_order_on_ctrl_c(seede
         demo = up.printed[up.printed.index("1. organisation created") : up.printed.index("The verified intent")]
         assert [line.partition(".")[0] for line in demo.splitlines()] == ["1", "2", "3", "4", "5", "6", "7"]
         assert all(up.answers(component) for component in ("base", "audience", "audio", "console"))
+
+        assert len(list(tickets_of(up).iterdir())) == 1
+        assert not redeem_as_owner(tickets_of(up), old_ticket)
 
         everything = up.everything()
         assert up.stop(signal.SIGINT) == 0
@@ -93,6 +97,8 @@ def test_an_ordinary_user_can_run_it_alone_and_loses_nothing_by_a_kill(ordinary:
             each_still_there(everything, psutil.Process.suspend)
             each_still_there(everything, psutil.Process.kill)
             again.process.wait()
+            refusal = refused_link(data_dir, ordinary.command, ordinary.environ)
+            assert refusal.endswith(f" does not answer; is `soundmark up` running on {data_dir}?")
     with start() as last:
         assert read_notes(last.until_ready()) == ["before everything was killed", "before the supervisor was killed"]
         assert last.stop(signal.SIGINT) == 0

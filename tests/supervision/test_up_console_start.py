@@ -1,9 +1,9 @@
-"""The console at the start and after the end of a `soundmark up`: its port and its tickets."""
+"""The console of a `soundmark up` whose operator signs in otherwise, and of one that has ended."""
 
 from pathlib import Path
 
 import pytest
-from support.console_links import ask_link, redeem_as_owner, refused_link, tickets_of
+from support.console_links import refused_link
 from support.up_process import READY_S, running_up, until
 
 from soundmark.kit.http.sockets import reserve_port
@@ -13,21 +13,8 @@ pytestmark = pytest.mark.xdist_group("up")
 OIDC = {"SOUNDMARK_OIDC_ISSUER": "https://id.example", "SOUNDMARK_OIDC_CLIENT_ID": "console"}
 
 
-def test_a_start_forgets_the_links_of_earlier_runs(seeded: Path, old_ticket: str) -> None:
+def test_where_nothing_runs_there_is_no_link(seeded: Path) -> None:
     assert refused_link(seeded).startswith(f"{seeded / 'up.json'} does not exist")
-    with running_up(seeded) as again:
-        folder = tickets_of(again.until_ready())
-        assert len(list(folder.iterdir())) == 1
-        assert not redeem_as_owner(folder, old_ticket)
-        again.process.kill()
-        again.process.wait()
-        assert "is `soundmark up` running on" in until_refused(seeded)
-
-
-def until_refused(data_dir: Path) -> str:
-    """Return the refusal of `console link` once the children of a killed `up` have ended."""
-    until(lambda: ask_link(data_dir).returncode != 0, READY_S)
-    return refused_link(data_dir)
 
 
 def test_a_chosen_port_is_the_consoles_and_with_an_identity_provider_there_are_no_links(seeded: Path) -> None:

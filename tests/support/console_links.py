@@ -20,9 +20,9 @@ def ask_link(
     return subprocess.run(arguments, check=False, capture_output=True, text=True, env=clean_environ(environ))
 
 
-def refused_link(data_dir: Path) -> str:
+def refused_link(data_dir: Path, command: Sequence[str] = SOUNDMARK, environ: Mapping[str, str] | None = None) -> str:
     """Return the one line with which `console link` refuses."""
-    done = ask_link(data_dir)
+    done = ask_link(data_dir, command, environ)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     return line.removeprefix("soundmark: ")
