@@ -21,7 +21,7 @@ CHECKED := src sdk/python tests bench scripts
 PORT ?=
 UP ?=
 # What `make tests` and `make coverage` run, everything if empty, and the packages that the latter measures. `make test`
-# runs what COVERED names under coverage, and the rest without.
+# runs what COVERED names under coverage, and the rest without; with `--jobs=2` beside one another.
 TESTS ?=
 # Tests wait for processes and timeouts, so two workers for each processor are a tenth faster than three for two.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Every process that imports NumPy would start a thread for each processor, which take longer to start than they save.
 tests coverage: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: install up test suite tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
+.PHONY: install up test suite covered uncovered tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
 
 install: $(VENV)/.runtime-compiled
 test-install: $(VENV)/.test-compiled
@@ -68,8 +68,13 @@ up: install
 test: lint
 	@$(MAKE) --no-print-directory suite
 
-suite:
-	@$(if $(COVERED),$(MAKE) --no-print-directory coverage TESTS="$(COVERED)")
+suite: $(if $(COVERED),covered) uncovered
+
+# In one process: what it runs is a sixth of the whole, and another worker would have to start everything again.
+covered: test-install test-tools
+	@$(MAKE) --no-print-directory coverage TESTS="$(COVERED)" WORKERS=0
+
+uncovered: test-install test-tools
 	@$(MAKE) --no-print-directory tests TESTS="$(COVERED:%=--ignore=%)"
 
 # `make tests TESTS=tests/kit` runs these alone.

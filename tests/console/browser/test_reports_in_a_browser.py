@@ -24,9 +24,10 @@ pytestmark = pytest.mark.xdist_group("browser")
 async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
     """A tenant with events of ten days, so that charts have several columns."""
     measured = await measure_tenant(tenant, beside_core_url)
-    now = tenant.api.clock.now()
+    # As its own events, which another hour might put on another day.
+    hour_ago = tenant.api.clock.now() - timedelta(hours=1)
     events = [
-        RecordedEvent(now - timedelta(days=days, hours=2), 100 + token, measured.alone["xr_id"], None, "tablet", "FR")
+        RecordedEvent(hour_ago - timedelta(days=days), 100 + token, measured.alone["xr_id"], None, "tablet", "FR")
         for days in range(10)
         for token in range(3 + 2 * days)
     ]
