@@ -30,10 +30,16 @@ def send_command(
 
 
 def receive_command(connection: socket.socket) -> tuple[dict[str, object], list[int]]:
-    """Return what `send_command` sent, and the streams."""
+    """Return what `send_command` sent, and the streams.
+
+    Raises: EOFError if the other side hangs up first.
+    """
     line, streams, _, _ = socket.recv_fds(connection, 64 * 1024, _STREAMS)
     while not line.endswith(b"\n"):
-        line += connection.recv(64 * 1024)
+        more = connection.recv(64 * 1024)
+        if not more:
+            raise EOFError
+        line += more
     return json.loads(line), streams
 
 

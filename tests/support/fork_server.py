@@ -6,55 +6,89 @@ other side hangs up.
 """
 
 import atexit
+import contextlib
 import gc
 import importlib
 import os
 import runpy
-import select
+import selectors
 import signal
 import socket
 import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from command_protocol import receive_command, send_number
 
 
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A running command and the connection that asked for it."""
+
+    connection: socket.socket
+    pid: int
+    pidfd: int  # Readable when the process has ended.
+
+
 def serve(listening: socket.socket) -> None:
     """Fork a process for each connection, until killed."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for those processes.
-    while True:
-        connection, _ = listening.accept()
-        if os.fork() == 0:
-            listening.close()
-            os._exit(_attend(connection))
+    with selectors.DefaultSelector() as selector:
+        selector.register(listening, selectors.EVENT_READ)
+        while True:
+            (key, _), *_ = selector.select()  # One at a time: carrying it out may make the others untrue.
+            if key.data is None:
+                _start(listening.accept()[0], selector)
+            elif key.fileobj is key.data.connection:  # The test hangs up.
+                selector.unregister(key.data.connection)
+                signal.pidfd_send_signal(key.data.pidfd, signal.SIGKILL)
+            else:
+                _finish(key.data, selector)
+
+
+def _start(connection: socket.socket, selector: selectors.BaseSelector) -> None:
+    """Run the command of a connection in a fork and send its process id."""
+    try:
+        body, streams = receive_command(connection)
+    except EOFError:
         connection.close()
-
-
-def _attend(connection: socket.socket) -> int:
-    """Run the command of one connection and send its exit status; end the command if the test hangs up."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    body, streams = receive_command(connection)
-    # The command holds the only end to write to, so the other one is readable when it has ended.
-    ended, held = os.pipe()
+        return
     pid = os.fork()
     if pid == 0:
         connection.close()
-        os.close(ended)
+        _close_all(selector)
         os._exit(_run(body, streams))
-    os.close(held)
     for stream in streams:
         os.close(stream)
-    send_number(connection, pid)
-    hung_up = connection in select.select([ended, connection], [], [])[0]
-    if hung_up:
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    if not hung_up:
-        send_number(connection, os.waitstatus_to_exitcode(status))
-    return 0
+    command = _Command(connection, pid, os.pidfd_open(pid))
+    selector.register(connection, selectors.EVENT_READ, command)
+    selector.register(command.pidfd, selectors.EVENT_READ, command)
+    with contextlib.suppress(ConnectionError):  # Hanging up is the selector's business.
+        send_number(connection, pid)
+
+
+def _finish(command: _Command, selector: selectors.BaseSelector) -> None:
+    """Send the exit status of a command that has ended, unless the test has hung up."""
+    selector.unregister(command.pidfd)
+    os.close(command.pidfd)
+    _, status = os.waitpid(command.pid, 0)
+    with command.connection:
+        if command.connection in selector.get_map():
+            selector.unregister(command.connection)
+            with contextlib.suppress(ConnectionError):  # It may hang up just now.
+                send_number(command.connection, os.waitstatus_to_exitcode(status))
+
+
+def _close_all(selector: selectors.BaseSelector) -> None:
+    """Close what a fork has of the server."""
+    for key in selector.get_map().values():
+        if isinstance(key.fileobj, socket.socket):
+            key.fileobj.close()
+        else:
+            os.close(key.fd)
+    selector.close()
 
 
 def _run(body: Mapping[str, Any], streams: Sequence[int]) -> int:
