@@ -145,6 +145,6 @@ def test_ci_runs_what_the_readme_describes() -> None:
     """`make test` is `make lint` and `make suite`."""
     commands = [line.split() for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make ")]
     assert {"lint", "audit"} <= set(commands[-2])
-    assert commands[-1][:2] == ["make", "suite"]
+    assert "suite" in commands[-1]
     assert "\ntest: lint\n\t@$(MAKE) --no-print-directory suite\n" in (ROOT / "Makefile").read_text()
     assert "make test" in (ROOT / "README.md").read_text()
