@@ -184,6 +184,7 @@ class Target:
     """A Core on a real socket beside a real Audience, with one tenant and one Code in it."""
 
     client: httpx2.Client
+    session: requests.Session  # What schemathesis calls with; a new one for each call would open a connection too.
     ids: dict[str, str]
     _integrations: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -249,6 +250,8 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         settings = core_settings(core_url, audio_url=audio_url, audience_url=audience_url, **desk)
         served = stack.enter_context(served_in_thread(create_app(settings)))
         client = stack.enter_context(httpx2.Client(base_url=served, headers=AUTHORIZATION, trust_env=False))
+        session = stack.enter_context(requests.Session())
+        session.trust_env = False
         organization_id = make(client, "/v1/organizations", name="Radio Nordlicht")["id"]
         project_id = make(client, "/v1/projects", organization_id=organization_id, name="Morning show")["id"]
         tenant = {"organization_id": organization_id, "project_id": project_id}
@@ -256,7 +259,7 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         # Two, because one is revoked on the way.
         ids = {"xr_id": make(client, "/v1/codes", **tenant_query)["xr_id"]}
         ids |= {"broadcast_token": make(client, "/v1/codes", **tenant_query)["broadcast_token"]}
-        yield Target(client, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
+        yield Target(client, session, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
 
 
 def make(client: httpx2.Client, path: str, **body: Any) -> Any:
@@ -269,7 +272,7 @@ def answers_are_known(label: str) -> Any:
     @SCHEMA.include(name=label).parametrize()
     def test(case: schemathesis.Case, target: Target) -> None:
         target.make_some_ids_real(case)
-        response = case.call(base_url=target.url, headers=AUTHORIZATION)
+        response = case.call(base_url=target.url, session=target.session, headers=AUTHORIZATION)
         identity = case.operation.definition.raw["operationId"]
         excused = [rule.check for rule in SEMANTIC_RULES if rule.explains(identity, response)]
         case.validate_response(response, excluded_checks=excused, headers=AUTHORIZATION)
