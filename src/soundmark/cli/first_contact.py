@@ -17,7 +17,7 @@ class FirstContact(httpx2.AsyncBaseTransport):
 
     def __init__(self, base_url: str) -> None:
         self._base_url: Final = base_url
-        self._inner: Final = new_transport()
+        self._inner: Final = new_transport(base_url)
         self._reached = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

@@ -9,6 +9,7 @@ import email.utils
 import importlib.metadata
 import ipaddress
 import re
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -112,7 +113,7 @@ class ServiceConnection:
         """Raises: ValueError for an address that is not https (plain http: loopback only)."""
         self.base_url: Final = check_base_url(base_url, allow_insecure_http=allow_insecure_http)
         self._owner: Final = owner
-        self._transport: Final = new_transport() if transport is None else transport
+        self._transport: Final = new_transport(self.base_url) if transport is None else transport
         self._closed = False
 
     async def close(self) -> None:
@@ -157,10 +158,15 @@ class ServiceConnection:
             raise NoAnswer(self.base_url, error) from None
 
 
-def new_transport() -> httpx2.AsyncHTTPTransport:
-    """Return a transport that never reuses a connection which the service may be closing."""
+def new_transport(base_url: str) -> httpx2.AsyncHTTPTransport:
+    """Return a transport for one service that never reuses a connection which the service may be closing.
+
+    For plain http it trusts no authority at all, because reading those of the machine takes longer than a request.
+    """
+    is_plain = base_url.lower().startswith("http://")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else httpx2.create_ssl_context()
     limits = httpx2.Limits(max_connections=_CONNECTIONS_MAX, keepalive_expiry=_IDLE_S)
-    return httpx2.AsyncHTTPTransport(limits=limits)
+    return httpx2.AsyncHTTPTransport(verify=context, limits=limits)
 
 
 def check_base_url(base_url: str, *, allow_insecure_http: bool = False) -> str:
