@@ -1,11 +1,12 @@
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
-from support.console_links import printed_link
 from support.ordinary_user import OrdinaryUser, ordinary_user
-from support.up_process import Up, passable_folder, running_up
+from support.up_process import READY_S, Up, has_ended, passable_folder, running_up, until
 
 GIVEN = {"SOUNDMARK_LOG_LEVEL": "warning", "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000"}
 
@@ -23,28 +24,39 @@ def ordinary() -> Iterator[OrdinaryUser]:
         yield user
 
 
-@pytest.fixture(scope="session")
-def first_run() -> Iterator[tuple[Path, str]]:
-    """The data dir of a run that SIGTERM ended, and the ticket of the sign-in link that it printed."""
-    with passable_folder() as path, running_up(path / "data") as up:
-        ticket = printed_link(up.until_ready())[2]
-        assert up.stop(signal.SIGTERM) == 0
-        yield path / "data", ticket
+@dataclass(frozen=True)
+class FirstRun:
+    """What was seen of a first `up --demo`, which Ctrl-C has ended."""
+
+    data_dir: Path
+    printed: str
+    answering: Sequence[str]
+    status: int
+    left: Sequence[psutil.Process]
 
 
 @pytest.fixture(scope="session")
-def seeded(first_run: tuple[Path, str]) -> Path:
+def first_run() -> Iterator[FirstRun]:
+    """The first run on a new data dir, with all that a newcomer sees."""
+    with passable_folder() as path:
+        with running_up(path / "data", arguments=("--port", "0", "--demo", "--workers", "2")) as up:
+            up.until_ready()
+            until(lambda: "The verified intent equals the issued one." in up.printed, READY_S)
+            answering = [component for component in ("base", "audience", "audio", "console") if up.answers(component)]
+            everything = up.everything()
+            status = up.stop(signal.SIGINT)
+            left = [process for process in everything if not has_ended(process)]
+            seen = FirstRun(up.data_dir, up.printed, answering, status, left)
+        yield seen
+
+
+@pytest.fixture(scope="session")
+def seeded(first_run: FirstRun) -> Path:
     """A data dir that has run before; every test that uses it leaves more in it.
 
     Making a cluster is the slow part of a first start, so the tests of the group `up` share this one, one by one.
     """
-    return first_run[0]
-
-
-@pytest.fixture(scope="session")
-def old_ticket(first_run: tuple[Path, str]) -> str:
-    """The ticket of a sign-in link that an earlier run in `seeded` printed."""
-    return first_run[1]
+    return first_run.data_dir
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.console_links import redeem_as_owner, refused_link, tickets_of
+from support.console_links import printed_link, redeem_as_owner, refused_link, tickets_of
 from support.ordinary_user import OrdinaryUser
 from support.up_process import (
     END_S,
@@ -27,34 +27,29 @@ from support.up_process import (
 
 from soundmark.embedded.installation import SYSTEM_DIRECTORY
 
+from .conftest import FirstRun
+
 pytestmark = pytest.mark.xdist_group("up")
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else run PostgreSQL")
 
 
-def test_make_up_shows_the_main_job_serves_on_and_stops_in_order_on_ctrl_c(seeded: Path, old_ticket: str) -> None:
-    """The output of the first of the two commands that a newcomer runs, which forgets the links of earlier runs."""
-    with running_up(seeded, arguments=("--port", "0", "--demo", "--workers", "2")) as up:
-        up.until_ready()
-        until(lambda: "The verified intent equals the issued one." in up.printed, READY_S)
-        assert up.printed.index("Soundmark is ready") < up.printed.index("1. organisation created")
-        assert (seeded / "demo.wav").stat().st_size > 100_000
-        assert (seeded / "demo.png").read_bytes().startswith(b"\x89PNG")
-        demo = up.printed[up.printed.index("1. organisation created") : up.printed.index("The verified intent")]
-        assert [line.partition(".")[0] for line in demo.splitlines()] == ["1", "2", "3", "4", "5", "6", "7"]
-        assert all(up.answers(component) for component in ("base", "audience", "audio", "console"))
+def test_make_up_shows_the_main_job_serves_on_and_stops_in_order_on_ctrl_c(first_run: FirstRun) -> None:
+    """The output of the first of the two commands that a newcomer runs."""
+    printed, data_dir = first_run.printed, first_run.data_dir
+    assert printed.index("Soundmark is ready") < printed.index("1. organisation created")
+    assert (data_dir / "demo.wav").stat().st_size > 100_000
+    assert (data_dir / "demo.png").read_bytes().startswith(b"\x89PNG")
+    demo = printed[printed.index("1. organisation created") : printed.index("The verified intent")]
+    assert [line.partition(".")[0] for line in demo.splitlines()] == ["1", "2", "3", "4", "5", "6", "7"]
+    assert first_run.answering == ["base", "audience", "audio", "console"]
 
-        assert len(list(tickets_of(up).iterdir())) == 1
-        assert not redeem_as_owner(tickets_of(up), old_ticket)
-
-        everything = up.everything()
-        assert up.stop(signal.SIGINT) == 0
-        assert all(has_ended(process) for process in everything)
-        assert not up.up_file.exists()
-        assert "process_killed" not in up.printed
-        assert "not properly shut down" not in _postgres_log(seeded)
-        assert up.printed.splitlines()[-1] == "Stopping, after finishing the open requests."
-        assert up.printed.count("Stopping") == 1
+    assert (first_run.status, first_run.left) == (0, [])
+    assert not (data_dir / "up.json").exists()
+    assert "process_killed" not in printed
+    assert "not properly shut down" not in _postgres_log(data_dir)
+    assert printed.splitlines()[-1] == "Stopping, after finishing the open requests."
+    assert printed.count("Stopping") == 1
 
 
 def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
@@ -66,7 +61,10 @@ def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
 
 
 def test_an_ordinary_user_can_run_it_alone_and_loses_nothing_by_a_kill(ordinary: OrdinaryUser, folder: Path) -> None:
-    """The next `up` need not wait: it starts while the children of the killed one still finish, on the same port."""
+    """The next `up` need not wait: it starts while the children of the killed one still finish, on the same port.
+
+    It forgets the sign-in links of earlier runs.
+    """
     home = folder / "home"
     home.mkdir(mode=0o700)
     if os.geteuid() == 0:
@@ -81,6 +79,7 @@ def test_an_ordinary_user_can_run_it_alone_and_loses_nothing_by_a_kill(ordinary:
         write_note(up.until_ready(), "before the supervisor was killed")
         assert up.owners() == {ordinary.uid}
         assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+        ticket = printed_link(up)[2]
         port = up.where["base_url"].rpartition(":")[2]
         everything = up.everything()
         up.process.kill()
@@ -90,6 +89,8 @@ def test_an_ordinary_user_can_run_it_alone_and_loses_nothing_by_a_kill(ordinary:
             assert read_notes(again.until_ready()) == ["before the supervisor was killed"]
             assert again.where["base_url"].endswith(f":{port}")
             until(lambda: all(has_ended(process) for process in everything), END_S)
+            assert len(list(tickets_of(again).iterdir())) == 1
+            assert not redeem_as_owner(tickets_of(again), ticket)
 
             write_note(again, "before everything was killed")
             everything = again.everything()

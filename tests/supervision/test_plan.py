@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from soundmark import settings
+from soundmark.cli.up import _say_how_to_sign_in
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.operating_system.os_user import OsUser
@@ -162,6 +163,13 @@ def test_the_operator_signs_in_where_this_machine_reaches_core(host: str) -> Non
 def test_otherwise_the_operator_does_not_sign_in(environ: dict[str, str], host: str) -> None:
     """Core takes the operator token from this machine only, and a link must lead to the console's own address."""
     assert not plan(environ, host=host).can_operator_sign_in
+
+
+def test_where_nobody_can_sign_in_the_reason_is_shown() -> None:
+    assert _say_how_to_sign_in(plan({"SOUNDMARK_CONSOLE_URL": "https://console.example"})) == (
+        "nobody can without an identity provider: "
+        "a link works only on a loopback address, without SOUNDMARK_CONSOLE_URL"
+    )
 
 
 def test_people_come_back_from_a_provider_to_the_console() -> None:
