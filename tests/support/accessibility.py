@@ -12,14 +12,19 @@ NARROW: Final[Any] = {"width": 320, "height": 640}
 _AXE: Final = (Path(__file__).parents[1] / "axe/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 # One element that passes is enough for each rule, and no rule here reads style sheets.
 _FASTER: Final = {"resultTypes": ["violations"], "preload": False}
-_EVERY_RULE: Final = {
+_EVERY_RULE: Final[Any] = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
     # Of WCAG 2.2, and off unless it is asked for.
     "rules": {"target-size": {"enabled": True}},
     **_FASTER,
 }
-# The other scheme changes the colours of a page and nothing else.
-_RULES_OF_COLOURS: Final = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}, **_FASTER}
+# The other scheme changes the colours of a page and nothing else, and a narrow screen changes all but the colours.
+_OF_COLOURS: Final = ("color-contrast", "link-in-text-block")
+_RULES_OF_COLOURS: Final = {"runOnly": {"type": "rule", "values": _OF_COLOURS}, **_FASTER}
+_OTHER_RULES: Final = {
+    **_EVERY_RULE,
+    "rules": {**_EVERY_RULE["rules"], **{name: {"enabled": False} for name in _OF_COLOURS}},
+}
 _WIDER: Final = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 Open = Callable[..., Awaitable[Page]]
@@ -48,7 +53,7 @@ async def find_broken_on_screens(page: Page) -> dict[str, Any]:
     """Return what is broken on a light, a dark and a narrow screen, by screen, where anything is."""
     found = await find_broken_in_both_schemes(page)
     await page.set_viewport_size(NARROW)
-    narrow = await find_broken_rules(page)
+    narrow = await find_broken_rules(page, rules=_OTHER_RULES)
     await page.set_viewport_size(WIDE)
     return {**found, "narrow": narrow} if narrow else found
 
@@ -68,6 +73,6 @@ async def assert_no_page_breaks_a_rule(open_page: Open, paths: Sequence[str]) ->
             assert answer.status == 200, path
         if found := await find_broken_in_both_schemes(wide):
             broken[path] = found
-        if found := await find_broken_rules(narrow):
+        if found := await find_broken_rules(narrow, rules=_OTHER_RULES):
             broken[f"{path} in French on a narrow screen"] = found
     assert broken == {}

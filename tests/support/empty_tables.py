@@ -47,9 +47,11 @@ END
 $$
 """
 _DELETE: Final = """
-    DELETE FROM {table};
-    IF FOUND AND pg_relation_size({name}::regclass) > {deleted_max_bytes} THEN
-        grown := array_append(grown, {name});
+    IF EXISTS (SELECT FROM {table}) THEN
+        DELETE FROM {table};
+        IF pg_relation_size({name}::regclass) > {deleted_max_bytes} THEN
+            grown := array_append(grown, {name});
+        END IF;
     END IF;
 """
 _RESTART: Final = """
