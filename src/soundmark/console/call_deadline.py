@@ -7,6 +7,9 @@ from typing import Final, cast
 
 import httpx2
 
+# uvloop rounds times to milliseconds, so that a timeout ends up to half of one before its moment.
+_ROUNDED_S: Final = 0.001
+
 
 class CallDeadline:
     """The moment at which the calls of a visit end, however many they are."""
@@ -22,8 +25,8 @@ class CallDeadline:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the calls have ended."""
-        return self._end_s is not None and asyncio.get_running_loop().time() >= self._end_s
+        """Whether the calls have ended, or a timeout may have ended them."""
+        return self._end_s is not None and asyncio.get_running_loop().time() >= self._end_s - _ROUNDED_S
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
