@@ -21,15 +21,15 @@ def test_a_chosen_port_is_the_consoles_and_with_an_identity_provider_there_are_n
     """Also behind a proxy: the console takes forms from its public address only."""
     with reserve_port("127.0.0.1", 0) as held:
         port = held.getsockname()[1]
-    environ = {**OIDC, "SOUNDMARK_CONSOLE_URL": "https://console.example"}
-    with running_up(seeded, arguments=("--port", "0", "--console-port", str(port)), environ=environ) as up:
+    given = {**OIDC, "SOUNDMARK_CONSOLE_URL": "https://console.example"}
+    with running_up(seeded, arguments=("--port", "0", "--console-port", str(port)), environ=given) as up:
         until(lambda: "  Private " in up.until_ready().printed, READY_S)
         assert up.where["console_url"] == f"http://127.0.0.1:{port}", "the address on this machine"
         assert up.answers("console")
         assert up.children()["serve core"].environ()["SOUNDMARK_CONSOLE_URL"] == "https://console.example"
         assert "  Sign in         with https://id.example\n" in up.printed
-        environ = up.children()["serve console"].environ()
-        assert not {"SOUNDMARK_CONSOLE_TICKETS_PATH", "SOUNDMARK_OPERATOR_TOKEN"} & environ.keys()
+        consoles = up.children()["serve console"].environ()
+        assert not {"SOUNDMARK_CONSOLE_TICKETS_PATH", "SOUNDMARK_OPERATOR_TOKEN"} & consoles.keys()
         assert not (seeded / "sign-in-tickets").exists(), "that of the last run is removed"
         assert refused_link(seeded) == (
             "there are no sign-in links here: `soundmark up` said at its start how to sign in"
