@@ -2,10 +2,22 @@
 
 import hmac
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final
 
+import structlog
+from prometheus_client import Counter
+
 from soundmark.kit.crypto.entropy import Entropy
+from soundmark.kit.http.forwarded import (
+    LIST_HEADER,
+    STANDARD_HEADER,
+    Address,
+    Hops,
+    parse_address,
+    read_list,
+    read_standard,
+)
 
 _IPV6_PREFIX: Final = (
     64  # One subscriber has at least this many addresses, so limiting single addresses would be useless.
@@ -13,9 +25,14 @@ _IPV6_PREFIX: Final = (
 _DIGEST_BYTES: Final = 16
 _KEY_LIFE_S: Final = 3600
 _REMEMBERED_MAX: Final = 50_000  # Some 8 MB.
+_PROXIES_LOGGED_MAX: Final = 64  # A network of proxies may be large, and one line says enough.
 
-Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
+
+_log: Final = structlog.get_logger()
+_unreadable: Final = Counter(
+    "soundmark_forwarded_unreadable_total", "How often a trusted proxy sent no client IP address that can be read."
+)
 
 
 class AddressReader:
@@ -23,33 +40,63 @@ class AddressReader:
 
     def __init__(self, trusted_proxies: Iterable[Network]) -> None:
         self._trusted: Final = tuple(trusted_proxies)
+        self._logged: Final[set[Address]] = set()
 
     def subject(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
         """Return the subject that is counted for a request: an IPv4 address, or the /64 of an IPv6 address.
 
-        `X-Forwarded-For` is used only if the socket's peer is a trusted proxy. Then its rightmost address that is not a
-        trusted proxy counts.
+        What proxies wrote is used only if the socket's peer is a trusted proxy. Then the rightmost address that is not
+        a trusted proxy counts, of `X-Forwarded-For` or of `Forwarded`. A request of which it cannot be read, or in
+        which the two headers disagree, counts as one of the proxy that sent it so.
+
+        Source: contract, section 4.
         """
         if peer is None:
             return "unknown"
         if not self._trusted:
-            return peer if ":" not in peer else _subject(_parse(peer), peer)
-        address = _parse(peer)
+            return peer if ":" not in peer else _subject(parse_address(peer), peer)
+        address = parse_address(peer)
         if address is None or not self._is_trusted(address):
             return _subject(address, peer)
-        forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
-        for text in reversed([part.strip() for value in forwarded for part in value.split(",")]):
-            hop = _parse(text)
+        return _subject(self._find_client(address, headers), peer)
+
+    def _find_client(self, proxy: Address, headers: Iterable[tuple[bytes, bytes]]) -> Address:
+        """Return the client that a trusted proxy names, or else the proxy that names none."""
+        lists, standards = [], []
+        for name, value in headers:
+            if name == LIST_HEADER:
+                lists.append(value)
+            elif name == STANDARD_HEADER:
+                standards.append(value)
+        readings = [self._follow(proxy, hops) for hops in _read(lists, standards)]
+        clients = {client for client, _ in readings}
+        if len(clients) > 1:
+            self._note_unreadable(proxy)
+            return proxy
+        if not all(is_readable for _, is_readable in readings):
+            self._note_unreadable(*clients)
+        return clients.pop() if clients else proxy
+
+    def _follow(self, proxy: Address, hops: Hops) -> tuple[Address, bool]:
+        """Return the nearest address that is not a trusted proxy, or the last proxy, and whether all could be read."""
+        for hop in hops:
             if hop is None:
-                break  # Everything left of a malformed address was written by an unknown party.
-            address = hop
+                return proxy, False  # Everything left of it was written by somebody unknown.
+            proxy = hop
             if not self._is_trusted(hop):
                 break
-        return _subject(address, peer)
+        return proxy, True
+
+    def _note_unreadable(self, proxy: Address) -> None:
+        """Count a request, and log its proxy once."""
+        _unreadable.inc()
+        if proxy not in self._logged and len(self._logged) < _PROXIES_LOGGED_MAX:
+            self._logged.add(proxy)
+            _log.warning("forwarded_unreadable", proxy=str(proxy))
 
     def is_trusted(self, peer: str) -> bool:
         """Return whether the socket's peer is a trusted proxy."""
-        address = _parse(peer)
+        address = parse_address(peer)
         return address is not None and self._is_trusted(address)
 
     def _is_trusted(self, address: Address) -> bool:
@@ -93,14 +140,9 @@ class AddressDigest:
         )
 
 
-def _parse(text: str) -> Address | None:
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return None
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    return address
+def _read(lists: list[bytes], standards: list[bytes]) -> list[Hops]:
+    """Return the hops of each header that is there."""
+    return [*([read_list(lists)] if lists else ()), *([read_standard(standards)] if standards else ())]
 
 
 def _subject(address: Address | None, peer: str) -> str:
