@@ -65,14 +65,28 @@ async def test_no_spelling_of_a_path_passes_without_the_credential(audience_url:
         assert send_raw(url, b"/healthz").status == 200
 
 
-@pytest.mark.parametrize("authorization", [f"Basic {CREDENTIAL}", CREDENTIAL, "Bearer"])
-async def test_the_credential_is_a_bearer(audience: AudienceApi, audience_rival: Rival, authorization: str) -> None:
+BEARER = ("authorization", f"Bearer {CREDENTIAL}")
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        [("authorization", f"Basic {CREDENTIAL}")],
+        [("authorization", CREDENTIAL)],
+        [("authorization", "Bearer")],
+        [BEARER, BEARER],
+        [BEARER, ("authorization", "Bearer x")],
+    ],
+)
+async def test_the_credential_is_a_bearer_in_one_header(
+    audience: AudienceApi, audience_rival: Rival, authorization: list[tuple[str, str]]
+) -> None:
     answer = await audience.call(
         "POST",
         "/v1/integrations",
         operation_id=new_operation_id(),
         json=integration_body(),
-        headers={"authorization": authorization},
+        headers=authorization,
     )
 
     assert answer.status == 401

@@ -111,7 +111,7 @@ BAD_CREDENTIALS: list[list[tuple[str, str]]] = [
     [("Authorization", "Bearer ")],
     [("Authorization", OPERATOR_TOKEN)],
     [("Authorization", f"Basic {OPERATOR_TOKEN}")],
-    [("Authorization", f"Bearer  {OPERATOR_TOKEN}")],
+    [("Authorization", f"Bearer\t{OPERATOR_TOKEN}")],
     [("Authorization", f"Bearer {OPERATOR_TOKEN} ,")],
     [("Authorization", f"Bearer {OPERATOR_TOKEN}x")],
     [("Authorization", f"Bearer {OPERATOR_TOKEN[:-1]}")],
@@ -134,9 +134,9 @@ async def test_another_credential_is_refused(api: Api, headers: list[tuple[str, 
     assert OPERATOR_TOKEN not in answer.body.decode()
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-async def test_the_name_of_the_scheme_is_case_insensitive(api: Api, scheme: str) -> None:
-    headers = {"Authorization": f"{scheme} {OPERATOR_TOKEN}"}
+@pytest.mark.parametrize("form", ["Bearer {}", "BEARER {}", "bearer   {}", "Bearer {} \t "])
+async def test_a_credential_is_read_in_every_form_that_http_allows(api: Api, form: str) -> None:
+    headers = {"Authorization": form.format(OPERATOR_TOKEN)}
     assert (await api.get("/v1/organizations", headers=headers)).status == 200
 
 

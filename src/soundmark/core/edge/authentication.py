@@ -5,6 +5,7 @@ from starlette.requests import Request
 from soundmark.core.access.credentials import Credentials
 from soundmark.core.domain.tenancy.scope import Caller, User
 from soundmark.kit.http.asgi import Scope
+from soundmark.kit.http.bearer_auth import read_bearer
 from soundmark.kit.http.problems import Unauthenticated
 from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
 
@@ -39,11 +40,8 @@ def describe_refused(clients: ClientAddresses, scope: Scope) -> dict[str, str]:
 
 
 async def _find_caller(request: Request) -> Caller:
-    headers = request.headers.getlist("authorization")
-    if len(headers) != 1:
-        raise Unauthenticated
-    scheme, _, credential = headers[0].partition(" ")
-    if scheme.lower() != "bearer":
+    credential = read_bearer(request.scope["headers"])
+    if credential is None:
         raise Unauthenticated
     credentials: Credentials = request.app.state.credentials
     return await credentials.caller_of(credential, request.client.host if request.client else None)

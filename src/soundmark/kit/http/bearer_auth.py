@@ -1,5 +1,6 @@
-"""Authentication at a private component: the credential, the caller's name and its deadline."""
+"""Bearer credentials, and authentication at a private component: the credential, the caller's name and its deadline."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +11,8 @@ from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
 from soundmark.kit.http.private_headers import read_caller, read_timeout_s
 from soundmark.kit.http.problems import Unauthenticated
 
+# Contract, section 2: the scheme in any case, one or more blanks, white space at the end ignored.
+_BEARER: Final = re.compile(rb"bearer ++(.+)", re.IGNORECASE | re.DOTALL)
 _OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 
@@ -34,15 +37,20 @@ class Guard:
             await self.app(scope, receive, send)
 
 
+def read_bearer(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """Return the bearer credential of a request; None without one, or with several `Authorization` headers."""
+    given = [value for name, value in headers if name == b"authorization"]
+    match = _BEARER.fullmatch(given[0].rstrip(b" \t")) if len(given) == 1 else None
+    return None if match is None else match[1].decode("latin-1")
+
+
 def holds_credential(scope: Scope, credentials: Iterable[Secret]) -> bool:
     """Return whether a request carries one of `credentials`."""
-    header = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-    if header is None:
+    candidate = read_bearer(scope["headers"])
+    if candidate is None:
         return False
-    scheme, _, candidate = header.decode("latin-1").partition(" ")
     # Both credentials of a pair are always compared, so that the time reveals nothing.
-    matches_count = sum(credential.equals(candidate) for credential in credentials)
-    return scheme.lower() == "bearer" and matches_count > 0
+    return sum(credential.equals(candidate) for credential in credentials) > 0
 
 
 def describe_caller(scope: Scope) -> dict[str, str]:

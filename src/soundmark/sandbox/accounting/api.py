@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from soundmark.kit.http.bearer_auth import read_bearer
 from soundmark.sandbox.accounting.ledger import DraftInvoice, InvoiceLine, Ledger, ThirdParty, text_of
 from soundmark.sandbox.misbehaviour import Switches
 from soundmark.sandbox.operation import Api, Handler
@@ -75,8 +76,7 @@ class AccountingApi:
             return refused.response
 
     def _is_authorised(self, request: Request) -> bool:
-        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        return self._api_key in {request.headers.get("dolapikey"), bearer}
+        return self._api_key in {request.headers.get("dolapikey"), read_bearer(request.scope["headers"])}
 
     def _entity_of(self, request: Request) -> int:
         text = request.headers.get("dolapientity", str(self._entity))

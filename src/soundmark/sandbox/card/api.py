@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from soundmark.kit.http.bearer_auth import read_bearer
 from soundmark.sandbox.card import purchases
 from soundmark.sandbox.card.book import CardBook
 from soundmark.sandbox.card.checkout import create_session, require_known
@@ -79,8 +80,8 @@ class CardApi:
         return response
 
     def _authorise(self, request: Request) -> None:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not key:
+        key = read_bearer(request.scope["headers"])
+        if key is None:
             raise CardError(401, "You did not provide an API key.")
         if key != self._secret_key:
             raise CardError(401, f"Invalid API Key provided: {key[:8]}****")

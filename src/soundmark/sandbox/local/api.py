@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from soundmark.kit.http.bearer_auth import read_bearer
 from soundmark.sandbox.local.payments import Payment, Payments
 from soundmark.sandbox.misbehaviour import Switches
 from soundmark.sandbox.operation import Api, Handler
@@ -23,7 +24,7 @@ class LocalApi:
 
     def __init__(self, payments: Payments, public_key: str, secret_key: str, switches: Switches) -> None:
         self._payments: Final = payments
-        self._credential: Final = f"Bearer {public_key}:{secret_key}"
+        self._credential: Final = f"{public_key}:{secret_key}"
         self._api: Final = Api("local", PREFIXES["local"], switches, self._pass, make_error)
 
     def routes(self) -> list[Route]:
@@ -34,7 +35,7 @@ class LocalApi:
         ]
 
     async def _pass(self, request: Request, handler: Handler) -> Response:
-        if request.headers.get("authorization") != self._credential:
+        if read_bearer(request.scope["headers"]) != self._credential:
             return make_error(401)
         return await handler(request)
 
