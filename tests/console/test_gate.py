@@ -20,12 +20,20 @@ async def test_a_stranger_is_sent_to_the_sign_in_page_and_back(operator: Console
     [
         ("203.0.113.9", {}),
         ("127.0.0.1", {"host": "rebound.example.org"}),
+        ("127.0.0.1", {"host": "127.0.0.1:8084"}),
+        # No browser sends these; a library for URLs finds the right host and port in each.
+        ("127.0.0.1", {"host": "x@127.0.0.1:8083"}),
+        ("127.0.0.1", {"host": "127.0.0.1:8083/x"}),
+        ("127.0.0.1", {"host": "127.0.0.1:8083?x"}),
+        ("127.0.0.1", {"host": "127.0.0.1:08083"}),
+        ("127.0.0.1", {"host": ""}),
+        ("127.0.0.1", [("host", "127.0.0.1:8083"), ("host", "127.0.0.1:8083")]),
         ("127.0.0.1", {"x-forwarded-for": "127.0.0.1"}),
         ("127.0.0.1", {"forwarded": "for=127.0.0.1"}),
     ],
 )
 async def test_an_operator_enters_only_from_this_machine(
-    operator: ConsoleClient, clock: FakeClock, peer: str, headers: dict[str, str]
+    operator: ConsoleClient, clock: FakeClock, peer: str, headers: dict[str, str] | list[tuple[str, str]]
 ) -> None:
     away = operator.other(peer=peer).sign_in_as_operator(clock.now())
 
@@ -58,6 +66,15 @@ async def test_a_form_of_another_site_changes_nothing(
     assert page.status == 403
     assert page.trouble == "form_from_elsewhere"
     assert (await api.get("/v1/organizations")).json["data"] == []
+
+
+async def test_a_form_of_another_site_is_not_read(operator: ConsoleClient) -> None:
+    """Any site can send one, as large and as costly as it likes. This one could not be read."""
+    unreadable = {"content-type": "text/plain"}
+
+    page = await operator.submit("/organizations", {}, headers={"origin": "https://evil.example", **unreadable})
+    assert (page.status, page.trouble) == (403, "form_from_elsewhere")
+    assert (await operator.submit("/organizations", {}, headers=unreadable)).trouble == "form_malformed"
 
 
 @pytest.mark.parametrize("name", ["localhost:8083", "[::1]:8083"])

@@ -72,7 +72,7 @@ async def test_a_form_leads_to_a_page_of_the_sandbox_only(sandbox: RunningSandbo
 
 async def test_only_this_machine_is_answered(sandbox: RunningSandbox) -> None:
     """A name of somebody else's that leads here would let their pages in."""
-    for host in ("evil.example", "evil.example:8090", ""):
+    for host in ("evil.example", "evil.example:8090", "x@127.0.0.1", ""):
         refused = await sandbox.client.get("/", headers={"host": host})
         assert refused.status_code == 403
     port = sandbox.url.rpartition(":")[2]

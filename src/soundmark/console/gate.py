@@ -3,7 +3,8 @@
 from typing import Final
 
 from soundmark.console.visit import Visit
-from soundmark.kit.text.validation import has_valid_port, is_loopback_host, split_url
+from soundmark.kit.http.forwarded import is_forwarded
+from soundmark.kit.text.validation import is_loopback_host, split_host_header, split_url
 
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
 
@@ -37,12 +38,15 @@ def is_on_this_machine(visit: Visit) -> bool:
     """Return whether the request comes from a loopback address, to a loopback name and our port, through no proxy."""
     request = visit.request
     peer = "" if request.client is None else request.client.host
-    is_forwarded = "x-forwarded-for" in request.headers or "forwarded" in request.headers
-    if not is_loopback_host(peer) or is_forwarded or visit.console.proxies.is_trusted(peer):
+    through_proxy = is_forwarded(request.scope["headers"]) or visit.console.proxies.is_trusted(peer)
+    if not is_loopback_host(peer) or through_proxy:
         return False
-    host = request.headers.get("host", "")
-    own, named = split_url(visit.console.addresses.console), split_url(f"//{host}")
-    return has_valid_port(host) and is_loopback_host(named.hostname or "") and named.port == own.port
+    hosts = request.headers.getlist("host")
+    named = split_host_header(hosts[0]) if len(hosts) == 1 else None
+    if named is None:
+        return False
+    host, port = named
+    return is_loopback_host(host) and port == split_url(visit.console.addresses.console).port
 
 
 def _is_own_name_of_operator(visit: Visit, origin: str) -> bool:

@@ -30,20 +30,37 @@ class CookieJar:
     is_secure: bool
 
     def read(self, name: str, cookies: Mapping[str, str]) -> Any:
-        """Return the value of a cookie, or None if it is absent, incomplete, altered or sealed under another key."""
+        """Return the value of a cookie, or None if it is absent, incomplete, altered or sealed under another key.
+
+        A value has one spelling: the one in which it was written, with no part beside the counted ones.
+        """
         first = cookies.get(self._name(name, 0), "")
         count_text, _, chunk = first.partition(".")
         if count_text not in _COUNTS:
             return None
-        chunks = [chunk, *(cookies.get(self._name(name, number), "") for number in range(1, int(count_text)))]
+        count = int(count_text)
+        chunks = [chunk, *(cookies.get(self._name(name, number), "") for number in range(1, count))]
+        *full, last = map(len, chunks)
+        if any(size != _CHUNK_CHARS_MAX for size in full) or not 0 < last <= _CHUNK_CHARS_MAX:
+            return None
+        if any(self._name(name, number) in cookies for number in range(count, _CHUNKS_MAX)):
+            return None
         try:
             envelope = base64url.decode("".join(chunks))
             return msgspec.json.decode(self.sealer.unseal(envelope, table=_PLACE, column=name, row=self.prefix))
         except (ValueError, SealBroken):
             return None
 
-    def write(self, response: Response, name: str, value: Any, *, max_age_s: int | None = None) -> int:
-        """Seal a value that JSON can express, and return the number of cookies that hold it.
+    def write(
+        self,
+        response: Response,
+        name: str,
+        value: Any,
+        *,
+        replacing: Mapping[str, str] | None = None,
+        max_age_s: int | None = None,
+    ) -> None:
+        """Seal a value that JSON can express, and remove what is left of a larger one from the cookies `replacing`.
 
         Without `max_age_s` it lasts until the browser ends.
 
@@ -57,7 +74,7 @@ class CookieJar:
         chunks[0] = f"{len(chunks)}.{chunks[0]}"
         for number, chunk in enumerate(chunks):
             self._set(response, self._name(name, number), chunk, max_age_s)
-        return len(chunks)
+        self.clear(response, name, replacing or {}, beyond=len(chunks))
 
     def clear(self, response: Response, name: str, cookies: Mapping[str, str], *, beyond: int = 0) -> None:
         """Remove a cookie with all its parts that the browser sent, except for the first `beyond`."""

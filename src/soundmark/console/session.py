@@ -74,8 +74,7 @@ class Sessions:
 
         Raises: sealed_cookies.CookieTooLarge.
         """
-        chunks_count = self.jar.write(response, _NAME, session)
-        self.jar.clear(response, _NAME, request.cookies, beyond=chunks_count)
+        self.jar.write(response, _NAME, session, replacing=request.cookies)
 
     def end(self, request: Request, response: Response) -> None:
         """Remove the session from the browser for good."""

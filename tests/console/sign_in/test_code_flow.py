@@ -6,6 +6,7 @@ import json
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import pytest
+from starlette.requests import Request
 from starlette.responses import Response
 from support.console_client import CONSOLE_URL, ConsoleClient
 from support.console_login import CALLBACK, Desk, read_query
@@ -255,7 +256,7 @@ async def test_everything_that_signing_in_keeps_fits_into_a_request_together(
         clock.advance(seconds=1)
     form = Form([("name", "n" * 4_900)])
     kept = Response()
-    visitors.console.kept_forms.keep(kept, form, "/organizations", "alice")
+    visitors.console.kept_forms.keep(Request({"type": "http", "headers": []}), kept, form, "/organizations", "alice")
     sent = [f"{name}={value}" for name, value in visitors.cookies.items()]
     sent += [cookie.partition(";")[0] for cookie in kept.headers.getlist("set-cookie")]
 

@@ -16,6 +16,9 @@ from support.people import People
 from soundmark.console.session import Session
 
 
+NAME = "soundmark-8083-session"
+
+
 async def test_processes_with_the_same_key_share_sessions(
     visitors: ConsoleClient, second: ConsoleClient, desk: Desk
 ) -> None:
@@ -109,13 +112,50 @@ def alter(value: str) -> str:
 async def test_a_damaged_cookie_is_no_session_and_is_removed(
     person: ConsoleClient, damage: Callable[[str], str]
 ) -> None:
-    name = "soundmark-8083-session"
-    value = damage(person.cookies[name])
-    answer = await person.other().get("/organizations", headers={"cookie": f"{name}={value}".encode()})
+    value = damage(person.cookies[NAME])
+    answer = await person.other().get("/organizations", headers={"cookie": f"{NAME}={value}".encode()})
 
     assert answer.location.startswith("/sign-in")
-    assert [cookie.partition("=")[0] for cookie in answer.headers.get_list("set-cookie")] == [name]
+    assert [cookie.partition("=")[0] for cookie in answer.headers.get_list("set-cookie")] == [NAME]
     assert "Max-Age=0" in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    "respell",
+    [
+        lambda content: {NAME: f"2.{content}"},
+        lambda content: {NAME: f"2.{content}", f"{NAME}.1": ""},
+        lambda content: {NAME: f"2.{content[:100]}", f"{NAME}.1": content[100:]},
+        lambda content: {NAME: "2.", f"{NAME}.1": content},
+        lambda content: {NAME: f"1.{content}", f"{NAME}.1": ""},
+        lambda content: {NAME: f"1.{content}", f"{NAME}.7": "A"},
+        lambda content: {NAME: f"01.{content}"},
+        lambda content: {NAME: f"+1.{content}"},
+        lambda content: {NAME: f"1.{content}="},
+        lambda content: {NAME: f'"1.{content}"'},
+        lambda content: {NAME: f'"\\061.{content}"'},
+        lambda content: {"soundmark-8084-session": f"1.{content}"},
+        lambda content: {"session": f"1.{content}"},
+    ],
+)
+async def test_a_session_has_one_spelling(person: ConsoleClient, respell: Callable[[str], dict[str, str]]) -> None:
+    """Whatever counts, compares or forgets cookies would see another one in each of these."""
+    cookies = respell(person.cookies[NAME].removeprefix("1."))
+    sent = "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+    assert (await person.other().get("/organizations", headers={"cookie": sent})).location.startswith("/sign-in")
+
+
+async def test_a_large_session_has_one_division(visitors: ConsoleClient, desk: Desk) -> None:
+    desk.access = {"groups": ["a-group-with-a-long-name"] * 150}
+    await desk.sign_in(visitors)
+    parts = {name: value for name, value in visitors.cookies.items() if name.startswith(NAME)}
+    first, second = parts.pop(NAME), parts.pop(f"{NAME}.1")
+    moved = {NAME: first[:-1], f"{NAME}.1": first[-1] + second, **parts}
+    sent = "; ".join(f"{name}={value}" for name, value in moved.items())
+
+    assert (await visitors.get("/organizations")).status == 200
+    assert (await visitors.other().get("/organizations", headers={"cookie": sent})).location.startswith("/sign-in")
 
 
 async def test_a_large_session_needs_all_its_parts(visitors: ConsoleClient, desk: Desk) -> None:

@@ -101,7 +101,7 @@ def _show(visit: Visit, reason: Reason, status: HTTPStatus) -> Response:
         stays_in_page=stays_in_page,
     )
     if form and not stays_in_page:
-        visit.console.kept_forms.keep(response, form, visit.here(), subject)
+        visit.console.kept_forms.keep(visit.request, response, form, visit.here(), subject)
     return response
 
 

@@ -38,9 +38,10 @@ class KeptForms:
         """Return whether a form is small enough to be kept."""
         return len(msgspec.json.encode(_make(form, path, subject))) <= _BYTES_MAX
 
-    def keep(self, response: Response, form: Form, path: str, subject: str | None) -> None:
+    def keep(self, request: Request, response: Response, form: Form, path: str, subject: str | None) -> None:
         """Keep a form that there is room for, in place of the one before."""
-        self.jar.write(response, _NAME, _make(form, path, subject), max_age_s=int(_LIFETIME.total_seconds()))
+        kept, lifetime_s = _make(form, path, subject), int(_LIFETIME.total_seconds())
+        self.jar.write(response, _NAME, kept, replacing=request.cookies, max_age_s=lifetime_s)
 
     def find(self, request: Request, path: str, subject: str | None) -> Form | None:
         """Return the form that this person had sent to this path, or None."""

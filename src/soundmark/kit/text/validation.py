@@ -22,6 +22,9 @@ SPECIAL_USE_DOMAIN_NAMES.clear()
 _HOST_CHARS_MAX: Final = 253  # RFC 1035, section 2.3.4, as text.
 # Container networks give names with an underscore.
 _LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?", re.ASCII)
+_HOST_HEADER: Final = re.compile(
+    r"(?:([A-Za-z0-9_.-]+)|\[([0-9A-Fa-f:.]+)\])(?::([1-9][0-9]{0,4}))?", re.ASCII
+)
 _URL_TEXT: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
@@ -41,6 +44,20 @@ def is_loopback_host(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def split_host_header(text: str) -> tuple[str, int | None] | None:
+    """Return the host, without brackets, and the port of a `Host` header; None for anything that is no such header.
+
+    It has no user information, no path and no port with zeros in front, which a library for URLs would read past.
+
+    Source: RFC 9110, section 7.2.
+    """
+    match = _HOST_HEADER.fullmatch(text)
+    if match is None:
+        return None
+    name, address, port = match.groups()
+    return name or address, None if port is None else int(port)
 
 
 def parse_email(text: str) -> ValidatedEmail:

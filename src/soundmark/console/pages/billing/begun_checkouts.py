@@ -27,7 +27,7 @@ def remember(visit: Visit, response: Response, checkout_id: str, organization_id
     """Keep the organisation of a checkout in this browser."""
     kept = {each: organization for each, organization in _read(visit).items() if each != checkout_id}
     newest = [*kept.items(), (checkout_id, organization_id)][-_KEPT_MAX:]
-    visit.console.jar.write(response, _NAME, dict(newest), max_age_s=_KEPT_S)
+    visit.console.jar.write(response, _NAME, dict(newest), replacing=visit.request.cookies, max_age_s=_KEPT_S)
 
 
 async def find(visit: Visit, checkout_id: str) -> tuple[str, Checkout]:
