@@ -139,11 +139,13 @@ def test_there_is_one_route_and_no_documentation_beside_it(audio: AudioProcess) 
         assert_problem(audio.client.get(path), 404, "not_found")
 
 
-@pytest.mark.parametrize(("path", "status"), [("/healthz", "ok"), ("/readyz", "ready")])
-def test_health_is_open(audio: AudioProcess, path: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "body"), [("/healthz", {"status": "ok"}), ("/readyz", {"status": "ready", "unavailable": []})]
+)
+def test_health_is_open(audio: AudioProcess, path: str, body: dict[str, Any]) -> None:
     answer = audio.client.get(path, headers={"authorization": ""})
 
-    assert (answer.status_code, answer.json()) == (200, {"status": status})
+    assert (answer.status_code, answer.json()) == (200, body)
 
 
 def test_metrics_count_without_naming_a_frame(audio: AudioProcess) -> None:

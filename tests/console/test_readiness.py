@@ -31,7 +31,7 @@ async def console_before(core_url: str, clock: FakeClock) -> AsyncIterator[Conso
 
 
 async def test_a_console_with_its_core_is_ready(operator: ConsoleClient) -> None:
-    assert (await operator.get("/readyz")).response.json() == {"status": "ready"}
+    assert (await operator.get("/readyz")).response.json() == {"status": "ready", "unavailable": []}
     assert (await operator.get("/healthz")).response.json() == {"status": "ok"}
 
 

@@ -67,7 +67,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     app.state.context = ctx
     install_problem_handlers(app, settings.base_url)
     # In front, so that a probe is not matched against every other route.
-    app.router.routes[:0] = health_routes({"database": database_is_ready}, ctx.db.find_warning)
+    app.router.routes[:0] = health_routes({"database": database_is_ready})
     private = HttpEdge(
         Guard(app, settings.audience_credential),
         settings.base_url,

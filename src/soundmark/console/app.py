@@ -15,6 +15,7 @@ from soundmark.console.core_api import CoreApi
 from soundmark.console.directory import Directory
 from soundmark.console.disk_slots import DiskSlots
 from soundmark.console.headers import SecureHeaders, make_policy
+from soundmark.console.own_cookies import OwnCookies
 from soundmark.console.pages.api_keys import routes as api_keys
 from soundmark.console.pages.audit_log import routes as audit_log
 from soundmark.console.pages.billing import routes as billing
@@ -120,7 +121,8 @@ def assemble_app(console: Console) -> AsgiApp:
     app.state.console = console
     app.router.redirect_slashes = False
     connect_to = [console.addresses.core, *([] if console.publisher is None else [console.publisher.url])]
-    return SecureHeaders(app, make_policy(connect_to), is_secure=console.jar.is_secure)
+    own = OwnCookies(app, console.jar.prefix)
+    return SecureHeaders(own, make_policy(connect_to), is_secure=console.jar.is_secure)
 
 
 def _make_prefix(console_url: str) -> str:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
 
-from soundmark.kit.http.bodies import read_body
+from soundmark.kit.http.bodies import parse_in_turn, read_body
 
 # The largest form issues a Code: an intent of 16 KiB, percent-encoded.
 FORM_BYTES_MAX: Final = 256 * 1024
@@ -120,10 +120,14 @@ async def read_form(request: Request) -> Form:
         raise FormMalformed
     body = await read_body(request, FORM_BYTES_MAX)
     try:
-        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")
+        return Form(await parse_in_turn(body, _parse))
     except ValueError:
         raise FormMalformed from None
-    return Form(fields)
+
+
+def _parse(body: bytes) -> list[tuple[str, str]]:
+    """Raises: ValueError, for too many fields before any is decoded."""
+    return parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")
 
 
 def _is_same_time(typed: str, shown: str) -> bool:

@@ -12,11 +12,15 @@ from starlette.routing import Route
 
 from soundmark.console.language import LOCALES
 from soundmark.console.return_path import FIRST_PAGE, check_return_path
-from soundmark.console.routing import LANGUAGE_COOKIE, action, open_visit, page
+from soundmark.console.routing import LANGUAGE_COOKIE, action, drop_excessive_query, open_visit, page
 from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit
 
 _YEAR_S: Final = 365 * 24 * 3600
+_CODES: Final[Mapping[int, str]] = {
+    HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.REQUEST_URI_TOO_LONG: "address_too_long",
+}
 _log: Final = structlog.get_logger()
 
 
@@ -44,11 +48,11 @@ async def choose_language(visit: Visit) -> Response:
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
-    """Answer a path without a page, or a method that the page does not have."""
+    """Answer a path without a page, a method that the page does not have, or a query that no page has."""
     assert isinstance(error, HTTPException), "registered for this error alone"
+    drop_excessive_query(request)
     visit = open_visit(request)
-    is_other_method = error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
-    code = "method_not_allowed" if is_other_method else "page_not_found"
+    code = _CODES.get(error.status_code, "page_not_found")
     visit.trouble = make_trouble(error.status_code, code, visit.language)
     response = visit.page("failures/trouble.html")
     response.headers.update(error.headers or {})
@@ -58,6 +62,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
 async def answer_defect(request: Request, error: Exception) -> Response:
     """Answer after a mistake of ours, which the log describes."""
     _log.error("page_failed", exc_info=error)
+    drop_excessive_query(request)
     visit = open_visit(request)
     visit.trouble = make_trouble(500, "defect", visit.language)
     return visit.page("failures/trouble.html")

@@ -86,7 +86,7 @@ def choose_language(chosen: str | None, accept_language: str) -> Language:
     """Return the language that a person chose, or else the first that the browser asks for."""
     if chosen in LOCALES:
         return get_language(chosen)
-    wanted = [part.partition(";")[0].strip().replace("-", "_") for part in accept_language.split(",")[:20]]
+    wanted = [part.partition(";")[0].strip().replace("-", "_") for part in accept_language.split(",", 20)[:20]]
     return get_language(negotiate_locale(wanted, list(LOCALES)) or "en")
 
 

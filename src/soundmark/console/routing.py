@@ -7,13 +7,14 @@ from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import structlog
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console import gate
 from soundmark.console.context import Console
-from soundmark.console.forms import Form, read_form
+from soundmark.console.forms import read_form
 from soundmark.console.language import choose_language
 from soundmark.console.sealed_cookies import CookieTooLarge
 from soundmark.console.sign_in.interruptions import enter, interrupt
@@ -23,6 +24,10 @@ from soundmark.console.visit import Visit
 Handler: TypeAlias = Callable[[Visit], Awaitable[Response]]
 
 LANGUAGE_COOKIE: Final = "language"
+# The longest query is that of the sign-in page, with a path to return to of 4,000 characters, percent-encoded; the one
+# with most parameters has a hundred selected Codes.
+_QUERY_BYTES_MAX: Final = 16 * 1024
+_PARAMETERS_MAX: Final = 200
 _log: Final = structlog.get_logger()
 
 
@@ -85,11 +90,25 @@ def action(path: str, submit: Handler, *, public: bool = False) -> Route:
 
 
 def open_visit(request: Request) -> Visit:
-    """Return the visit that a request is."""
+    """Return the visit that a request is.
+
+    Raises: HTTPException for an excessive query.
+    """
+    if drop_excessive_query(request):
+        raise HTTPException(HTTPStatus.REQUEST_URI_TOO_LONG)
     console: Console = request.app.state.console
     name = f"{console.jar.prefix}{LANGUAGE_COOKIE}"
     language = choose_language(request.cookies.get(name), request.headers.get("accept-language", ""))
     return Visit(console, request, console.sessions.read(request), language)
+
+
+def drop_excessive_query(request: Request) -> bool:
+    """Remove a query that no page of the console links to, before it is decoded; return whether there was one."""
+    query_string = request.scope["query_string"]
+    is_excessive = len(query_string) > _QUERY_BYTES_MAX or query_string.count(b"&") >= _PARAMETERS_MAX
+    if is_excessive:
+        request.scope["query_string"] = b""
+    return is_excessive
 
 
 def _fill_in(path: str, request: Request) -> str:
@@ -159,8 +178,7 @@ async def _receive(visit: Visit, submit: Handler, show: Handler | None, *, publi
 
 
 async def _read_form(visit: Visit) -> None:
-    visit.form = await read_form(visit.request)
-    if not gate.is_same_origin(visit):
+    if not gate.is_same_origin(visit):  # Before anything of the form is read.
         _log.warning("form_from_elsewhere", path=visit.request.scope["path"])
-        visit.form = Form()
         raise FormFromElsewhere
+    visit.form = await read_form(visit.request)

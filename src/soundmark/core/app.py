@@ -121,7 +121,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
     # First, so that a probe is not compared with every other route.
-    app.router.routes[:0] = health_routes(checks, ctx.db.find_warning)
+    app.router.routes[:0] = health_routes(checks)
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
     tenants = HttpEdge(app, settings.base_url, entropy, partial(describe_refused, clients))
     edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)

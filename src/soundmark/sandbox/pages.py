@@ -10,8 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from soundmark.kit.http.bodies import parse_in_turn
+
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9._\[\]:-]+")
 _FORM_BYTES_MAX: Final = 64 * 1024
+_FIELDS_MAX: Final = 100
 _TEMPLATES: Final = Environment(
     loader=PackageLoader(__package__),
     autoescape=True,
@@ -57,7 +60,23 @@ async def read_form(request: Request) -> Mapping[str, str]:
 
     Raises: FormTooLarge.
     """
-    return dict(parse_qsl((await read_limited(request)).decode(errors="replace"), keep_blank_values=True))
+    return await parse_fields(await read_limited(request))
+
+
+async def parse_fields(body: bytes) -> Mapping[str, str]:
+    """Return the fields of a form that was read.
+
+    Raises: FormTooLarge.
+    """
+    try:
+        return await parse_in_turn(body, _parse)
+    except ValueError:
+        raise FormTooLarge from None
+
+
+def _parse(body: bytes) -> dict[str, str]:
+    """Raises: ValueError, for too many fields before any is decoded."""
+    return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=_FIELDS_MAX))
 
 
 async def read_limited(request: Request) -> bytes:

@@ -30,15 +30,15 @@ async def hangs() -> bool:
 
 @contextlib.asynccontextmanager
 async def client_of(
-    checks: dict[str, health.Check], warn: health.Warn = lambda: None
+    checks: dict[str, health.Check],
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    app = Starlette(routes=health.health_routes(checks, warn))
+    app = Starlette(routes=health.health_routes(checks))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://test") as client:
         yield client
 
 
-async def ask(path: str, checks: dict[str, health.Check], warn: health.Warn = lambda: None) -> httpx2.Response:
-    async with client_of(checks, warn) as client:
+async def ask(path: str, checks: dict[str, health.Check]) -> httpx2.Response:
+    async with client_of(checks) as client:
         return await client.get(path)
 
 
@@ -49,15 +49,7 @@ async def test_a_process_that_answers_is_up_whatever_it_depends_on() -> None:
 
 async def test_a_process_is_ready_when_every_check_passes() -> None:
     answer = await ask("/readyz", {"database": passes, "audio": passes})
-    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
-
-
-async def test_a_warning_is_logged_and_does_not_stop_the_command() -> None:
-    """A load balancer uses the status, and must not remove a process whose PostgreSQL is merely old."""
-    answer = await ask("/readyz", {"database": passes}, lambda: "PostgreSQL is old.")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "detail": "PostgreSQL is old."})
-    answer = await ask("/readyz", {"database": fails}, lambda: "PostgreSQL is old.")
-    assert (answer.status_code, answer.json()) == (503, {"status": "not_ready", "unavailable": ["database"]})
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "unavailable": []})
 
 
 async def test_an_unavailable_dependency_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

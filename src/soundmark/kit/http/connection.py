@@ -23,6 +23,7 @@ from soundmark.kit.http.write_coalescing import GatheringTransport
 # Contract, section 1, "Connections".
 HEAD_MAX_BYTES: Final = 64 * 1024
 REQUEST_MAX_S: Final = 30.0
+_PATH_BYTES_MAX: Final = 4096  # Of a path that is decoded.
 IDLE_MAX_S: Final = 30.0
 STALL_MAX_S: Final = 30.0
 REQUESTS_MAX: Final = 16  # Requests that were read and are not answered completely.
@@ -319,7 +320,8 @@ class Connection(HttpToolsProtocol):
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # a TypedDict of uvicorn's
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["http_version"] = version
-        scope["path"] = urllib.parse.unquote(path) if "%" in path else path
+        # No route has a path as long as that. Decoding it would cost more than answering that there is none.
+        scope["path"] = urllib.parse.unquote(path) if "%" in path and len(path) <= _PATH_BYTES_MAX else path
         scope["raw_path"] = parsed.path
         scope["query_string"] = parsed.query or b""
         before = self.cycle

@@ -62,7 +62,7 @@ def request_id(headers: list[tuple[bytes, bytes]], entropy: Entropy) -> str:
 class HttpEdge:
     """An ASGI app around `app`: request id, log line, `Cache-Control`, and problem documents for all errors.
 
-    `HEAD` is answered wherever `GET` is. `describe_caller` returns what to log about the caller of every request,
+    `HEAD` is answered wherever `GET` is, and cookies are left out. `describe_caller` returns what to log about the caller of every request,
     `describe_refused` what to log in addition about a refused one (401, 403, 429).
     """
 
@@ -80,8 +80,12 @@ class HttpEdge:
         scope.setdefault("state", {})["request_id"] = identity
         is_head = scope["method"] == "HEAD"
         answered = _Answer(send, identity, no_store=scope["path"].startswith("/v1"), is_head=is_head)
-        # A copy, because the server checks the method in its own scope to decide whether to send a body.
+        # Copies, because the server checks the method in its own scope to decide whether to send a body.
         inner_scope = {**scope, "method": "GET"} if is_head else scope
+        if any(name == b"cookie" for name, _ in scope["headers"]):
+            # No component behind this edge reads cookies, but the framework would decode them for every request.
+            headers = [header for header in scope["headers"] if header[0] != b"cookie"]
+            inner_scope = {**inner_scope, "headers": headers}
         started_s = time.perf_counter()
         try:
             with structlog.contextvars.bound_contextvars(request_id=identity):

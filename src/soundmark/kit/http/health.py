@@ -14,7 +14,6 @@ SHARED_S: Final = 1.0  # How long a result is reused: probes arrive every few se
 CHECK_TIMEOUT_S: Final = 4.0
 
 Check = Callable[[], Awaitable[bool]]
-Warn = Callable[[], str | None]
 
 
 class Readiness:
@@ -45,12 +44,11 @@ class Readiness:
         return sorted(name for name, passed in zip(self._checks, answers, strict=True) if not passed)
 
 
-def health_routes(checks: Mapping[str, Check], warn: Warn = lambda: None) -> list[Route]:
+def health_routes(checks: Mapping[str, Check]) -> list[Route]:
     """Return the routes: `/healthz` answers 200; `/readyz` answers 200, or 503 naming the `checks` that do not pass.
 
-    If `warn` returns a text, it is the `detail` of a process that is ready all the same.
-
-    Neither needs a credential, so the cost of `/readyz` does not depend on how often it is called.
+    Neither needs a credential, so the cost of `/readyz` does not depend on how often it is called, and it says nothing
+    but names.
     """
     readiness = Readiness(checks)
 
@@ -59,11 +57,8 @@ def health_routes(checks: Mapping[str, Check], warn: Warn = lambda: None) -> lis
 
     async def readyz(_: Request) -> Response:
         unavailable = await readiness.find_unavailable()
-        if unavailable:
-            body = {"status": "not_ready", "unavailable": unavailable}
-            return JSONResponse(body, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
-        detail = warn()
-        return JSONResponse({"status": "ready", **({} if detail is None else {"detail": detail})})
+        status, code = ("not_ready", HTTPStatus.SERVICE_UNAVAILABLE) if unavailable else ("ready", HTTPStatus.OK)
+        return JSONResponse({"status": status, "unavailable": unavailable}, status_code=code)
 
     return [Route("/healthz", healthz, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])]
 

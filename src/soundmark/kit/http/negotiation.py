@@ -7,14 +7,17 @@ from typing import Final
 _RANGE: Final = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*((?:;[^;]*)*)", re.ASCII)
 _QUALITY: Final = re.compile(r";\s*[qQ]=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?=;|$)", re.ASCII)
 _ANY: Final = "*"
+_RANGES_MAX: Final = 64  # Of one header; browsers send fewer than ten.
 
 
 def choose_media_type(accept: Sequence[str], offered: Sequence[str]) -> str | None:
     """Return the one of `offered` that the `Accept` headers prefer; of several, the first.
 
-    Without a header, return the first; if they accept none, None. Malformed media ranges are ignored.
+    Without a header, return the first; if they accept none, None. Malformed media ranges are ignored, and so is what
+    follows the first 64.
     """
-    ranges = [parsed for header in accept for part in header.split(",") if (parsed := _range(part)) is not None]
+    parts = [part for header in accept for part in header.split(",", _RANGES_MAX)[:_RANGES_MAX]]
+    ranges = [parsed for part in parts if (parsed := _range(part)) is not None]
     if not accept or not any(header.strip() for header in accept):
         return offered[0]
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))  # Of equals, max keeps the first.

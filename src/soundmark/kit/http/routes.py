@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from soundmark.kit.http.bodies import SMALL_BODY, BodyLimits, Excess, read_json_body
-from soundmark.kit.http.closed_query import has_too_many_parameters, query_faults
+from soundmark.kit.http.closed_query import is_excessive, query_faults
 from soundmark.kit.http.strict_json import Unrepresentable
 
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it requires of its caller.
@@ -54,7 +54,7 @@ class JsonRoute(APIRoute):
         takes_body = self.body_field is not None
 
         async def strict(request: Request) -> Response:
-            if has_too_many_parameters(request.scope["query_string"]) or self.judges_query_first():
+            if is_excessive(request.scope["query_string"]) or self.judges_query_first():
                 refuse_unknown_parameters(request)
             try:
                 if takes_body:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
+import structlog
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -28,6 +29,7 @@ _ACQUIRE_TIMEOUT_S: Final = 3.0
 # the database is found within seconds of its return, however long the outage was.
 _RECONNECT_TIMEOUT_S: Final = 2.0
 _ATTEMPTS: Final = 3
+_log: Final = structlog.get_logger()
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _OPTIONS: Final = " ".join(
     f"-c {name}={value}"
@@ -51,7 +53,7 @@ class Database:
     def __init__(self, url: Secret, *, pool_size: int, application_name: str) -> None:
         self.url: Final = url
         self._application_name: Final = application_name
-        self._server_version: int | None = None
+        self._versions_seen: Final[set[int]] = set()
         self._announced: set[str] = set()
         self._pool: Final = AsyncConnectionPool(
             url.reveal(),
@@ -62,7 +64,7 @@ class Database:
             kwargs={**connect_options(application_name), "autocommit": True},
             open=False,
             name=application_name,
-            configure=self._note_version,
+            configure=self._judge_version,
         )
 
     async def open(self) -> None:
@@ -170,13 +172,14 @@ class Database:
         except DatabaseUnavailable:
             return False
 
-    def find_warning(self) -> str | None:
-        """Return one sentence that warns of the server's release; None if there is nothing to warn of."""
-        return None if self._server_version is None else postgres_releases.find_warning(self._server_version)
-
-    async def _note_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Note the server's version at each new connection: it may be upgraded while we run."""
-        self._server_version = connection.info.server_version
+    async def _judge_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Log one warning about each release that serves us and lacks fixes; the server may change while we run."""
+        version = connection.info.server_version
+        if version not in self._versions_seen:
+            self._versions_seen.add(version)
+            warning = postgres_releases.find_warning(version)
+            if warning is not None:
+                _log.warning("postgres_outdated", detail=warning)
 
     async def dedicated_connection(self) -> psycopg.AsyncConnection[Any]:
         """Open a connection outside the pool, in autocommit mode, for one owner that keeps it.

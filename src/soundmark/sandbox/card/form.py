@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 _NAME: Final = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 _PART: Final = re.compile(r"\[([^\[\]]*)\]")
 _FIELDS_MAX: Final = 500
+_TEXT_CHARS_MAX: Final = 64 * 1024
 
 
 class MalformedForm(ValueError):
@@ -18,6 +19,8 @@ def parse_form(text: str) -> dict[str, Any]:
 
     Raises: MalformedForm.
     """
+    if len(text) > _TEXT_CHARS_MAX:
+        raise MalformedForm
     found: dict[str, Any] = {}
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from soundmark.sandbox.pages import FormTooLarge, read_limited
+from soundmark.sandbox.pages import FormTooLarge, parse_fields, read_limited
 
 _TEXT_CHARS_MAX: Final = 10_000
 _YES: Final = {"true": True, "on": True, "1": True, "false": False, "": False, "0": False}
@@ -121,10 +120,10 @@ async def read_fields(request: Request) -> Fields:
     """
     try:
         body = await read_limited(request)
+        if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            return Fields(await parse_fields(body), is_form=True)
     except FormTooLarge:
         raise ControlRefused("the body is too large", 413) from None
-    if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        return Fields(dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True)), is_form=True)
     try:
         values = json.loads(body or b"{}")
     except ValueError:

@@ -20,6 +20,8 @@ from support.people import People
 from support.rival import Rival
 from support.tenant import Tenant
 
+from soundmark.core.features.billing.webhooks import local_notification
+
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
@@ -202,7 +204,25 @@ async def test_the_limit_is_one_for_all_processes(
     assert (await notify_of(people.api, purchases[0])).status == 429
 
 
-async def test_a_body_of_more_than_a_mebibyte_is_refused(api: Api, purchase: LocalPurchase) -> None:
-    body = urlencode({"payment_id": purchase.payment_id, "padding": "x" * 1024 * 1024}).encode()
+async def test_a_body_of_more_than_64_kib_is_refused(api: Api, purchase: LocalPurchase) -> None:
+    body = urlencode({"payment_id": purchase.payment_id, "padding": "x" * 64 * 1024}).encode()
     answer = await notify(api, PATH, method="POST", content=body, headers=FORM)
     assert answer.code == "payload_too_large"
+
+
+async def test_a_field_that_is_too_long_for_an_id_is_not_decoded(
+    api: Api, purchase: LocalPurchase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form of a mebibyte that was all escapes held the event loop for 130 ms, and anybody may send one."""
+    lengths = []
+    parse = local_notification.parse_qsl
+
+    def note_and_parse(text: str) -> list[tuple[str, str]]:
+        lengths.append(len(text))
+        return parse(text)
+
+    monkeypatch.setattr(local_notification, "parse_qsl", note_and_parse)
+    body = urlencode({"padding": "ß" * 10_000, "payment_id": purchase.payment_id}).encode()
+
+    assert (await notify(api, PATH, method="POST", content=body, headers=FORM)).json == {"status": "processed"}
+    assert max(lengths) < 200

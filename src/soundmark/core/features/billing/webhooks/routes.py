@@ -17,7 +17,7 @@ from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event
 from soundmark.kit.crypto.secret import split_secrets
-from soundmark.kit.http.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
+from soundmark.kit.http.bodies import SIGNED_BODY, SMALL_BODY, media_type_of, parse_body, read_body
 from soundmark.kit.http.problems import (
     MalformedBody,
     RateLimited,
@@ -63,7 +63,7 @@ _LOCAL: Final[dict[str, Any]] = {
     **_LOCAL_QUERY,
     "requestBody": {
         "required": False,
-        "description": "At most 1,024 KiB.",
+        "description": "At most 64 KiB.",
         "content": {_FORM: {"schema": _PAYMENT}, _JSON: {"schema": _PAYMENT}},
     },
 }
@@ -154,7 +154,7 @@ async def _read_signed_body(request: Request, ctx: RequestContext) -> bytes:
 
 
 async def _receive_local(request: Request, ctx: RequestContext, secret: str | None) -> WebhookAnswer:
-    body = b"" if request.method == "GET" else await read_body(request, LARGE_BODY.bytes_max)
+    body = b"" if request.method == "GET" else await read_body(request, SMALL_BODY.bytes_max)
     payment_ids = await _find_payment_ids(request, body)
     try:
         digest = hashlib.sha256(body).digest()
@@ -181,7 +181,7 @@ async def _find_payment_ids(request: Request, body: bytes) -> list[str]:
     json: Any = None
     if media_type == _JSON:
         try:
-            json = (await parse_body(body, LARGE_BODY, MEMBERS)).value
+            json = (await parse_body(body, SMALL_BODY, MEMBERS)).value
         except MalformedBody:
             json = None
     form = body if media_type == _FORM else b""
