@@ -34,7 +34,7 @@ from bench.reports import reports
 from bench.retention import retention_cuts
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
-from bench.soak import soak
+from bench.soak import hostile_forms, soak
 from bench.webhooks import webhooks
 from bench.wrk import Demand, Load, against
 from soundmark.audio.render import Renderer
@@ -280,6 +280,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "receiver": receiver,
     "listening": listening,
     "soak": soak,
+    "hostile-forms": hostile_forms,
     "up": up,
 }
 

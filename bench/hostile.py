@@ -4,6 +4,9 @@
 own. A connection that the server ends is begun again 5 to 15 seconds later. Prints how often each kind was begun
 and ended.
 
+`python -m bench.hostile forms PORT SECONDS COUNT`: so many forms at the local provider's webhook, evenly within that
+time, without a credential: of 64 KiB and of a mebibyte, all escapes. Prints how often each status was answered.
+
 `python -m bench.hostile honest PORT SECONDS PATHS`: 64 receivers, each of which resolves twenty times a second. Prints
 the 50th and 99th percentile of their waiting times, and how many were not answered 200.
 """
@@ -34,6 +37,10 @@ _PAUSE_S: Final = 0.05
 _MIB: Final = 1024 * 1024
 _GET: Final = b"GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n"
 _POST: Final = b"POST %b HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %b\r\nContent-Type: application/json\r\n"
+_FORM: Final = (
+    b"POST /v1/billing/webhooks/local HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n"
+)
 _CLIENT_HELLO: Final = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)) * 2
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -158,6 +165,38 @@ async def attack(port: int, seconds: float, token: str) -> dict[str, dict[str, i
     return {name: dict(count) for name, count in counts.items()}
 
 
+def _hostile_forms() -> list[bytes]:
+    """Return two forms of up to 64 KiB, with one field and with as many as are read, and one of a mebibyte."""
+    bodies = (
+        b"payment_id=" + b"%41" * 21_800,
+        b"&".join([b"%69d=" + b"%41" * 120] * 64),
+        b"payment_id=" + b"%41" * 349_000,
+    )
+    return [_FORM % len(body) + body for body in bodies]
+
+
+async def _post_form(port: int, request: bytes, statuses: Counter[str]) -> None:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.1.1", 0))
+        try:
+            writer.write(request)
+            statuses[(await reader.readline())[9:12].decode()] += 1
+        finally:
+            writer.transport.abort()
+    except ConnectionError:
+        statuses["reset by the server"] += 1
+
+
+async def post_forms(port: int, seconds: float, count: int) -> dict[str, int]:
+    """Post so many hostile forms, evenly within this time; return how often each status was answered."""
+    requests, statuses, began_s = _hostile_forms(), Counter[str](), time.perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(count):
+            await asyncio.sleep(max(0.0, began_s + number * seconds / count - time.perf_counter()))
+            tasks.create_task(_post_form(port, requests[number % len(requests)], statuses))
+    return dict(statuses)
+
+
 async def _resolve(port: int, paths: list[str], until_s: float, waits_s: list[float], failures: Counter[str]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for path in paths:
@@ -192,11 +231,13 @@ async def resolve(port: int, seconds: float, paths: list[str]) -> dict[str, floa
 
 
 def main() -> None:
-    """Be one of the two."""
+    """Be one of the three."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     role, port, seconds, last = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     if role == "hostile":
         sys.stdout.write(json.dumps(asyncio.run(attack(port, seconds, last))))
+    elif role == "forms":
+        sys.stdout.write(json.dumps(asyncio.run(post_forms(port, seconds, int(last)))))
     else:
         sys.stdout.write(
             json.dumps(asyncio.run(resolve(port, seconds, Path(last).read_text(encoding="utf-8").split())))

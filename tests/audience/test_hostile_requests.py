@@ -1,9 +1,7 @@
 """Requests made to be expensive: no route of Audience decodes them."""
 
-from support.audience_client import CREDENTIAL, AudienceApi
+from support.audience_client import CREDENTIAL, AudienceApi, list_private_routes
 from support.hostile_requests import FORM_TYPE, HOSTILE_HEADS, RawRequest, find_costly, make_hostile_form, pad
-
-from audience.test_bearer_auth import routes
 
 OTHER_ROUTES = [("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/v1/events"), ("GET", "/v1/nowhere")]
 EVENT_BYTES_MAX = 16 * 1024
@@ -11,7 +9,7 @@ EVENT_BYTES_MAX = 16 * 1024
 
 async def test_no_route_decodes_what_is_hostile_in_the_head_of_a_request(audience: AudienceApi) -> None:
     costly = {}
-    for method, path in [*routes(), *OTHER_ROUTES]:
+    for method, path in [*list_private_routes(), *OTHER_ROUTES]:
         request = RawRequest(method, path, headers=(("authorization", f"Bearer {CREDENTIAL}"),))
         hostile = {name: make(request) for name, make in HOSTILE_HEADS.items()}
         costly |= {(path, name): s for name, s in (await find_costly(audience.app, pad(request), hostile)).items()}

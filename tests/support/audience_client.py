@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import httpx2
 
 from soundmark import settings as declared
+from soundmark.audience import app as audience_app
 from soundmark.audience.app import create_app
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.asgi import AsgiApp
@@ -114,6 +116,12 @@ class AudienceIntegration:
             params={**self.query, **query},
             **({} if body is None else {"json": body}),
         )
+
+
+def list_private_routes() -> list[tuple[str, str]]:
+    """Return the method and path of every private route, with values in place of its parameters."""
+    paths = audience_app._routes(lambda _: contextlib.nullcontext()).openapi()["paths"]
+    return [(method.upper(), re.sub(r"\{\w+\}", "anything", path)) for path, item in paths.items() for method in item]
 
 
 def integration_body(**changes: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from support.people import People
 
 from soundmark.console.session import Session
 
-
 NAME = "soundmark-8083-session"
 
 

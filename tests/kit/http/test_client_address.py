@@ -207,6 +207,8 @@ def test_the_lines_about_proxies_are_bounded() -> None:
 
 def count_unreadable() -> float:
     return REGISTRY.get_sample_value("soundmark_forwarded_unreadable_total") or 0.0
+
+
 @pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1", "127.9.9.9", "2001:db8:ffff:1::2"])
 def test_a_trusted_proxy_is_recognised_in_every_spelling(peer: str) -> None:
     assert AddressReader(PROXIES).is_trusted(peer)

@@ -36,6 +36,11 @@ def test_the_preferred_type_is_chosen(accept: list[str], liked: str | None) -> N
     assert choose_media_type(accept, OFFERED) == liked
 
 
+def test_what_follows_the_first_64_media_ranges_is_ignored() -> None:
+    assert choose_media_type(["a/b, " * 63 + "text/csv"], OFFERED) == "text/csv"
+    assert choose_media_type(["a/b, " * 64 + "text/csv"], OFFERED) is None
+
+
 def test_a_long_header_is_read_in_time() -> None:
     """The pattern must not backtrack over the same text again and again."""
     assert choose_media_type(["text/csv;" + ";a=b" * 5000 + "\n"], OFFERED) in {None, "text/csv"}

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import uvloop
@@ -175,6 +176,21 @@ def test_an_answer_that_is_read_slowly_is_sent_whole(address: Address) -> None:
             threading.Event().wait(0.1)
         length += len(received_until_closed(peer))
     assert length > len(LARGE)
+
+
+@pytest.mark.parametrize(("size", "is_decoded"), [(4095, True), (4098, False)])
+def test_a_path_that_no_route_has_is_not_decoded(size: int, *, is_decoded: bool) -> None:
+    """Decoding 57 KB of escapes took 5 ms, before anything looked for a route."""
+    paths = []
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        paths.append(scope["path"])
+        await answering(scope, receive, send)
+
+    path = b"/" + b"%41" * (size // 3)
+    with serving(ConnectionLimits(), noting) as address:
+        exchange(address, b"GET %b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % path)
+    assert paths == [unquote(path.decode()) if is_decoded else path.decode()]
 
 
 @pytest.mark.parametrize("path", [b"/", b"/whole"])

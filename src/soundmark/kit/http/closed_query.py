@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from soundmark.kit.http.problems import FieldError
 
 _PARAMETERS_MAX: Final = 64  # Far above what any route takes.
-# The longest parameter is a cursor of 2,048 characters. Eight KiB of percent-encoding are decoded in half a millisecond.
+# The longest parameter is a cursor of 2,048 characters. 8 KiB of percent-encoding are decoded in half a millisecond.
 _QUERY_BYTES_MAX: Final = 8 * 1024
 _NAME_CHARS_MAX: Final = 160  # A response must not grow with the request.
 
@@ -26,8 +26,8 @@ def query_faults(query_string: bytes, known: Collection[str]) -> tuple[FieldErro
     if not query_string:
         return ()
     if is_excessive(query_string):
-        message = f"must hold at most {_PARAMETERS_MAX} parameters in {_QUERY_BYTES_MAX:,} bytes"
-        return (FieldError("query", "/", message),)
+        most = f"{_PARAMETERS_MAX} parameters and {_QUERY_BYTES_MAX:,} bytes"
+        return (FieldError("query", "/", f"must hold at most {most}"),)
     # Decoded like Starlette does, so that a name is the same here and in the routes.
     counts = Counter(name for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True))
     return tuple(

@@ -62,8 +62,8 @@ def request_id(headers: list[tuple[bytes, bytes]], entropy: Entropy) -> str:
 class HttpEdge:
     """An ASGI app around `app`: request id, log line, `Cache-Control`, and problem documents for all errors.
 
-    `HEAD` is answered wherever `GET` is, and cookies are left out. `describe_caller` returns what to log about the caller of every request,
-    `describe_refused` what to log in addition about a refused one (401, 403, 429).
+    `HEAD` is answered wherever `GET` is, and cookies are left out. `describe_caller` returns what to log about the
+    caller of every request, `describe_refused` what to log in addition about a refused one (401, 403, 429).
     """
 
     app: AsgiApp

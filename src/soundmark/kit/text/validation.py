@@ -22,9 +22,7 @@ SPECIAL_USE_DOMAIN_NAMES.clear()
 _HOST_CHARS_MAX: Final = 253  # RFC 1035, section 2.3.4, as text.
 # Container networks give names with an underscore.
 _LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?", re.ASCII)
-_HOST_HEADER: Final = re.compile(
-    r"(?:([A-Za-z0-9_.-]+)|\[([0-9A-Fa-f:.]+)\])(?::([1-9][0-9]{0,4}))?", re.ASCII
-)
+_HOST_HEADER: Final = re.compile(r"(?:([A-Za-z0-9_.-]+)|\[([0-9A-Fa-f:.]+)\])(?::([1-9][0-9]{0,4}))?", re.ASCII)
 _URL_TEXT: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
