@@ -80,6 +80,15 @@ async def test_only_this_machine_is_answered(sandbox: RunningSandbox) -> None:
         assert (await sandbox.client.get("/", headers={"host": host})).status_code == 200
 
 
+async def test_a_form_or_a_query_that_no_page_sends_is_refused(sandbox: RunningSandbox) -> None:
+    """Before anything of it is decoded."""
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    for path in ("/control/reset", "/card/pay/cs_test_1"):
+        for body in ("&".join(["a=1"] * 101), "a=" + "%41" * 22_000):
+            assert (await sandbox.client.post(path, content=body, headers=form)).status_code == 413
+    assert (await sandbox.client.get("/?a=" + "%41" * 3000)).status_code == 414
+
+
 async def test_a_form_of_another_site_is_refused(sandbox: RunningSandbox) -> None:
     foreign = {"origin": "https://evil.example"}
     assert (await sandbox.client.post("/control/reset", json={}, headers=foreign)).status_code == 403

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from importlib import resources
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -25,8 +27,11 @@ _TEMPLATES: Final = Environment(
 _STYLE: Final = resources.files(__package__).joinpath("templates/style.css").read_text(encoding="utf-8")
 
 
-class FormTooLarge(Exception):
+class FormTooLarge(HTTPException):
     """A form holds more than any page sends."""
+
+    def __init__(self) -> None:
+        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 def render(template: str, *, status: int = 200, leads_to: Iterable[str | None] = (), **context: Any) -> Response:

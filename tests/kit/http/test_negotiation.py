@@ -39,6 +39,7 @@ def test_the_preferred_type_is_chosen(accept: list[str], liked: str | None) -> N
 def test_what_follows_the_first_64_media_ranges_is_ignored() -> None:
     assert choose_media_type(["a/b, " * 63 + "text/csv"], OFFERED) == "text/csv"
     assert choose_media_type(["a/b, " * 64 + "text/csv"], OFFERED) is None
+    assert choose_media_type([*["a/b"] * 64, "text/csv"], OFFERED) is None
 
 
 def test_a_long_header_is_read_in_time() -> None:

@@ -1,5 +1,6 @@
 """Choosing the media type of a resource that the caller prefers (RFC 9110, section 12.5.1)."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 _RANGE: Final = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*((?:;[^;]*)*)", re.ASCII)
 _QUALITY: Final = re.compile(r";\s*[qQ]=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?=;|$)", re.ASCII)
 _ANY: Final = "*"
-_RANGES_MAX: Final = 64  # Of one header; browsers send fewer than ten.
+_RANGES_MAX: Final = 64  # Browsers send fewer than ten.
 
 
 def choose_media_type(accept: Sequence[str], offered: Sequence[str]) -> str | None:
@@ -16,7 +17,7 @@ def choose_media_type(accept: Sequence[str], offered: Sequence[str]) -> str | No
     Without a header, return the first; if they accept none, None. Malformed media ranges are ignored, and so is what
     follows the first 64.
     """
-    parts = [part for header in accept for part in header.split(",", _RANGES_MAX)[:_RANGES_MAX]]
+    parts = itertools.islice((part for header in accept for part in header.split(",", _RANGES_MAX)), _RANGES_MAX)
     ranges = [parsed for part in parts if (parsed := _range(part)) is not None]
     if not accept or not any(header.strip() for header in accept):
         return offered[0]
