@@ -121,8 +121,8 @@ class OidcProvider:
             raise IdentityRefused("id_token")
         try:
             header, claims = await read_signed_token(self._keys, id_token, bytes_max=_ID_TOKEN_MAX_BYTES)
-        except TokenRefused:
-            raise IdentityRefused("signature") from None
+        except TokenRefused as refused:
+            raise IdentityRefused(refused.reason) from None
         except IssuerUnavailable:
             raise ProviderUnavailable("keys") from None
         identity = read_identity(
