@@ -46,7 +46,7 @@ async def choose_language(visit: Visit) -> Response:
 async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer a path without a page, or a method that the page does not have."""
     assert isinstance(error, HTTPException), "registered for this error alone"
-    visit = open_visit(request)
+    visit = await open_visit(request)
     is_other_method = error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
     code = "method_not_allowed" if is_other_method else "page_not_found"
     visit.trouble = make_trouble(error.status_code, code, visit.language)
@@ -58,7 +58,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
 async def answer_defect(request: Request, error: Exception) -> Response:
     """Answer after a mistake of ours, which the log describes."""
     _log.error("page_failed", exc_info=error)
-    visit = open_visit(request)
+    visit = await open_visit(request)
     visit.trouble = make_trouble(500, "defect", visit.language)
     return visit.page("failures/trouble.html")
 

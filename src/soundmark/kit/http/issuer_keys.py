@@ -230,8 +230,8 @@ def verification_keys(document: Mapping[str, Any]) -> Keys:
             fitting.setdefault(algorithm, []).append(key)
             if "kid" in member:
                 found.setdefault((member["kid"], algorithm), key)
-    alone = {(None, algorithm): keys[0] for algorithm, keys in fitting.items() if len(keys) == 1}
-    return {**found, **alone}
+    found.update({(None, algorithm): keys[0] for algorithm, keys in fitting.items() if len(keys) == 1})
+    return found
 
 
 def _usable(member: Mapping[str, Any]) -> Iterator[tuple[str, jwt.PyJWK]]:
