@@ -12,7 +12,7 @@ from soundmark.console.ended_sessions.ended_list import EndedList, EndedSession
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.tasks import cancel_and_wait
-from soundmark.operating_system.files import NotTrusted
+from soundmark.operating_system.files import NotTrusted, require_trusted_folder
 
 # A person who signs out waits so long for a lock or a slow disk; the write goes on.
 _WRITE_TIMEOUT_S: Final = 2.0
@@ -113,12 +113,21 @@ class EndedSessions:
 def make_ended_sessions(folder: Path | None, url: Secret | None, clock: Clock) -> EndedSessions:
     """Return the list, which processes share by a file in `folder` and by a server at `url`, where these are given."""
     known = EndedList()
+    if folder is not None:
+        _check_folder(folder)
     return EndedSessions(
         known,
         clock,
         file=None if folder is None else EndedFile(folder),
         shared=None if url is None else _make_shared_list(url, known, clock),
     )
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        require_trusted_folder(folder)
+    except (NotTrusted, OSError) as error:
+        _log.error("ended_sessions_not_read", reason=_explain(error))
 
 
 def _make_shared_list(url: Secret, known: EndedList, clock: Clock) -> SharedList:
