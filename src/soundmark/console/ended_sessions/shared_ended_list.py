@@ -115,8 +115,10 @@ class SharedEndedList:
 
 async def _make_room(client: Redis) -> None:
     """Let one moment replace the tenth of a full list that would end first, as EndedList does."""
-    [(_, until_s)] = await client.zrange(_KEY, REPLACED_COUNT, REPLACED_COUNT, withscores=True)
+    # None if the server has lost its content meanwhile.
+    found = await client.zrange(_KEY, REPLACED_COUNT, REPLACED_COUNT, withscores=True)
     async with client.pipeline(transaction=True) as pipeline:
-        pipeline.zadd(_KEY, {EVERY.hex(): until_s}, gt=True)
-        pipeline.zremrangebyscore(_KEY, "-inf", f"({until_s}")
+        for _, until_s in found:
+            pipeline.zadd(_KEY, {EVERY.hex(): until_s}, gt=True)
+            pipeline.zremrangebyscore(_KEY, "-inf", f"({until_s}")
         await pipeline.execute()
