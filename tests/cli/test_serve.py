@@ -238,6 +238,7 @@ def test_audience_is_ready_when_its_database_is_there_and_current(cluster: Runni
 
 
 CONSOLE = {"SOUNDMARK_CONSOLE_KEY": "A" * 43, "SOUNDMARK_BASE_URL": "http://127.0.0.1:9"}
+PROVIDER = {"SOUNDMARK_OIDC_ISSUER": "https://id.example", "SOUNDMARK_OIDC_CLIENT_ID": "console"}
 TICKETS = {"SOUNDMARK_OPERATOR_TOKEN": "xop_" + "o" * 43, "SOUNDMARK_CONSOLE_TICKETS_PATH": "/srv/tickets"}
 
 
@@ -254,16 +255,16 @@ def test_a_console_without_core_serves_and_names_it() -> None:
         assert status_of(f"{console.url}/metrics") == 404
 
 
-def test_every_process_of_a_console_opens_the_sessions_of_the_others() -> None:
-    """They share nothing but the key; the kernel gives each connection to any of them."""
+def test_every_process_of_a_console_opens_the_sessions_of_the_others_until_they_end(tmp_path: Path) -> None:
+    """They share the key and the file of ended sessions; the kernel gives each connection to any of them."""
     sealer = Sealer(bytes(32), SystemEntropy())
     response = Response()
     session = Session("operator", "operator", "operator@localhost", "csrf", datetime.now(UTC), True)
     CookieJar(sealer, "soundmark-8083-", is_secure=False).write(response, "session", session)
     cookie = response.headers["set-cookie"].partition(";")[0]
-    headers = {"host": "127.0.0.1:8083", "cookie": cookie}
+    headers = {"host": "127.0.0.1:8083", "cookie": cookie, "origin": "http://127.0.0.1:8083"}
 
-    environ = {**CONSOLE, **TICKETS}
+    environ = {**CONSOLE, **TICKETS, "SOUNDMARK_CONSOLE_STATE_PATH": str(tmp_path)}
     with serving("console", environ, "--workers", "2", is_ready=is_alive) as console:
         parent = psutil.Process(console.process.pid)
         until(lambda: len(_listening(parent)) == 2, 30)
@@ -274,27 +275,32 @@ def test_every_process_of_a_console_opens_the_sessions_of_the_others() -> None:
         # Without a session, a visitor is sent to sign in; with one, the page needs Core, which is not there.
         assert {look({**headers, "cookie": ""}) for _ in range(12)} == {303}
         assert {look(headers) for _ in range(12)} == {503}
+        form = {"csrf_token": "csrf"}
+        assert httpx2.post(f"{console.url}/sign-out", headers=headers, data=form, trust_env=False).status_code == 303
+        assert {look(headers) for _ in range(12)} == {303}
 
 
 @pytest.mark.parametrize(
-    ("given", "is_warned"),
+    ("given", "warning"),
     [
-        ({}, True),
-        ({"SOUNDMARK_OPERATOR_TOKEN": "xop_" + "o" * 43}, True),
-        (TICKETS, False),
-        ({"SOUNDMARK_OIDC_ISSUER": "https://id.example", "SOUNDMARK_OIDC_CLIENT_ID": "console"}, False),
+        ({}, "nobody_can_sign_in"),
+        ({"SOUNDMARK_OPERATOR_TOKEN": "xop_" + "o" * 43}, "nobody_can_sign_in"),
+        (TICKETS, "ended_sessions_not_shared"),
+        (PROVIDER, "ended_sessions_not_shared"),
+        ({**PROVIDER, "SOUNDMARK_CONSOLE_STATE_PATH": "/srv/state"}, None),
+        ({**PROVIDER, "SOUNDMARK_RATE_LIMIT_URL": "redis://127.0.0.1:9"}, None),
     ],
-    ids=["nothing", "token alone", "tickets", "identity provider"],
+    ids=["nothing", "token alone", "tickets", "identity provider", "with a file", "with a server"],
 )
-def test_a_console_that_nobody_can_sign_in_to_says_so_at_start(
-    tmp_path: Path, given: Mapping[str, str], is_warned: bool
+def test_a_console_that_nobody_can_sign_in_to_or_out_of_for_good_says_so_at_start(
+    tmp_path: Path, given: Mapping[str, str], warning: str | None
 ) -> None:
     """It serves all the same: its listening page is public."""
     log = tmp_path / "console.log"
     with serving("console", {**CONSOLE, **given}, is_ready=is_alive, log=log):
         pass
     events = [json.loads(line) for line in log.read_text().splitlines()]
-    assert ("nobody_can_sign_in" in [event["event"] for event in events]) is is_warned
+    assert [event["event"] for event in events if event["level"] == "warning"] == ([] if warning is None else [warning])
 
 
 def test_a_console_without_a_key_is_refused_in_one_line() -> None:

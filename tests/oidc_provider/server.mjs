@@ -125,6 +125,7 @@ function configurationOf(alg) {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
       jwtUserinfo: { enabled: true },
+      revocation: { enabled: true },
       // One of the providers does not know the parameter `claims`, and takes `acr_values` for a wish.
       claimsParameter: { enabled: alg !== 'ES256' },
       rpInitiatedLogout: {

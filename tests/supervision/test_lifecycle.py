@@ -114,7 +114,8 @@ def unreachable(tmp_path: Path) -> Iterator[Path]:
     yield closed / "data"
     cluster = (closed / "data" / "postgresql.location").read_text().strip()
     shutil.rmtree(cluster)
-    shutil.rmtree(f"{cluster}-sign-in-tickets")
+    for name in ("sign-in-tickets", "console-state"):
+        shutil.rmtree(f"{cluster}-{name}")
     if not existed:
         with contextlib.suppress(OSError):  # Another user put something there meanwhile.
             SYSTEM_DIRECTORY.rmdir()

@@ -28,7 +28,7 @@ OIDC = {
     "SOUNDMARK_OIDC_ISSUER": "https://id.example/realms/soundmark",
     "SOUNDMARK_OIDC_CLIENT_ID": "console",
 }
-TICKETS = Path("/data/sign-in-tickets")
+TICKETS, STATE = Path("/data/sign-in-tickets"), Path("/data/console-state")
 SANDBOX = SandboxPlan(ADDRESSES, {"CARD_SECRET_KEY": Secret("sk_test_x")}, defaults_for_core(entity_id=1, mailbox_id=1))
 
 
@@ -52,7 +52,7 @@ def plan(environ: dict[str, str], sandbox: SandboxPlan | None = None, host: str 
 def with_tickets(made: Plan) -> Plan:
     """Return the plan as `up` completes it where the operator can sign in."""
     assert made.can_operator_sign_in
-    return replace(made, tickets=TICKETS)
+    return replace(made, tickets=TICKETS, console_state=STATE)
 
 
 def test_only_core_and_the_console_get_the_settings_of_the_identity_provider() -> None:
@@ -127,6 +127,7 @@ def test_the_console_gets_a_key_of_its_own_and_no_other_secret() -> None:
         "SOUNDMARK_CONSOLE_URL": "http://127.0.0.1:8083",
         "SOUNDMARK_CONSOLE_KEY": console_key(Secret("A" * 43)).reveal(),
         "SOUNDMARK_CONSOLE_TICKETS_PATH": str(TICKETS),
+        "SOUNDMARK_CONSOLE_STATE_PATH": str(STATE),
         "SOUNDMARK_OPERATOR_TOKEN": "xop_" + "o" * 43,
     }
     assert "A" * 43 not in consoles.values()
@@ -196,7 +197,7 @@ def test_the_console_is_for_this_machine_until_it_has_a_public_address(environ: 
     assert made.address("console") == f"http://{address}:8083"
 
 
-@pytest.mark.parametrize("name", ["CORE_URL", "CONSOLE_TICKETS_PATH"])
+@pytest.mark.parametrize("name", ["CORE_URL", "CONSOLE_TICKETS_PATH", "CONSOLE_STATE_PATH"])
 def test_what_up_decides_for_the_console_is_refused(name: str) -> None:
     with pytest.raises(SettingGiven, match=f"SOUNDMARK_{name} cannot be set here: `up` "):
         plan({f"SOUNDMARK_{name}": "/srv/tickets"})

@@ -1,5 +1,6 @@
 """The console of a `soundmark up` whose operator signs in otherwise, and of one that has ended."""
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ def test_a_chosen_port_is_the_consoles_and_with_an_identity_provider_there_are_n
         consoles = up.children()["serve console"].environ()
         assert not {"SOUNDMARK_CONSOLE_TICKETS_PATH", "SOUNDMARK_OPERATOR_TOKEN"} & consoles.keys()
         assert not (seeded / "sign-in-tickets").exists(), "that of the last run is removed"
+        assert consoles["SOUNDMARK_CONSOLE_STATE_PATH"] == str(seeded / "console-state")
+        assert stat.S_IMODE((seeded / "console-state").stat().st_mode) == 0o700
         assert refused_link(seeded) == (
             "there are no sign-in links here: `soundmark up` said at its start how to sign in"
         )

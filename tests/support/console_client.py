@@ -116,6 +116,12 @@ class ConsoleClient:
         """Return another browser, which nobody has signed in with."""
         return replace(self, **changes)
 
+    def copy(self, *, at: "ConsoleClient | None" = None) -> "ConsoleClient":
+        """Return another browser with copies of these cookies, at this console or where another browser is."""
+        other = (at or self).other()
+        other.cookies.update(self.cookies)
+        return other
+
     def sign_in(self, session: Session) -> "ConsoleClient":
         """Put a session into this browser, as the sign-in pages do."""
         from_console = _CookieResponse()

@@ -1,4 +1,4 @@
-"""Core, its worker and Audience as processes of their own, which a test may kill."""
+"""Core, its worker, Audience and the console as processes of their own, which a test may kill."""
 
 import asyncio
 import contextlib
@@ -61,6 +61,19 @@ def running_audience(database_url: Secret) -> Iterator[tuple[str, ForkedCommand]
         url = f"http://127.0.0.1:{port}"
         until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
         yield url, process
+
+
+@contextlib.contextmanager
+def running_console(port: int, **changes: str) -> Iterator[ForkedCommand]:
+    """Run a console without a Core on a port that the test holds; yield its process."""
+    environ = {
+        "SOUNDMARK_BASE_URL": "http://127.0.0.1:9",
+        "SOUNDMARK_CONSOLE_URL": f"http://127.0.0.1:{port}",
+        **{f"SOUNDMARK_{name.upper()}": value for name, value in changes.items()},
+    }
+    with _running(["serve", "console", "--port", str(port), "--beside-others"], environ) as process:
+        until(lambda: status_of(f"http://127.0.0.1:{port}/healthz") == 200, _START_S)
+        yield process
 
 
 def _running(

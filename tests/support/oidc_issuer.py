@@ -22,6 +22,7 @@ REALM = "/realms/soundmark"
 DISCOVERY = f"{REALM}/.well-known/openid-configuration"
 JWKS = f"{REALM}/certs"
 TOKEN = f"{REALM}/token"
+REVOCATION = f"{REALM}/revoke"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class OidcIssuer:
         self.behaviour: dict[str, Behaviour] = {}  # By path, in place of an answer.
         self.requested: list[str] = []
         self.token_requests: list[dict[str, str]] = []
+        self.revocations: list[dict[str, str]] = []
         self.answer_tokens: AnswerTokens = refuse_grant
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -85,6 +87,7 @@ class OidcIssuer:
         self.keys, self.jwks, self.discovery, self.behaviour = [make_issuer_key("first")], None, {}, {}
         self.requested.clear()
         self.token_requests.clear()
+        self.revocations.clear()
         self.answer_tokens = refuse_grant
 
     def claims(self, subject_id: str = "alice", **changes: Any) -> dict[str, Any]:
@@ -168,8 +171,9 @@ class OidcIssuer:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode()
             self.requested.append(path)
-            if path == TOKEN:
-                self.token_requests.append(await _read_token_request(reader, head.decode()))
+            if path in {TOKEN, REVOCATION}:
+                requests = self.token_requests if path == TOKEN else self.revocations
+                requests.append(await _read_token_request(reader, head.decode()))
             await (self.behaviour.get(path) or self._proper(path))(reader, writer)
         writer.close()
 
@@ -177,6 +181,8 @@ class OidcIssuer:
         if path == TOKEN:
             status, value = self.answer_tokens(self.token_requests[-1])
             return answer(json.dumps(value).encode(), status=status)
+        if path == REVOCATION:
+            return answer(b"")
         documents = {
             DISCOVERY: {
                 "issuer": self.url,
@@ -184,6 +190,7 @@ class OidcIssuer:
                 "authorization_endpoint": f"{self.url}/auth",
                 "token_endpoint": f"{self.url}/token",
                 "end_session_endpoint": f"{self.url}/logout",
+                "revocation_endpoint": f"{self.url}/revoke",
                 "claims_parameter_supported": True,
                 **self.discovery,
             },

@@ -94,7 +94,7 @@ def _of_another_key(issuer: OidcIssuer) -> dict[str, str]:
             f"kid {kid!r}": issuer.signed_as({"kid": kid}, claims)
             for kid in (None, 0, True, ["first"], {"first": 1}, ["first", "second"])
         },
-        "no kid": issuer.signed(claims, kid=None),
+        "another's key, without a kid": issuer.signed(claims, by=foreign, kid=None),
     }
 
 

@@ -59,11 +59,15 @@ def serve(
 
 
 def _warn_of_settings(given: settings.ServedSettings) -> None:
-    if isinstance(given, settings.ConsoleSettings) and given.sign_in is None:
+    if not isinstance(given, settings.ConsoleSettings):
+        return
+    if given.sign_in is None:
         _log.warning(
             "nobody_can_sign_in",
             needed="SOUNDMARK_OIDC_ISSUER, or SOUNDMARK_OPERATOR_TOKEN and SOUNDMARK_CONSOLE_TICKETS_PATH",
         )
+    elif given.console_state_path is None and given.rate_limit_url is None:
+        _log.warning("ended_sessions_not_shared", needed="SOUNDMARK_CONSOLE_STATE_PATH, or SOUNDMARK_RATE_LIMIT_URL")
 
 
 def _make(component: settings.Component, given: Any) -> Any:

@@ -14,6 +14,7 @@ from soundmark.console.context import Addresses, Console, Publisher
 from soundmark.console.core_api import CoreApi
 from soundmark.console.directory import Directory
 from soundmark.console.disk_slots import DiskSlots
+from soundmark.console.ended_sessions.ended_sessions import make_ended_sessions
 from soundmark.console.headers import SecureHeaders, make_policy
 from soundmark.console.own_cookies import OwnCookies
 from soundmark.console.pages.api_keys import routes as api_keys
@@ -82,6 +83,8 @@ def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.Asyn
     is_secure = settings.console_url.startswith("https:")
     entropy = SystemEntropy()
     jar = CookieJar(Sealer(settings.sealing_key, entropy), _make_prefix(settings.console_url), is_secure)
+    ended = make_ended_sessions(settings.console_state_path, settings.rate_limit_url, clock)
+    sessions = Sessions(jar, clock, ended)
     return Console(
         addresses=Addresses(settings.console_url, settings.base_url),
         publisher=_find_publisher(settings),
@@ -89,12 +92,12 @@ def make_console(settings: ConsoleSettings, clock: Clock, transport: httpx2.Asyn
         proxies=AddressReader(settings.trusted_proxies),
         core=CoreApi(settings.core_url, transport),
         jar=jar,
-        sessions=Sessions(jar, clock),
+        sessions=sessions,
         directory=Directory(clock),
         clock=clock,
         entropy=entropy,
         operator_token=None if settings.oidc_issuer is not None else settings.operator_token,
-        sign_in=make_sign_in(settings, jar, clock, entropy),
+        sign_in=make_sign_in(settings, sessions, entropy),
         kept_forms=KeptForms(jar),
         disk_slots=DiskSlots(),
     )
@@ -109,6 +112,7 @@ def assemble_app(console: Console) -> AsgiApp:
             yield
         finally:
             await console.core.aclose()
+            await console.sessions.ended.aclose()
             if console.sign_in is not None:
                 await console.sign_in.aclose()
 

@@ -51,7 +51,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer a path without a page, a method that the page does not have, or a query that no page has."""
     assert isinstance(error, HTTPException), "registered for this error alone"
     drop_excessive_query(request)
-    visit = open_visit(request)
+    visit = await open_visit(request)
     code = _CODES.get(error.status_code, "page_not_found")
     visit.trouble = make_trouble(error.status_code, code, visit.language)
     response = visit.page("failures/trouble.html")
@@ -63,7 +63,7 @@ async def answer_defect(request: Request, error: Exception) -> Response:
     """Answer after a mistake of ours, which the log describes."""
     _log.error("page_failed", exc_info=error)
     drop_excessive_query(request)
-    visit = open_visit(request)
+    visit = await open_visit(request)
     visit.trouble = make_trouble(500, "defect", visit.language)
     return visit.page("failures/trouble.html")
 

@@ -40,7 +40,7 @@ def page(path: str, show: Handler, *, public: bool = False, offered_by: str | No
     """
 
     async def endpoint(request: Request) -> Response:
-        visit = open_visit(request)
+        visit = await open_visit(request)
         if offered_by is not None:
             visit.return_path = _fill_in(offered_by, request)
         return _complete(visit, await _answer(visit, show, public=public))
@@ -66,7 +66,7 @@ def form_page(
     """
 
     async def endpoint(request: Request) -> Response:
-        visit = open_visit(request)
+        visit = await open_visit(request)
         visit.is_form_confidential = is_confidential
         if request.method == "POST":
             return _complete(visit, await _receive(visit, submit, show, public=public))
@@ -80,7 +80,7 @@ def action(path: str, submit: Handler, *, public: bool = False) -> Route:
     """Return the route of a form that stands on another page, such as a button; a failure has a page of its own."""
 
     async def endpoint(request: Request) -> Response:
-        visit = open_visit(request)
+        visit = await open_visit(request)
         if request.method == "POST":
             return _complete(visit, await _receive(visit, submit, None, public=public))
         visit.restore_form()
@@ -89,7 +89,7 @@ def action(path: str, submit: Handler, *, public: bool = False) -> Route:
     return Route(path, endpoint, methods=["GET", "POST"])
 
 
-def open_visit(request: Request) -> Visit:
+async def open_visit(request: Request) -> Visit:
     """Return the visit that a request is.
 
     Raises: HTTPException for an excessive query.
@@ -99,7 +99,7 @@ def open_visit(request: Request) -> Visit:
     console: Console = request.app.state.console
     name = f"{console.jar.prefix}{LANGUAGE_COOKIE}"
     language = choose_language(request.cookies.get(name), request.headers.get("accept-language", ""))
-    return Visit(console, request, console.sessions.read(request), language)
+    return Visit(console, request, await console.sessions.read(request), language)
 
 
 def drop_excessive_query(request: Request) -> bool:

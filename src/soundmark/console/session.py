@@ -1,4 +1,4 @@
-"""Sessions: who is signed in, kept sealed in the browser and nowhere else."""
+"""Sessions: who is signed in, kept sealed in the browser. Only that a session has ended is kept elsewhere."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -9,15 +9,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from soundmark.console.ended_sessions.ended_list import DIGEST_BYTES, EndedSession
+from soundmark.console.ended_sessions.ended_sessions import EndedSessions
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.kit.clock import Clock
 
 _NAME: Final = "session"
-# A request under way that refreshes its tokens writes its session once more, even if the browser has left that session
-# meanwhile. So the browser remembers the sessions that it left, for as long as they could last.
+# A request under way that refreshes its tokens may write its session once more, even if the browser has left that
+# session meanwhile. So the browser remembers the sessions that it left, for as long as they could last. That also helps
+# where processes cannot tell each other which sessions have ended.
 _LEFT: Final = "left"
 _LEFT_MAX: Final = 8
-_DIGEST_CHARS: Final = 32
 # A working day: after it a person signs in again, whatever the identity provider would still refresh.
 LIFETIME: Final = timedelta(hours=12)
 
@@ -44,29 +46,40 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """The sessions in the browsers' cookies."""
+    """The sessions in the browsers' cookies, and those that have ended."""
 
     jar: CookieJar
     clock: Clock
+    ended: EndedSessions
 
-    def read(self, request: Request) -> Session | None:
-        """Return the session of a request; None without one, or if it was altered, left or has lasted too long."""
-        session = self._open(request)
+    async def read(self, request: Request) -> Session | None:
+        """Return the session of a request; None without one, or if it was altered, has ended or lasted too long."""
+        session = self.find(request)
         if session is None or self.clock.now() - session.started_at >= LIFETIME:
             return None
-        return None if _digest(session) in self._read_left(request) else session
+        if _digest(session).hex() in self._read_left(request) or await self.has_ended(session):
+            return None
+        return session
 
-    def find_subject(self, request: Request) -> str | None:
-        """Return the person whose session it is, even if it has lasted too long, or None if that is unknown."""
-        session = self._open(request)
-        return None if session is None else session.subject
+    def find(self, request: Request) -> Session | None:
+        """Return the session that the browser sent, even if it has ended or lasted too long."""
+        value = self.jar.read(_NAME, request.cookies)
+        try:
+            return None if value is None else msgspec.convert(value, Session)
+        except msgspec.ValidationError:
+            return None  # An earlier release wrote it.
 
-    def begin(self, request: Request, response: Response, session: Session) -> None:
-        """Put a new session into the browser, which leaves the one that is there.
+    async def has_ended(self, session: Session) -> bool:
+        """Return whether somebody signed out of a session, or replaced it by a new login."""
+        return await self.ended.has(_ended(session))
+
+    async def begin(self, request: Request, response: Response, session: Session) -> None:
+        """Put a new session into the browser, and end the one that is there.
 
         Raises: sealed_cookies.CookieTooLarge.
         """
         self.renew(request, response, session)
+        await self.end(request)
         self._leave(request, response)
 
     def renew(self, request: Request, response: Response, session: Session) -> None:
@@ -76,8 +89,13 @@ class Sessions:
         """
         self.jar.write(response, _NAME, session, replacing=request.cookies)
 
-    def end(self, request: Request, response: Response) -> None:
-        """Remove the session from the browser for good."""
+    async def end(self, request: Request) -> None:
+        """End the session of a request for good: no copy of its cookie is accepted any longer."""
+        if (session := self.find(request)) is not None:
+            await self.ended.add(_ended(session))
+
+    def remove(self, request: Request, response: Response) -> None:
+        """Remove a session that has ended from the browser, which remembers that it left it."""
         self.clear(request, response)
         self._leave(request, response)
 
@@ -86,8 +104,8 @@ class Sessions:
         self.jar.clear(response, _NAME, request.cookies)
 
     def _leave(self, request: Request, response: Response) -> None:
-        if (session := self._open(request)) is not None:
-            left = dict.fromkeys([*self._read_left(request), _digest(session)])
+        if (session := self.find(request)) is not None:
+            left = dict.fromkeys([*self._read_left(request), _digest(session).hex()])
             self.jar.write(response, _LEFT, [*left][-_LEFT_MAX:], max_age_s=int(LIFETIME.total_seconds()))
 
     def _read_left(self, request: Request) -> list[str]:
@@ -96,14 +114,11 @@ class Sessions:
         except msgspec.ValidationError:
             return []
 
-    def _open(self, request: Request) -> Session | None:
-        value = self.jar.read(_NAME, request.cookies)
-        try:
-            return None if value is None else msgspec.convert(value, Session)
-        except msgspec.ValidationError:
-            return None  # An earlier release wrote it.
+
+def _ended(session: Session) -> EndedSession:
+    return EndedSession(_digest(session), (session.started_at + LIFETIME).timestamp())
 
 
-def _digest(session: Session) -> str:
+def _digest(session: Session) -> bytes:
     """Return what names a session, however often its tokens are refreshed."""
-    return hashlib.sha256(session.csrf_token.encode()).hexdigest()[:_DIGEST_CHARS]
+    return hashlib.sha256(session.csrf_token.encode()).digest()[:DIGEST_BYTES]

@@ -10,6 +10,7 @@ import os
 import pwd
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -80,6 +81,24 @@ def require_trusted_folder(path: Path) -> None:
             raise NotTrusted(f"{entry} belongs to {_name_of(state.st_uid)}; remove it unless you put it there")
 
 
+def make_private_folder(path: Path, owner: OsUser | None) -> None:
+    """Make the folder, if it does not exist, for `owner` (None: ourselves), who also gets the files in it.
+
+    Nobody else may be able to write to the folder's parent.
+    """
+    path.mkdir(mode=0o700, exist_ok=True)
+    if os.geteuid() != 0:
+        return
+    uid, gid = (0, os.getegid()) if owner is None else (owner.uid, owner.gid)
+    os.chown(path, uid, gid, follow_symlinks=False)
+    for entry in path.iterdir():
+        # An earlier owner may have put a link here to a file that was never theirs.
+        with contextlib.suppress(OSError), _opened(entry) as handle:
+            state = os.fstat(handle)
+            if stat.S_ISREG(state.st_mode) and state.st_nlink == 1:
+                os.fchown(handle, uid, gid)
+
+
 def write_private(path: Path, text: str, owner: OsUser | None = None) -> None:
     """Write `text` to `path`, mode 0600, on the disk when this returns; `owner` None means ourselves."""
     handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
@@ -103,6 +122,15 @@ def flush_directory(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield handle
     finally:
         os.close(handle)
 

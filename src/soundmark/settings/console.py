@@ -17,7 +17,13 @@ from soundmark.settings.fields import (
     Origin,
     SecureUrl,
 )
-from soundmark.settings.process import LOCAL_CORE, OutgoingSettings, PeopleSettings, ServedSettings
+from soundmark.settings.process import (
+    LOCAL_CORE,
+    OutgoingSettings,
+    PeopleSettings,
+    ServedSettings,
+    SharedServerSettings,
+)
 
 LOCAL_CONSOLE: Final = "http://127.0.0.1:8083"  # Where `soundmark up` and `serve console` serve by default.
 _PURPOSE: Final = "console"  # Of the key that is derived from a master key.
@@ -27,7 +33,7 @@ def _same_as_base_url(settings: Mapping[str, Any]) -> Any:
     return settings["base_url"]
 
 
-class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings):
+class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings, SharedServerSettings):
     """Settings of `soundmark serve console`, which reaches everything through Core's public API."""
 
     base_url: HttpUrl = LOCAL_CORE
@@ -38,6 +44,7 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings):
     oidc_client_secret: OidcClientSecret | None = None
     oidc_resource: OidcResource | None = None
     console_tickets_path: FolderPath | None = None
+    console_state_path: FolderPath | None = None
     publisher_url: SecureUrl | None = None
     publisher_integration_id: IntegrationId | None = None
 

@@ -54,12 +54,17 @@ class PeopleSettings(Settings):
         return self
 
 
-class RefusalLimitSettings(Settings):
+class SharedServerSettings(Settings):
+    """Settings of every process that shares something with processes on other machines."""
+
+    rate_limit_url: RateLimitUrl | None = None
+
+
+class RefusalLimitSettings(SharedServerSettings):
     """Settings of every process that limits refused requests by client IP address."""
 
     refusal_rate_limit: Annotated[int, Field(ge=1)] = 600
     refusal_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
-    rate_limit_url: RateLimitUrl | None = None
 
 
 class PoolSettings(Settings):

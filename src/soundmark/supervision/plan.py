@@ -34,6 +34,7 @@ _OURS: Final = {
     "AUDIO_URL": "`up` runs Audio itself",
     "CORE_URL": "`up` runs Core itself",
     "CONSOLE_TICKETS_PATH": "`up` makes a folder for the tickets itself",
+    "CONSOLE_STATE_PATH": "`up` makes a folder for the console itself",
     "METRICS_PORT": "`up` gives each component a port of its own",
 }
 
@@ -81,7 +82,7 @@ class Plan:
     """The places, settings and secrets of all processes, and the user that they run as (None: ourselves).
 
     `given` are the caller's settings, by name without prefix. `tickets` is the folder of the tickets with which the
-    operator signs in to the console; None: the operator cannot.
+    operator signs in to the console; None: the operator cannot. `console_state` is the folder for the console's state.
     """
 
     options: Options
@@ -92,6 +93,7 @@ class Plan:
     master_key: Secret
     database_urls: Mapping[settings.Component, Secret]
     tickets: Path | None = None
+    console_state: Path | None = None
     user: OsUser | None = None
 
     def host(self, component: settings.Component) -> str:
@@ -179,6 +181,7 @@ class Plan:
             "CONSOLE_URL": self.address("console"),
             "CONSOLE_KEY": console_key(self.master_key).reveal(),
             **({} if self.tickets is None else {"CONSOLE_TICKETS_PATH": str(self.tickets)}),
+            **({} if self.console_state is None else {"CONSOLE_STATE_PATH": str(self.console_state)}),
             "OPERATOR_TOKEN": self.operator_token.reveal(),
             # Without an identity provider only the operator signs in, and tries webhooks on this machine.
             "WEBHOOK_ALLOW_LOOPBACK": str("OIDC_ISSUER" not in self.given).lower(),

@@ -25,6 +25,7 @@ from soundmark.kit.postgres.schema_version import is_current
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.kit.text.ids import mint_secret
+from soundmark.operating_system.files import make_private_folder
 from soundmark.operating_system.one_time_tickets import make_ticket_folder, remove_ticket_folder
 from soundmark.operating_system.os_user import OsUser
 from soundmark.operating_system.signals import until_signalled
@@ -46,7 +47,7 @@ from soundmark.supervision.plan import (
 )
 from soundmark.supervision.ports import hold_ports, require_unreserved_ports
 from soundmark.supervision.readiness import NotReady, Probe, readyz_probe, until_ready
-from soundmark.supervision.sign_in_link import tickets_folder
+from soundmark.supervision.sign_in_link import console_state_folder, tickets_folder
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
 
 _POSTGRES: Final = "PostgreSQL"
@@ -115,10 +116,13 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
             cluster.require_major(postgres.version)
             plan = _plan(options, ports, given, cluster, entropy)
             tickets = tickets_folder(home, options.data_dir)
-            plan = replace(plan, user=user, tickets=tickets if plan.can_operator_sign_in else None)
+            state = console_state_folder(home, options.data_dir)
+            tickets_if_used = tickets if plan.can_operator_sign_in else None
+            plan = replace(plan, user=user, tickets=tickets_if_used, console_state=state)
             check(plan)
             make_home(home, options.data_dir)
             _prepare_tickets(tickets, plan)
+            make_private_folder(state, plan.user)
             async with _supervise(options.data_dir, clock, tell) as supervisor:
                 plan = await _bring_up(plan, cluster, supervisor, clock, entropy)
                 data_dir.write_up_file(options.data_dir, _up_file(plan))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
+import structlog
 from console.conftest import console_settings, running_console
 from support.console_client import CONSOLE_URL, ConsoleClient, PageAnswer
 from support.core_settings import core_settings
@@ -13,6 +14,7 @@ from support.people import People
 from support.real_oidc_provider import API, CONSOLE, CONSOLE_WITH_SECRET, Visitor, read_part, running_providers
 from support.running_apps import running_core
 
+from soundmark.console.sign_in.identity_provider import GrantRefused
 from soundmark.kit.crypto.secret import Secret
 
 # One process with all four providers serves the whole file.
@@ -159,7 +161,22 @@ async def test_signing_out_ends_the_session_at_the_provider_too(person: Person) 
     assert person.visitor.forms_count == 2, "the provider asks who it is"
 
 
-async def test_a_console_with_a_secret_signs_people_in(
+async def test_signing_out_makes_every_copy_of_the_session_and_its_refresh_token_worthless(person: Person) -> None:
+    await person.sign_in()
+    session = person.console.console.sessions.jar.read("session", dict(person.console.cookies))
+    copy = person.console.copy()
+    form = await person.console.get("/organizations")
+    with structlog.testing.capture_logs() as events:
+        await person.console.submit("/sign-out", {"csrf_token": form.value("csrf_token")})
+
+    assert events == [], "the provider revoked it"
+    assert (await copy.get("/organizations")).location.startswith("/sign-in")
+    assert person.console.console.sign_in is not None
+    with pytest.raises(GrantRefused):
+        await person.console.console.sign_in.provider.refresh(session["refresh_token"])
+
+
+async def test_a_console_with_a_secret_signs_people_in_and_out(
     issuers: dict[str, str], people: People, clock: FakeClock
 ) -> None:
     client_id, secret = CONSOLE_WITH_SECRET
@@ -175,3 +192,6 @@ async def test_a_console_with_a_secret_signs_people_in(
         assert sign_in is not None
         refreshed = await sign_in.provider.refresh(session["refresh_token"])
         assert read_part(refreshed.access_token, 1)["aud"] == API
+        await sign_in.provider.revoke(str(refreshed.refresh_token))
+        with pytest.raises(GrantRefused):
+            await sign_in.provider.refresh(str(refreshed.refresh_token))

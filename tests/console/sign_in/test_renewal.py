@@ -197,6 +197,24 @@ async def test_a_401_of_core_is_answered_with_new_tokens(
     assert forgetful.refusals_count == 1, "the browser has the new tokens"
 
 
+async def test_a_401_of_core_brings_no_tokens_after_a_sign_out(
+    refused: ConsoleClient, desk: Desk, forgetful: ForgetfulCore
+) -> None:
+    """In one tab a page waits for new tokens while the person signs out in another."""
+    token = (await refused.get("/organizations")).value("csrf_token")
+    forgetful.refuse_latest(desk)
+    refreshes = desk.hold_refreshes()
+    late = asyncio.ensure_future(refused.copy().get("/organizations"))
+    await refreshes.has_begun.wait()
+    await refused.copy().submit("/sign-out", {"csrf_token": token})
+    refreshes.may_end.set()
+
+    answer = await late
+    assert answer.status == 401
+    assert not any("-session" in cookie for cookie in answer.headers.get_list("set-cookie"))
+    assert {form["token"] for form in desk.issuer.revocations} > desk.good, "also the tokens that nobody was given"
+
+
 async def test_calls_of_one_page_that_are_refused_together_share_one_refresh(
     refused: ConsoleClient, desk: Desk, forgetful: ForgetfulCore, people: People
 ) -> None:

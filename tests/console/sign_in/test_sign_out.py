@@ -2,11 +2,16 @@
 
 import asyncio
 
+import pytest
+import structlog
+from console.conftest import console_settings, running_console
+from support import misbehaving_server
 from support.console_client import ConsoleClient
 from support.console_login import Desk, read_query
 from support.fake_clock import FakeClock
-from support.misbehaving_server import answer
-from support.oidc_issuer import CLIENT_ID, TOKEN
+from support.misbehaving_server import Behaviour, answer
+from support.oidc_issuer import CLIENT_ID, REVOCATION, TOKEN
+from support.people import People
 
 from soundmark.console.session import LIFETIME
 
@@ -82,6 +87,108 @@ async def test_signing_out_needs_no_valid_token(person: ConsoleClient, desk: Des
 
     assert (await person.submit("/sign-out", {"csrf_token": token})).location.startswith(desk.issuer.url)
     assert not [name for name in person.cookies if "session" in name]
+
+
+async def test_the_refresh_token_is_revoked_at_the_provider(person: ConsoleClient, desk: Desk) -> None:
+    """RFC 7009, section 2.1. This client is public, so it names itself."""
+    token = (await person.get("/organizations")).value("csrf_token")
+    await person.submit("/sign-out", {"csrf_token": token})
+
+    [refresh_token] = desk.good
+    expected = {"token": refresh_token, "token_type_hint": "refresh_token", "client_id": CLIENT_ID}
+    assert desk.issuer.revocations == [expected]
+
+
+async def test_a_confidential_client_shows_its_secret_when_it_revokes(
+    people: People, desk: Desk, clock: FakeClock
+) -> None:
+    oidc = {"oidc_issuer": people.issuer.url, "oidc_client_id": CLIENT_ID, "oidc_client_secret": "a-secret"}
+    async with running_console(console_settings(**oidc), people.api, clock) as browser:
+        await desk.sign_in(browser)
+        token = (await browser.get("/organizations")).value("csrf_token")
+        await browser.submit("/sign-out", {"csrf_token": token})
+
+    [revocation] = desk.issuer.revocations
+    assert revocation["authorization"] == desk.issuer.token_requests[0]["authorization"]
+    assert "client_id" not in revocation
+
+
+async def test_a_session_without_a_refresh_token_has_nothing_to_revoke(visitors: ConsoleClient, desk: Desk) -> None:
+    desk.answer = {"refresh_token": None}
+    await desk.sign_in(visitors)
+    token = (await visitors.get("/organizations")).value("csrf_token")
+
+    assert (await visitors.submit("/sign-out", {"csrf_token": token})).location.startswith(desk.issuer.url)
+    assert desk.issuer.revocations == []
+
+
+# What a provider's revocation endpoint may do, and the reason in the log.
+FAULTS: dict[str, tuple[Behaviour, dict[str, object]]] = {
+    "silent": (misbehaving_server.silent, {"reason": "deadline"}),
+    "hangs up": (misbehaving_server.raw(b""), {"reason": "unreachable"}),
+    "fails": (answer(b"{}", status="503 Service Unavailable"), {"reason": "revocation_endpoint", "status": 503}),
+    "refuses": (
+        answer(b'{"error": "unsupported_token_type"}', status="400 Bad Request"),
+        {"reason": "revocation_endpoint", "status": 400},
+    ),
+    "leads elsewhere": (
+        misbehaving_server.raw(b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"),
+        {"reason": "revocation_endpoint", "status": 302},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_revocation_that_fails_is_one_line_and_keeps_nobody_signed_in(
+    person: ConsoleClient, desk: Desk, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr("soundmark.console.sign_in.oidc_provider._REVOCATION_TIMEOUT_S", 0.3)
+    token, copy = (await person.get("/organizations")).value("csrf_token"), person.copy()
+    desk.issuer.behaviour[REVOCATION], expected = FAULTS[fault]
+    with structlog.testing.capture_logs() as events:
+        left = await person.submit("/sign-out", {"csrf_token": token})
+
+    assert left.location.startswith(f"{desk.issuer.url}/logout?")
+    assert events == [{"event": "refresh_token_not_revoked", "log_level": "warning", **expected}]
+    assert (await copy.get("/organizations")).location.startswith("/sign-in")
+
+
+@pytest.mark.parametrize("endpoint", [None, 7, "http://192.0.2.1/"])
+async def test_an_address_that_is_not_secure_is_sent_no_token(
+    person: ConsoleClient, desk: Desk, endpoint: object
+) -> None:
+    keys = person.console.sign_in.provider._keys  # type: ignore[union-attr]  # as if it were read like that
+    token = (await person.get("/organizations")).value("csrf_token")
+    keys._metadata = {**keys._metadata, "revocation_endpoint": endpoint}
+    with structlog.testing.capture_logs() as events:
+        await person.submit("/sign-out", {"csrf_token": token})
+
+    assert [event["reason"] for event in events] == ["revocation_endpoint"]
+    assert desk.issuer.revocations == []
+
+
+async def test_a_provider_that_offers_no_revocation_is_not_asked(person: ConsoleClient, desk: Desk) -> None:
+    keys = person.console.sign_in.provider._keys  # type: ignore[union-attr]  # as if it were read like that
+    token = (await person.get("/organizations")).value("csrf_token")
+    keys._metadata = {name: value for name, value in keys._metadata.items() if name != "revocation_endpoint"}
+    with structlog.testing.capture_logs() as events:
+        assert (await person.submit("/sign-out", {"csrf_token": token})).location.startswith(desk.issuer.url)
+
+    assert (events, desk.issuer.revocations) == ([], [])
+
+
+async def test_signing_out_works_at_a_process_that_never_reached_the_provider(
+    people: People, person: ConsoleClient, desk: Desk, clock: FakeClock
+) -> None:
+    token, copy = (await person.get("/organizations")).value("csrf_token"), person.copy()
+    oidc = {"oidc_issuer": people.issuer.url, "oidc_client_id": CLIENT_ID}
+    async with desk.issuer.down(), running_console(console_settings(**oidc), people.api, clock) as second:
+        browser = person.copy(at=second)
+        with structlog.testing.capture_logs() as events:
+            assert (await browser.submit("/sign-out", {"csrf_token": token})).location == "/sign-in/signed-out"
+        assert (await copy.copy(at=second).get("/organizations")).location.startswith("/sign-in")
+
+    assert [event["reason"] for event in events if event["event"] == "refresh_token_not_revoked"] == ["discovery"]
 
 
 async def test_a_session_of_a_working_day_ago_is_ended_at_the_provider_too(

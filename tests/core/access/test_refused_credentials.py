@@ -11,7 +11,7 @@ from support.redis_server import running_redis
 from support.running_apps import running_core
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import shared_rate_limit
+from soundmark.kit.http import shared_server
 
 LIMIT, WINDOW_S = 3, 10
 UNKNOWN = "brd_" + "u" * 16
@@ -141,7 +141,7 @@ async def test_many_at_once_are_each_counted_once(limited: Api) -> None:
 
 async def test_processes_share_the_count_through_redis(database_url: Secret, monkeypatch: pytest.MonkeyPatch) -> None:
     """A valid credential waits at every process, even at one that refused nothing."""
-    monkeypatch.setattr(shared_rate_limit, "_SHARED_TIMEOUT_S", 10)  # A quarter of a second may pass on a busy machine.
+    monkeypatch.setattr(shared_server, "_TIMEOUT_S", 10)  # A quarter of a second may pass on a busy machine.
     async with running_redis() as redis:
         shared = settings(database_url, rate_limit_url=redis.url)
         async with running_core(shared) as one, running_core(shared) as other:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import structlog
+from redis.asyncio import Redis
 from support.core_settings import core_settings
 from support.fake_clock import FakeClock
 from support.redis_server import RedisServer, running_redis
@@ -16,7 +17,7 @@ from support.running_apps import running_core
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import shared_rate_limit
+from soundmark.kit.http import shared_server
 from soundmark.kit.http.client_address import AddressDigest
 from soundmark.kit.http.rate_limit import LimitState, LocalRateLimit
 from soundmark.kit.http.shared_rate_limit import SharedRateLimit
@@ -32,7 +33,7 @@ HANGING_S_MAX = 10  # The limit waits 0.25 s, so fifty in sequence take 12.5 s; 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
     # A quarter of a second may pass on a busy machine; tests that are not about waiting wait longer.
-    monkeypatch.setattr(shared_rate_limit, "_SHARED_TIMEOUT_S", 10)
+    monkeypatch.setattr(shared_server, "_TIMEOUT_S", 10)
     async with running_redis() as found:
         yield found
 
@@ -128,7 +129,7 @@ async def test_a_late_answer_is_not_taken_for_the_next_one(
     async with limiter(server.url, clock) as limit:
         assert await remaining(limit, limit) == [2, 1]
         with server.hanging(), monkeypatch.context() as hurry:
-            hurry.setattr(shared_rate_limit, "_SHARED_TIMEOUT_S", 0.01)
+            hurry.setattr(shared_server, "_TIMEOUT_S", 0.01)
             assert await limit.hit(OTHER) == LimitState(is_allowed=True, remaining=2, reset_s=WINDOW_S)
         clock.advance(seconds=1)
         verdict = await limit.hit(SUBJECT)
@@ -173,10 +174,10 @@ async def test_a_server_that_hangs_is_asked_once_a_second_by_one_request_and_nam
     requests_count = 0
     count_together = SharedRateLimit._count_together
 
-    async def counted(limit: SharedRateLimit, subject: bytes) -> LimitState:
+    async def counted(limit: SharedRateLimit, client: Redis, key: bytes) -> LimitState:
         nonlocal requests_count
         requests_count += 1
-        return await count_together(limit, subject)
+        return await count_together(limit, client, key)
 
     monkeypatch.setattr(SharedRateLimit, "_count_together", counted)
     with silent_server() as url, structlog.testing.capture_logs() as logged:

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-from soundmark.console.sealed_cookies import CookieJar
+from soundmark.console.session import Sessions
 from soundmark.console.sign_in.attempts import Attempts
 from soundmark.console.sign_in.identity_provider import IdentityProvider
 from soundmark.console.sign_in.oidc_provider import OidcProvider
 from soundmark.console.sign_in.refreshing import TokenRefresher
 from soundmark.console.sign_in.renewal import Renewal
-from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.settings import ConsoleSettings
 
@@ -31,10 +30,11 @@ class SignIn:
         await self.provider.aclose()
 
 
-def make_sign_in(settings: ConsoleSettings, jar: CookieJar, clock: Clock, entropy: Entropy) -> SignIn | None:
+def make_sign_in(settings: ConsoleSettings, sessions: Sessions, entropy: Entropy) -> SignIn | None:
     """Return the parts for the identity provider, or None if none is configured."""
     if settings.oidc_issuer is None or settings.oidc_client_id is None:
         return None
+    clock = sessions.clock
     provider = OidcProvider(
         settings.oidc_issuer,
         settings.oidc_client_id,
@@ -44,4 +44,5 @@ def make_sign_in(settings: ConsoleSettings, jar: CookieJar, clock: Clock, entrop
         clock=clock,
         extra_ca_file=settings.extra_ca_file,
     )
-    return SignIn(provider, Attempts(jar, clock, entropy), Renewal(TokenRefresher(provider, clock), clock))
+    renewal = Renewal(TokenRefresher(provider, clock), provider, sessions, clock)
+    return SignIn(provider, Attempts(sessions.jar, clock, entropy), renewal)

@@ -76,6 +76,10 @@ class IdentityProvider(Protocol):
         """
         ...
 
+    async def revoke(self, refresh_token: str) -> None:
+        """Make a refresh token worthless, if the provider offers that. A failure is in the log and changes nothing."""
+        ...
+
     async def end_session_url(self, return_to: str, language: str) -> str | None:
         """Return the URL at which the provider ends its own session, or None if it has no such page.
 

@@ -89,7 +89,8 @@ def _reload_or_sign_in(visit: Visit) -> Response:
 
 def _show(visit: Visit, reason: Reason, status: HTTPStatus) -> Response:
     """Return the page that says why the person has to sign in. A form that is too large for cookies stays in it."""
-    form, subject = visit.repeatable_form, visit.console.sessions.find_subject(visit.request)
+    form, session = visit.repeatable_form, visit.console.sessions.find(visit.request)
+    subject = None if session is None else session.subject
     # A trial, because the page has to know how the form is kept before the response exists.
     stays_in_page = bool(form) and not visit.console.kept_forms.has_room(form, visit.here(), subject)
     visit.trouble = make_trouble(status, f"sign_in.{reason}", visit.language)

@@ -55,7 +55,7 @@ async def sign_in(visit: Visit) -> Response:
         has_second_factor=True,
     )
     response = visit.redirect(FIRST_PAGE)
-    console.sessions.begin(visit.request, response, session)
+    await console.sessions.begin(visit.request, response, session)
     return response
 
 

@@ -3,6 +3,7 @@
 Authlib writes the requests and judges the claims. The requests go through our own client, with its limits: record 26.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,6 +16,7 @@ import structlog
 from authlib.common.urls import add_params_to_uri
 from authlib.oauth2.auth import ClientAuth
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
+from authlib.oauth2.rfc7009 import prepare_revoke_token_request
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from soundmark.console.sign_in.attempts import Attempt
@@ -37,6 +39,7 @@ from soundmark.kit.text.validation import is_secure_url
 SECOND_FACTOR: Final = "2"  # The `acr` of LoA 2: contract, section 2.
 _SCOPE: Final = "openid email"
 _TIMEOUT_S: Final = 5.0  # A person waits for it.
+_REVOCATION_TIMEOUT_S: Final = 3.0  # A person who signs out waits for it, and for nothing that they see.
 _ANSWER_MAX_BYTES: Final = 64 * 1024
 _TOKEN_CHARS_MAX: Final = 8 * 1024  # Core refuses larger access tokens: contract, section 2.
 _ID_TOKEN_MAX_BYTES: Final = 16 * 1024
@@ -121,8 +124,8 @@ class OidcProvider:
             raise IdentityRefused("id_token")
         try:
             header, claims = await read_signed_token(self._keys, id_token, bytes_max=_ID_TOKEN_MAX_BYTES)
-        except TokenRefused:
-            raise IdentityRefused("signature") from None
+        except TokenRefused as refused:
+            raise IdentityRefused(refused.reason) from None
         except IssuerUnavailable:
             raise ProviderUnavailable("keys") from None
         identity = read_identity(
@@ -143,6 +146,23 @@ class OidcProvider:
         """
         answer = await self._request_tokens("refresh_token", refresh_token=refresh_token)
         return self._read_tokens(answer, refresh_token)
+
+    async def revoke(self, refresh_token: str) -> None:
+        """Make a refresh token worthless, if the provider offers that. A failure is in the log and changes nothing.
+
+        Source: RFC 7009, section 2.
+        """
+        try:
+            async with asyncio.timeout(_REVOCATION_TIMEOUT_S):
+                metadata = await self._keys.describe()
+                if "revocation_endpoint" in metadata:
+                    await self._revoke(metadata["revocation_endpoint"], refresh_token)
+        except IssuerUnavailable:
+            _log.warning("refresh_token_not_revoked", reason="discovery")
+        except TimeoutError:
+            _log.warning("refresh_token_not_revoked", reason="deadline")
+        except RequestLost as lost:
+            _log.warning("refresh_token_not_revoked", reason=lost.reason)
 
     async def end_session_url(self, return_to: str, language: str) -> str | None:
         """Return the URL at which the provider ends its own session, or None if it has no such page.
@@ -194,8 +214,21 @@ class OidcProvider:
         # Anything else is no fault of the person: the client may be registered wrongly, or the provider fails.
         raise _report("token_endpoint", status=response.status, error=_error_of(answer))
 
+    async def _revoke(self, url: Any, refresh_token: str) -> None:
+        """Raises: RequestLost."""
+        if not isinstance(url, str) or not is_secure_url(url):
+            _log.warning("refresh_token_not_revoked", reason="revocation_endpoint")
+            return
+        body, headers = prepare_revoke_token_request(refresh_token, "refresh_token")
+        url, headers, body = self._authenticate().prepare("POST", url, headers, body)
+        request = OutboundRequest("POST", url, headers, body.encode())
+        response = await self._client.send(request, timeout_s=_REVOCATION_TIMEOUT_S)
+        # A token that the provider does not know is none that it would accept: it answers 200 then, too.
+        if response.status != HTTPStatus.OK:
+            _log.warning("refresh_token_not_revoked", reason="revocation_endpoint", status=response.status)
+
     def _authenticate(self) -> ClientAuth:
-        """Return how requests to the token endpoint show which client sends them."""
+        """Return how requests to the provider's endpoints show which client sends them."""
         if self._client_secret is None:
             return ClientAuth(self._client_id, None, "none")
         # Encoded first, as RFC 6749, section 2.3.1, has it and Authlib does not.

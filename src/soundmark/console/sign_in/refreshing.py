@@ -48,6 +48,14 @@ class TokenRefresher:
         # Shielded, so that a person who closes the page does not cancel a refresh that may already have taken place.
         return await asyncio.shield(self._refreshes[key].task)
 
+    def find_newest(self, refresh_token: str) -> str:
+        """Return the refresh token that has replaced this one, as far as this process knows."""
+        refreshed: str | None = refresh_token
+        while refreshed is not None:
+            refresh_token = refreshed
+            refreshed = self._find_next(refresh_token)
+        return refresh_token
+
     async def aclose(self) -> None:
         """Stop what is in progress."""
         for refresh in self._refreshes.values():
@@ -62,6 +70,12 @@ class TokenRefresher:
         done = [key for key, refresh in self._refreshes.items() if refresh.task.done()]
         for key in done[: max(0, len(self._refreshes) - _REMEMBERED_MAX)]:
             del self._refreshes[key]
+
+    def _find_next(self, refresh_token: str) -> str | None:
+        refresh = self._refreshes.get(_digest(refresh_token))
+        if refresh is None or not refresh.task.done() or refresh.task.cancelled() or refresh.task.exception():
+            return None
+        return refresh.task.result().refresh_token
 
     def _settle(self, key: bytes, task: "asyncio.Task[Tokens]") -> None:
         """Forget a refresh that has ended, if the provider may be asked again with the same token."""

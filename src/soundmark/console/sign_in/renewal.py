@@ -8,8 +8,13 @@ from typing import Final, TypeAlias
 
 import httpx2
 
-from soundmark.console.session import Session
-from soundmark.console.sign_in.identity_provider import GrantRefused, ProviderUnavailable, Tokens
+from soundmark.console.session import Session, Sessions
+from soundmark.console.sign_in.identity_provider import (
+    GrantRefused,
+    IdentityProvider,
+    ProviderUnavailable,
+    Tokens,
+)
 from soundmark.console.sign_in.refreshing import TokenRefresher
 from soundmark.kit.clock import Clock
 
@@ -22,14 +27,16 @@ Renew: TypeAlias = Callable[[str], Awaitable[str | None]]
 
 
 class SessionEnded(Exception):
-    """The access token has expired, and nothing replaces it: the person has to sign in again."""
+    """The session cannot be renewed, or somebody signed out of it meanwhile: the person has to sign in again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """Renews the tokens of sessions."""
+    """Renews the tokens of sessions, and revokes them."""
 
     refresher: TokenRefresher
+    provider: IdentityProvider
+    sessions: Sessions
     clock: Clock
 
     async def prepare(self, session: Session) -> Session:
@@ -61,14 +68,24 @@ class Renewal:
         """Return the session with new tokens, although the old ones look valid; None if there are none."""
         try:
             return await self._refresh(session)
-        except (GrantRefused, ProviderUnavailable):
+        except (GrantRefused, ProviderUnavailable, SessionEnded):
             return None
 
+    async def revoke(self, session: Session) -> None:
+        """Make the session's refresh token worthless at the provider, and what replaced it."""
+        if session.refresh_token is not None:
+            await self.provider.revoke(self.refresher.find_newest(session.refresh_token))
+
     async def _refresh(self, session: Session) -> Session:
-        """Raises: GrantRefused; ProviderUnavailable."""
+        """Raises: GrantRefused; ProviderUnavailable; SessionEnded."""
         if session.refresh_token is None:
             raise GrantRefused
-        return use_tokens(session, await self.refresher.refresh(session.refresh_token))
+        renewed = use_tokens(session, await self.refresher.refresh(session.refresh_token))
+        # Whoever signed out while the provider was asked could only revoke what was there before.
+        if await self.sessions.has_ended(session):
+            await self.revoke(renewed)
+            raise SessionEnded
+        return renewed
 
     def _time_left(self, session: Session) -> timedelta:
         assert session.access_expires_at is not None, "a session of an identity provider has tokens"

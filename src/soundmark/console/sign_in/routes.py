@@ -55,7 +55,7 @@ async def finish(visit: Visit) -> Response:
             code=visit.query("code"),
             error=visit.query("error"),
         )
-        response = _welcome(visit, attempt.return_to, identity, tokens)
+        response = await _welcome(visit, attempt.return_to, identity, tokens)
     except SignInFailed as failed:
         response = _fail(visit, failed.code, attempt)
     sign_in.attempts.forget(visit.request, response, state)
@@ -63,17 +63,23 @@ async def finish(visit: Visit) -> Response:
 
 
 async def sign_out(visit: Visit) -> Response:
-    """End the session here and at the identity provider."""
-    sign_in = visit.console.sign_in
+    """End the session here and at the identity provider.
+
+    Here first: if this process dies after that, the session has ended, and signing out again does the rest.
+    """
+    sign_in, sessions = visit.console.sign_in, visit.console.sessions
+    await sessions.end(visit.request)
     url = None
     # The provider's session may outlast ours, and only the operator never has one there.
     if sign_in is not None and (visit.session is None or visit.session.kind == "oidc"):
+        if (left := sessions.find(visit.request)) is not None:
+            await sign_in.renewal.revoke(left)
         return_to = f"{visit.console.addresses.console}{SIGNED_OUT_PATH}"
         with contextlib.suppress(ProviderUnavailable):  # Then the session here ends all the same.
             url = await sign_in.provider.end_session_url(return_to, visit.language.code)
     visit.session = None
     response = RedirectResponse(SIGNED_OUT_PATH, HTTPStatus.SEE_OTHER) if url is None else _lead_out(visit, url)
-    visit.console.sessions.end(visit.request, response)
+    sessions.remove(visit.request, response)
     visit.console.kept_forms.forget(visit.request, response)
     return response
 
@@ -119,7 +125,7 @@ async def _start_anew(visit: Visit, state: str) -> Response:
     return await _begin(visit, FIRST_PAGE, repeated=True)
 
 
-def _welcome(visit: Visit, return_to: str, identity: Identity, tokens: Tokens) -> Response:
+async def _welcome(visit: Visit, return_to: str, identity: Identity, tokens: Tokens) -> Response:
     """Replace the whole session, and lead back to where the person was.
 
     Raises: SignInFailed.
@@ -139,7 +145,7 @@ def _welcome(visit: Visit, return_to: str, identity: Identity, tokens: Tokens) -
     has_form = console.kept_forms.find(visit.request, return_to, identity.subject) is not None
     response = visit.redirect(return_to, "sign_in.form_is_back" if has_form else None)
     try:
-        console.sessions.begin(visit.request, response, session)
+        await console.sessions.begin(visit.request, response, session)
     except CookieTooLarge:
         _log.error("tokens_too_large", bytes=len(tokens.access_token) + len(tokens.refresh_token or ""))
         raise SignInFailed("sign_in.tokens_too_large") from None

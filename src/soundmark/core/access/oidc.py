@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from soundmark.core.access.refused_tokens import ClaimFault, RefusedTokens
 from soundmark.core.domain.tenancy.scope import User
 from soundmark.core.problems import EmailNotVerified, IdentityProviderUnavailable
 from soundmark.kit.clock import Clock
@@ -24,7 +25,7 @@ _MEDIA_TYPE: Final = "application/at+jwt"  # RFC 9068, section 2.1.
 class OidcAccess:
     """Identifies people by the access tokens that one issuer gave to one client.
 
-    A rejection never states the reason: the holder of a genuine token can read it.
+    A rejection never states the reason, because the holder of a genuine token can read it; the log does.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class OidcAccess:
         self._client_id: Final = client_id
         self._clock: Final = clock
         self._keys: Final = IssuerKeys(issuer, clock, timeout_s=timeout_s, extra_ca_file=extra_ca_file)
+        self._refused: Final = RefusedTokens(clock)
 
     def start(self) -> None:
         """Begin to read the issuer's keys in the background; the log reports what is wrong with the issuer."""
@@ -52,8 +54,10 @@ class OidcAccess:
         Source: contract, section 2.
         """
         header, claims = await self._verify(token)
-        if not self._is_for_us(claims) or not _is_access_token(header, claims):
-            raise Unauthenticated
+        fault = self._find_fault(header, claims)
+        if fault is not None:
+            self._refused.report(fault)
+            raise EmailNotVerified if fault == "email_not_verified" else Unauthenticated
         return _user(claims)
 
     async def aclose(self) -> None:
@@ -67,18 +71,22 @@ class OidcAccess:
         """
         try:
             return await read_signed_token(self._keys, token, bytes_max=_TOKEN_MAX_BYTES)
-        except TokenRefused:
+        except TokenRefused as refused:
+            self._refused.report(refused.reason)
             raise Unauthenticated from None
         except IssuerUnavailable:
             raise IdentityProviderUnavailable from None
 
-    def _is_for_us(self, claims: Claims) -> bool:
-        """Return whether our issuer gave this token to our client and it is valid now."""
-        return (
-            claims.get("iss") == self._issuer
-            and self._client_id in _clients(claims)
-            and _is_current(claims, self._clock.unix_s())
-        )
+    def _find_fault(self, header: Header, claims: Claims) -> ClaimFault | None:
+        """Return why a genuine token identifies nobody to us; None if it does.
+
+        An unverified e-mail address is reported only if that is all that is wrong.
+        """
+        if claims.get("iss") != self._issuer:
+            return "another_issuer"
+        if self._client_id not in _clients(claims):
+            return "another_client"
+        return _find_fault_of_time(claims, self._clock.unix_s()) or _find_fault_of_person(header, claims)
 
 
 def _clients(claims: Claims) -> list[Any]:
@@ -113,31 +121,35 @@ def _is_access_token(header: Header, claims: Claims) -> bool:
     return full == _MEDIA_TYPE
 
 
-def _is_current(claims: Claims, now_s: float) -> bool:
-    """Return whether the token is valid at this time, within the leeway. Only `exp` is required."""
+def _find_fault_of_time(claims: Claims, now_s: float) -> ClaimFault | None:
+    """Return why the token is not valid at this time, within the leeway; None if it is. Only `exp` is required."""
     times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
     # `isinstance` would accept True as a number: the first second of 1970.
     if any(type(value) not in {int, float} for value in times.values()) or "exp" not in times:
-        return False
-    begins_s = max(times.get("nbf", 0), times.get("iat", 0))
-    return bool(begins_s <= now_s + _LEEWAY_S and now_s - _LEEWAY_S < times["exp"])
+        return "no_valid_times"
+    if max(times.get("nbf", 0), times.get("iat", 0)) > now_s + _LEEWAY_S:
+        return "not_yet_valid"
+    return "expired" if times["exp"] <= now_s - _LEEWAY_S else None
+
+
+def _find_fault_of_person(header: Header, claims: Claims) -> ClaimFault | None:
+    """Return why the token of our client gives nobody access; None if it does."""
+    if not _is_access_token(header, claims):
+        return "not_an_access_token"
+    if not _is_text(claims.get("sub"), _SUBJECT_CHARS_MAX):
+        return "no_subject"
+    if claims.get("email_verified") is not True or not _is_text(claims.get("email"), _EMAIL_CHARS_MAX):
+        return "email_not_verified"
+    return None
 
 
 def _user(claims: Claims) -> User:
-    """Return the person whom valid claims identify.
-
-    Raises: Unauthenticated; EmailNotVerified.
-    """
-    subject_id, email = claims.get("sub"), claims.get("email")
-    if not _is_text(subject_id, _SUBJECT_CHARS_MAX):
-        raise Unauthenticated
-    if claims.get("email_verified") is not True or not _is_text(email, _EMAIL_CHARS_MAX):
-        raise EmailNotVerified
+    """Return the person whom claims without a fault identify."""
     access = claims.get("realm_access")
     roles = access.get("roles") if isinstance(access, dict) else None
     return User(
-        subject_id=str(subject_id),
-        email=str(email),
+        subject_id=str(claims["sub"]),
+        email=str(claims["email"]),
         has_mfa=claims.get("acr") == "2" or (isinstance(claims.get("amr"), list) and "otp" in claims["amr"]),
         is_platform_admin=isinstance(roles, list) and _PLATFORM_ROLE in roles,
     )

@@ -29,8 +29,9 @@ _RSA_BITS: Final = range(
 
 _log: Final = structlog.get_logger()
 
-# By `kid` and algorithm: a key that several algorithms may use has several entries.
-Keys = Mapping[tuple[str, str], jwt.PyJWK]
+# By `kid` and algorithm: a key that several algorithms may use has several entries. The entry with the `kid` None is
+# the only key of the set that fits the algorithm, if there is exactly one.
+Keys = Mapping[tuple[str | None, str], jwt.PyJWK]
 
 
 class IssuerUnavailable(Exception):
@@ -80,24 +81,31 @@ class IssuerKeys:
         """Begin to read the set, without waiting for it."""
         self._start()
 
-    async def find(self, kid: str, algorithm: str) -> jwt.PyJWK | None:
+    async def find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
         """Return the issuer's key with this `kid` and algorithm; None if there is none.
+
+        Without a `kid` it is the only key that fits the algorithm, in the set as last read.
 
         Raises: IssuerUnavailable if no set was ever read, or if `kid` is unknown and the issuer cannot be
             reached: it may belong to a new key.
+        Source: OpenID Connect Core 1.0, section 10.1.
         """
         began_at_s = self._clock.monotonic_s()
         await self._have_keys()
-        if not self._knows(kid) and self._reading is not None:
+        if not self.knows(kid) and self._reading is not None:
             await self._read()
         # A read that began after this call has already given its answer, even if it failed.
         may_search = self._tried_at_s < began_at_s and began_at_s - self._searched_at_s >= _AGAIN_S
-        if not self._knows(kid) and may_search:
+        if not self.knows(kid) and may_search:
             self._searched_at_s = began_at_s
             await self._read()
-        if not self._knows(kid) and self._is_failing:
+        if not self.knows(kid) and self._is_failing:
             raise IssuerUnavailable
         return self._keys.get((kid, algorithm))
+
+    def knows(self, kid: str | None) -> bool:
+        """Return whether the last set has a key with this `kid`, for whichever algorithm; true without a `kid`."""
+        return kid is None or any(known == kid for known, _ in self._keys)
 
     async def describe(self) -> Mapping[str, Any]:
         """Return the issuer's metadata, as last read.
@@ -113,9 +121,6 @@ class IssuerKeys:
         if self._reading is not None:
             await cancel_and_wait(self._reading)
         await self._fetcher.aclose()
-
-    def _knows(self, kid: str) -> bool:
-        return any(known == kid for known, _ in self._keys)
 
     async def _have_keys(self) -> None:
         now_s = self._clock.monotonic_s()
@@ -158,7 +163,7 @@ class IssuerKeys:
             self._report_failure(error.reason)
         else:
             if documents.keys.keys() != self._keys.keys():
-                _log.info("issuer_keys_changed", keys=len(documents.keys))
+                _log.info("issuer_keys_changed", keys=len(set(documents.keys.values())))
             self._keys, self._metadata = documents.keys, documents.metadata
             # As old as the request: the response may date from before a key was withdrawn.
             self._read_at_s = started_at_s
@@ -210,18 +215,22 @@ def _printable(text: str) -> str:
 def verification_keys(document: Mapping[str, Any]) -> Keys:
     """Return every key of a JWK Set that can verify tokens, by `kid` and each algorithm that it may be used with.
 
-    Keys that are for encryption, symmetric, too weak, without a `kid` or malformed are skipped.
+    Keys that are for encryption, symmetric, too weak or malformed are skipped. One without a `kid` is found only by a
+    token without one, as the only key that fits the algorithm.
 
     Source: RFC 7517; contract, section 2.
     """
-    found: dict[tuple[str, str], jwt.PyJWK] = {}
+    found: dict[tuple[str | None, str], jwt.PyJWK] = {}
+    fitting: dict[str, list[jwt.PyJWK]] = {}
     members = document.get("keys")
     for member in members if isinstance(members, list) else ():
-        kid = member.get("kid") if isinstance(member, dict) else None
-        if not isinstance(kid, str):
+        if not isinstance(member, dict) or not isinstance(member.get("kid", ""), str):
             continue
         for algorithm, key in _usable(member):
-            found.setdefault((kid, algorithm), key)
+            fitting.setdefault(algorithm, []).append(key)
+            if "kid" in member:
+                found.setdefault((member["kid"], algorithm), key)
+    found.update({(None, algorithm): keys[0] for algorithm, keys in fitting.items() if len(keys) == 1})
     return found
 
 

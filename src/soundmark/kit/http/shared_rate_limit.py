@@ -1,29 +1,22 @@
 """Rate limits that several processes and machines count together, in Redis or Valkey."""
 
-import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import structlog
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.rate_limit import LimitState, LocalRateLimit
-
-_SHARED_TIMEOUT_S: Final = 0.25
-_ALONE_S: Final = 1.0
-_log: Final = structlog.get_logger()
+from soundmark.kit.http.shared_server import ServerAway, SharedServer
 
 
 class SharedRateLimit:
     """A counter in Redis or Valkey, for all processes and machines that use the same server.
 
     Each limit has its own `key_prefix` there. While that server does not answer, this process counts alone, because an
-    outage must neither refuse everybody nor lift the limit. Once a second, one request tries the server again; the
-    others do not wait for it.
+    outage must neither refuse everybody nor lift the limit.
     """
 
     def __init__(
@@ -33,12 +26,7 @@ class SharedRateLimit:
         self._window_ms: Final = window_s * 1000
         self._key_prefix: Final = key_prefix
         self._alone: Final = alone
-        self._clock: Final = clock
-        self._is_away = False
-        self._try_again_at_s = 0.0
-        self._client: Final = Redis.from_url(
-            url.reveal(), socket_timeout=_SHARED_TIMEOUT_S, socket_connect_timeout=_SHARED_TIMEOUT_S
-        )
+        self._server: Final = SharedServer(url, clock, outage="shared_rate_limit_unavailable")
 
     async def hit(self, subject: bytes) -> LimitState:
         return await self._ask(subject, self._count_together, self._alone.count)
@@ -49,31 +37,18 @@ class SharedRateLimit:
     async def _ask(
         self,
         subject: bytes,
-        together: Callable[[bytes], Awaitable[LimitState]],
+        together: Callable[[Redis, bytes], Awaitable[LimitState]],
         alone: Callable[[bytes], LimitState],
     ) -> LimitState:
         """Count at the server, or in this process alone while the server is unavailable."""
-        was_away = self._is_away
-        if was_away:
-            now_s = self._clock.monotonic_s()
-            if now_s < self._try_again_at_s:
-                return alone(subject)
-            self._try_again_at_s = now_s + _ALONE_S
+        key = self._key_prefix + subject.hex().encode()
         try:
-            verdict = await together(subject)
-        except (RedisError, OSError, TimeoutError) as error:
-            # Of all requests that waited in vain, only the first one logs it.
-            if was_away or not self._is_away:
-                _log.warning("shared_rate_limit_unavailable", error=type(error).__name__)
-                self._is_away = True
-                self._try_again_at_s = self._clock.monotonic_s() + _ALONE_S
+            return await self._server.ask(lambda client: together(client, key))
+        except ServerAway:
             return alone(subject)
-        self._is_away = False
-        return verdict
 
-    async def _count_together(self, subject: bytes) -> LimitState:
-        key = self._key_of(subject)
-        async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
+    async def _count_together(self, client: Redis, key: bytes) -> LimitState:
+        async with client.pipeline(transaction=True) as pipeline:
             # The first request of a subject opens its window. The three commands are one transaction.
             pipeline.set(key, 0, px=self._window_ms, nx=True)
             pipeline.incr(key)
@@ -81,24 +56,20 @@ class SharedRateLimit:
             _, used, left_ms = await pipeline.execute()
             if left_ms < 0:
                 # Before Redis 7, a window can end within the transaction, and the new count would never expire.
-                await self._client.pexpire(key, self._window_ms)
+                await client.pexpire(key, self._window_ms)
                 left_ms = self._window_ms
         return self._verdict(used, left_ms)
 
-    async def _look_together(self, subject: bytes) -> LimitState:
-        key = self._key_of(subject)
-        async with asyncio.timeout(_SHARED_TIMEOUT_S), self._client.pipeline(transaction=True) as pipeline:
+    async def _look_together(self, client: Redis, key: bytes) -> LimitState:
+        async with client.pipeline(transaction=True) as pipeline:
             pipeline.get(key)
             pipeline.pttl(key)
             used, left_ms = await pipeline.execute()
         return self._verdict(int(used or 0), left_ms if used else self._window_ms)._replace(is_first_refused=False)
-
-    def _key_of(self, subject: bytes) -> bytes:
-        return self._key_prefix + subject.hex().encode()
 
     def _verdict(self, used: int, left_ms: int) -> LimitState:
         left = self._quota - used
         return LimitState(left >= 0, max(0, left), max(1, math.ceil(left_ms / 1000)), left == -1)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self._server.aclose()
