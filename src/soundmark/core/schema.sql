@@ -635,6 +635,7 @@ CREATE INDEX billing_references_of_organization ON billing_references (organizat
 -- Purchases. Offer, plan, price and amount are bound when the checkout is made. `attempts` counts the calls that ask the
 -- provider for a page. A read of the provider's objects takes its number from `reads_begun` before it begins, and is
 -- applied only if no later one was. `reread_at` is when a job asks the provider next, if no notification arrives.
+-- `unpaid_at` is when the local provider was last asked about a payment that it then called unpaid.
 CREATE TABLE checkouts (
     organization_id        text        NOT NULL,
     id                     text        NOT NULL,
@@ -659,6 +660,7 @@ CREATE TABLE checkouts (
     created_at             timestamptz NOT NULL,
     expires_at             timestamptz NOT NULL,
     completed_at           timestamptz,
+    unpaid_at              timestamptz,
     CONSTRAINT checkouts_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT checkouts_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
@@ -709,12 +711,14 @@ CREATE INDEX payment_receipts_to_reread ON payment_receipts (reread_at) WHERE re
 CREATE INDEX payment_receipts_to_forget ON payment_receipts (received_at)
     WHERE status = 'ignored' OR organization_id IS NULL;
 
--- The calls that verified payments with the local provider, one row for each minute: its limit is counted for all
--- processes together.
+-- The calls that verified payments with the local provider, in each minute: its limit is counted for all processes
+-- together. The notifications of anybody, and the jobs that heal what was lost, each have a share of the limit.
 CREATE TABLE local_verifications (
     minute             timestamptz NOT NULL,
     verification_count integer     NOT NULL,
-    CONSTRAINT local_verifications_pkey PRIMARY KEY (minute)
+    share              text        NOT NULL DEFAULT 'public',
+    CONSTRAINT local_verifications_pkey PRIMARY KEY (minute, share),
+    CONSTRAINT local_verifications_share_check CHECK (share IN ('public', 'jobs'))
 );
 
 -- Until when the provider's list of events was read, for those of which no notification arrived.
