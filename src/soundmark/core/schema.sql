@@ -583,7 +583,8 @@ CREATE TABLE payment_providers (
 );
 
 -- What is for sale. Country, currency, amount and months of an offer of the local provider are fixed by the operator.
--- Currency, amount and interval of a card offer are what the provider says of its price, for display only.
+-- Currency, amount and interval of a card offer are what the provider says of its price, for display only. The status
+-- of that price says whether the provider has it; without one, it is `unknown`.
 CREATE TABLE offers (
     id                 text        NOT NULL,
     plan_id            text        NOT NULL,
@@ -597,6 +598,7 @@ CREATE TABLE offers (
     entitlement_months integer,
     price_read_at      timestamptz,
     updated_at         timestamptz NOT NULL,
+    price_status       text,
     CONSTRAINT offers_pkey PRIMARY KEY (id),
     CONSTRAINT offers_plan_fkey FOREIGN KEY (plan_id) REFERENCES plans (id),
     CONSTRAINT offers_provider_fkey FOREIGN KEY (provider) REFERENCES payment_providers (name),
@@ -610,7 +612,10 @@ CREATE TABLE offers (
         provider <> 'card'
         OR (price_reference IS NOT NULL AND country IS NULL AND entitlement_months IS NULL)
     ),
-    CONSTRAINT offers_interval_check CHECK (price_interval IN ('month', 'year'))
+    CONSTRAINT offers_interval_check CHECK (price_interval IN ('month', 'year')),
+    CONSTRAINT offers_status_check CHECK (
+        price_status IS NULL OR (provider = 'card' AND price_status IN ('known', 'unknown', 'missing'))
+    )
 );
 
 CREATE INDEX offers_of_price ON offers (price_reference) WHERE price_reference IS NOT NULL;

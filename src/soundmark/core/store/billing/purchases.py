@@ -24,7 +24,10 @@ class CheckoutPlace:
 
 
 async def find_purchase(tx: Tx, offer_id: str) -> Purchase | None:
-    """Return what an offer sells; None unless it is an active offer of an active plan of an enabled provider."""
+    """Return what an offer sells; None unless it is an active offer of an active plan of an enabled provider.
+
+    The card provider must know its price.
+    """
     return await tx.one_or_none(
         Purchase,
         """
@@ -39,6 +42,7 @@ async def find_purchase(tx: Tx, offer_id: str) -> Purchase | None:
            AND o.active
            AND p.active
            AND v.enabled
+           AND (o.provider <> 'card' OR o.price_status = 'known')
         """,
         {"offer_id": offer_id},
     )
