@@ -40,6 +40,7 @@ EVERY_TENANT: Final = {
     "core.billing.receipts.find": "an event is recorded before it is understood which organisation it is about",
     "core.billing.receipts.list_due": "a job asks about the pending events of every organisation",
     "core.billing.receipts.update_outcome": "a receipt is known by the event's id, which is its primary key",
+    "core.billing.receipts.update_due": "a receipt is known by the event's id, which is its primary key",
     "core.billing.receipts.update_reread": "a receipt is known by the event's id, which is its primary key",
     "core.billing.checkout_reads.list_due": "a job asks about the pending checkouts of every organisation",
     "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",

@@ -43,8 +43,8 @@ def buyer(service: Service, tenant: Tenant, card: CardStandIn) -> Iterator[Tenan
     )
     service.run_sql("UPDATE payment_providers SET enabled = true WHERE name = 'card'")
     service.run_sql(
-        "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
-        " VALUES (%s, 'plan_studio', 'card', true, 'price_MARK', now())",
+        "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
+        " VALUES (%s, 'plan_studio', 'card', true, 'price_MARK', 'known', now())",
         OFFER,
     )
     card.forget()

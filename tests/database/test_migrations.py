@@ -83,19 +83,40 @@ def test_a_migration_does_not_wait_for_a_table_in_use(empty: Secret) -> None:
         backup.execute("SELECT FROM codes")
         with pytest.raises(MigrationFailed, match="in use"):
             migrate(empty, "soundmark.core")
-    assert migrate(empty, "soundmark.core") == ["0008", "0009", "0010", "0011", "0012", "0013", "0014"]
+    assert migrate(empty, "soundmark.core") == ["0008", "0009", "0010", "0011", "0012", "0013", "0014", "0015", "0016"]
 
 
 def test_an_index_that_was_not_finished_is_built_anew(empty: Secret) -> None:
     migrate(empty, "soundmark.core", until="0008")
     with psycopg.connect(empty.reveal(), autocommit=True) as interrupted:
         interrupted.execute("CREATE INDEX codes_broadcast_token_of_organization ON codes (issuer)")
-    assert migrate(empty, "soundmark.core") == ["0009", "0010", "0011", "0012", "0013", "0014"]
+    assert migrate(empty, "soundmark.core") == ["0009", "0010", "0011", "0012", "0013", "0014", "0015", "0016"]
     with psycopg.connect(empty.reveal()) as connection:
         found = connection.execute(
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'codes_broadcast_token_key'"
         ).fetchone()
     assert found == ("UNIQUE (organization_id, broadcast_token)",)
+
+
+def test_the_prices_of_card_offers_are_known_where_currency_and_amount_are(empty: Secret) -> None:
+    migrate(empty, "soundmark.core", until="0015")
+    with psycopg.connect(empty.reveal(), autocommit=True) as connection:
+        connection.execute("""
+            INSERT INTO offers (id, plan_id, provider, active, price_reference, country, currency, amount_minor,
+                                entitlement_months, updated_at)
+            VALUES ('offer_asked', 'plan_codes_starter', 'card', true, 'price_1', NULL, 'EUR', 0, NULL, now()),
+                   ('offer_local', 'plan_codes_starter', 'local', true, NULL, 'TN', 'TND', 1, 1, now()),
+                   ('offer_new', 'plan_codes_starter', 'card', true, 'price_2', NULL, NULL, NULL, NULL, now()),
+                   ('offer_tiers', 'plan_codes_starter', 'card', false, 'price_3', NULL, 'EUR', NULL, NULL, now())
+        """)
+        migrate(empty, "soundmark.core")
+        found = connection.execute("SELECT id, price_status FROM offers ORDER BY id").fetchall()
+    assert found == [
+        ("offer_asked", "known"),
+        ("offer_local", None),
+        ("offer_new", "unknown"),
+        ("offer_tiers", "unknown"),
+    ]
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

@@ -27,8 +27,8 @@ async def make_card_offer(rival: Rival, offer_id: str = CARD_OFFER, *, product: 
     plan_id = await make_plan(rival, f"plan_{product}_studio", product=product)
     await rival.run("UPDATE payment_providers SET enabled = true WHERE name = 'card'")
     await rival.run(
-        "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
-        " VALUES (%s, %s, 'card', true, %s, now()) ON CONFLICT DO NOTHING",
+        "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
+        " VALUES (%s, %s, 'card', true, %s, 'known', now()) ON CONFLICT DO NOTHING",
         offer_id,
         plan_id,
         PRICE,

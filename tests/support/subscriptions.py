@@ -84,6 +84,7 @@ class Buyer:
             created_at=now,
             expires_at=now + timedelta(hours=24),
             completed_at=None,
+            unpaid_at=None,
         )
         async with self.ctx.db.transaction(tenant=self.organization_id) as tx:
             await checkouts.insert(tx, checkout)

@@ -76,7 +76,7 @@ def _plan_row(plan: CodesPlanView | AudiencePlanView) -> tuple[Any, ...]:
 
 def _offer_row(offer: CardOfferView | LocalOfferView) -> tuple[Any, ...]:
     if isinstance(offer, CardOfferView):
-        price, months = offer.price_reference, None
+        price, months = f"{offer.price_reference} ({offer.price_status})", None
     else:
         price, months = f"{offer.amount_minor} millimes", offer.entitlement_months
     return (offer.offer_id, offer.plan_id, offer.provider, price, months, offer.active, offer.updated_at)

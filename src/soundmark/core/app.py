@@ -99,7 +99,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _running(ctx, lookup, (limit, refused_credentials, refused_events)):
+        limits = (limit, refused_credentials, refused_events, ctx.local_notification_limit)
+        async with _running(ctx, lookup, limits):
             if tokens is not None:
                 tokens.start()
             try:

@@ -1,5 +1,6 @@
 """The parts of a process that commands may use."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,10 @@ class RequestContext(Context):
 
     `roles` finds a person's role in an organisation by (organisation, subject). `issuances` issues Codes, with one
     queue for each organisation. `exports` limits the exports that run at a time, with one for each organisation;
-    `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. With
-    `support_native_signature`, the desk signs webhooks in its own way.
+    `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time.
+    `local_questions` are those under way to the local provider for a notification, by the payment's id, and
+    `local_notification_limit` limits them by client IP address. With `support_native_signature`, the desk signs
+    webhooks in its own way.
     """
 
     organizations_per_user: int
@@ -76,6 +79,8 @@ class RequestContext(Context):
     exports: Slots
     webhook_tests: Slots
     webhook_test_limit: RateLimit
+    local_questions: dict[str, asyncio.Task[Any]]
+    local_notification_limit: RateLimit
     live_keyring: LiveKeyring
     chain: AuditChain
     cursors: Cursors

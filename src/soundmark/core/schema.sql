@@ -583,7 +583,8 @@ CREATE TABLE payment_providers (
 );
 
 -- What is for sale. Country, currency, amount and months of an offer of the local provider are fixed by the operator.
--- Currency, amount and interval of a card offer are what the provider says of its price, for display only.
+-- Currency, amount and interval of a card offer are what the provider says of its price, for display only. The status
+-- of that price says whether the provider has it; without one, it is `unknown`.
 CREATE TABLE offers (
     id                 text        NOT NULL,
     plan_id            text        NOT NULL,
@@ -597,6 +598,7 @@ CREATE TABLE offers (
     entitlement_months integer,
     price_read_at      timestamptz,
     updated_at         timestamptz NOT NULL,
+    price_status       text,
     CONSTRAINT offers_pkey PRIMARY KEY (id),
     CONSTRAINT offers_plan_fkey FOREIGN KEY (plan_id) REFERENCES plans (id),
     CONSTRAINT offers_provider_fkey FOREIGN KEY (provider) REFERENCES payment_providers (name),
@@ -610,7 +612,10 @@ CREATE TABLE offers (
         provider <> 'card'
         OR (price_reference IS NOT NULL AND country IS NULL AND entitlement_months IS NULL)
     ),
-    CONSTRAINT offers_interval_check CHECK (price_interval IN ('month', 'year'))
+    CONSTRAINT offers_interval_check CHECK (price_interval IN ('month', 'year')),
+    CONSTRAINT offers_status_check CHECK (
+        price_status IS NULL OR (provider = 'card' AND price_status IN ('known', 'unknown', 'missing'))
+    )
 );
 
 CREATE INDEX offers_of_price ON offers (price_reference) WHERE price_reference IS NOT NULL;
@@ -635,6 +640,7 @@ CREATE INDEX billing_references_of_organization ON billing_references (organizat
 -- Purchases. Offer, plan, price and amount are bound when the checkout is made. `attempts` counts the calls that ask the
 -- provider for a page. A read of the provider's objects takes its number from `reads_begun` before it begins, and is
 -- applied only if no later one was. `reread_at` is when a job asks the provider next, if no notification arrives.
+-- `unpaid_at` is when the local provider was last asked about a payment that it then called unpaid.
 CREATE TABLE checkouts (
     organization_id        text        NOT NULL,
     id                     text        NOT NULL,
@@ -659,6 +665,7 @@ CREATE TABLE checkouts (
     created_at             timestamptz NOT NULL,
     expires_at             timestamptz NOT NULL,
     completed_at           timestamptz,
+    unpaid_at              timestamptz,
     CONSTRAINT checkouts_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT checkouts_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
@@ -709,12 +716,14 @@ CREATE INDEX payment_receipts_to_reread ON payment_receipts (reread_at) WHERE re
 CREATE INDEX payment_receipts_to_forget ON payment_receipts (received_at)
     WHERE status = 'ignored' OR organization_id IS NULL;
 
--- The calls that verified payments with the local provider, one row for each minute: its limit is counted for all
--- processes together.
+-- The calls that verified payments with the local provider, in each minute: its limit is counted for all processes
+-- together. The notifications of anybody, and the jobs that heal what was lost, each have a share of the limit.
 CREATE TABLE local_verifications (
     minute             timestamptz NOT NULL,
     verification_count integer     NOT NULL,
-    CONSTRAINT local_verifications_pkey PRIMARY KEY (minute)
+    share              text        NOT NULL DEFAULT 'public',
+    CONSTRAINT local_verifications_pkey PRIMARY KEY (minute, share),
+    CONSTRAINT local_verifications_share_check CHECK (share IN ('public', 'jobs'))
 );
 
 -- Until when the provider's list of events was read, for those of which no notification arrived.

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from soundmark.core.channel.opening import open_audience_channel, open_audio_channel
 from soundmark.core.context import Context, RequestContext
+from soundmark.core.domain.billing.local_limit import limit_of_address
 from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedRequest, issue_group
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.keyring import LiveKeyring
@@ -20,7 +21,7 @@ from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.http.guarded_client import GuardedClient
 from soundmark.kit.http.problems import Problem
-from soundmark.kit.http.rate_limit import LocalRateLimit
+from soundmark.kit.http.rate_limit import LocalRateLimit, make_rate_limit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
@@ -94,6 +95,14 @@ def make_request_context(
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
         webhook_tests=Slots(_WEBHOOK_TESTS_AT_ONCE),
         webhook_test_limit=LocalRateLimit(_WEBHOOK_TESTS_PER_MINUTE, 60, its_clock),
+        local_questions={},
+        local_notification_limit=make_rate_limit(
+            settings.rate_limit_url,
+            limit_of_address(settings.local_verifications_per_minute),
+            60,
+            key_prefix=b"soundmark:local-payments:",
+            clock=its_clock,
+        ),
         live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),

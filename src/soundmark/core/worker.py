@@ -12,6 +12,7 @@ from soundmark.core.features.billing.catalog import jobs as billing_catalog
 from soundmark.core.features.billing.checkouts import jobs as checkouts
 from soundmark.core.features.billing.subscriptions import jobs as subscriptions
 from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
+from soundmark.core.features.billing.webhooks.healing import healing
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.platform.release import jobs as release
@@ -77,7 +78,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         raise WorkerFailed("the database cannot be reached") from None
     try:
         await require_schema(ctx.db, "soundmark.core")
-        async with _sealing(ctx), dispatching(ctx, fan_out), _reading_evidence(ctx):
+        async with _sealing(ctx), dispatching(ctx, fan_out), healing(ctx), _reading_evidence(ctx):
             await run_worker(app)
     finally:
         await ctx.audience.aclose()

@@ -122,6 +122,7 @@ async def test_offers_of_both_providers_are_made_and_changed(operator: ConsoleCl
     assert not any(each["active"] for each in offers.values())
     assert (offers["offer_prepaid"]["amount_minor"], offers["offer_prepaid"]["entitlement_months"]) == (149_000, 12)
     assert offers["offer_monthly"]["price_reference"] == "price_1Monthly"
+    assert "not confirmed yet, not for sale" in (await operator.get(CATALOG)).text
 
 
 async def test_a_refused_offer_is_shown_again(operator: ConsoleClient, api: Api) -> None:

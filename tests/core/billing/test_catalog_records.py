@@ -13,7 +13,7 @@ def test_no_record_prints_the_reference_of_a_price() -> None:
     price = "price_1PlantedMarker"
     records = [
         OfferTerms("plan_1", "card", active=True, price_reference=price),
-        Offer("offer_1", "plan_1", "card", True, price, None, None, None, None, None, None, NOW),
+        Offer("offer_1", "plan_1", "card", True, price, None, None, None, None, None, None, NOW, "known"),
         CardPriceSource("offer_1", price),
         PutCardOffer(plan_id="plan_1", provider="card", active=True, price_reference=price),
     ]

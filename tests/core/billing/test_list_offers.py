@@ -3,10 +3,20 @@
 from typing import Any
 
 import pytest
-from support.catalog import AUDIENCE_PLAN, CARD_OFFER, LOCAL_OFFER, list_offers, put_offer, put_plan, put_provider, sell
+from support.card_stand_in import CardStandIn
+from support.catalog import (
+    AUDIENCE_PLAN,
+    CARD_OFFER,
+    LOCAL_OFFER,
+    add_price,
+    list_offers,
+    put_offer,
+    put_plan,
+    put_provider,
+    sell,
+)
 from support.core_client import Api
 from support.people import People
-from support.rival import Rival
 
 STARTER = {"id": "plan_codes_starter", "name": "Codes Starter", "product": "codes", "monthly_quota": 100}
 
@@ -28,23 +38,19 @@ async def test_an_offer_of_the_local_provider_has_its_price(api: Api) -> None:
     }
 
 
-async def test_a_card_offer_has_no_price_until_the_provider_has_said_it(api: Api, rival: Rival) -> None:
+async def test_a_card_offer_has_the_price_that_the_provider_says(api: Api, card: CardStandIn) -> None:
     """And never the reference of it."""
-    unknown = {
+    add_price(card)
+    assert await sell(api, "offer_1", CARD_OFFER) == {
         "id": "offer_1",
         "plan": STARTER,
         "provider": "card",
         "country": None,
-        "currency": None,
-        "amount_minor": None,
-        "interval": None,
+        "currency": "EUR",
+        "amount_minor": 4900,
+        "interval": "month",
         "entitlement_months": None,
     }
-    assert await sell(api, "offer_1", CARD_OFFER) == unknown
-    await rival.run(
-        "UPDATE offers SET currency = 'EUR', amount_minor = 4900, price_interval = 'year', price_read_at = now()"
-    )
-    assert await list_offers(api) == [{**unknown, "currency": "EUR", "amount_minor": 4900, "interval": "year"}]
     assert "PlantedMarker" not in (await api.get("/v1/billing/offers")).body.decode()
 
 
@@ -79,8 +85,11 @@ async def test_only_active_offers_of_active_plans_of_enabled_providers_are_for_s
         ("FR", ["offer_b"]),
     ],
 )
-async def test_a_country_leaves_out_the_offers_of_others(api: Api, country: str, found: list[str]) -> None:
+async def test_a_country_leaves_out_the_offers_of_others(
+    api: Api, card: CardStandIn, country: str, found: list[str]
+) -> None:
     """An offer of the card provider has no country and is in every answer."""
+    add_price(card)
     await sell(api, "offer_a", LOCAL_OFFER)
     await sell(api, "offer_b", CARD_OFFER)
     assert [offer["id"] for offer in await list_offers(api, country=country)] == found

@@ -36,6 +36,7 @@ _CARD_OFFER: Final = Offer(
     entitlement_months=None,
     price_read_at=_AT,
     updated_at=_AT,
+    price_status="known",
 )
 _LOCAL_OFFER: Final = replace(
     _CARD_OFFER,
@@ -48,6 +49,7 @@ _LOCAL_OFFER: Final = replace(
     price_interval=None,
     entitlement_months=1,
     price_read_at=None,
+    price_status=None,
 )
 
 

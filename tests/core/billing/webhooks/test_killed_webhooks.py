@@ -30,6 +30,10 @@ REREADING = (
     "INSERT INTO procrastinate_jobs (queue_name, task_name, args)"
     " VALUES ('default', 'reread_payments', '{\"timestamp\": 0}')"
 )
+DUE_RECEIPT = (
+    "INSERT INTO payment_receipts (provider, event_id, event_type, body_digest, organization_id, checkout_id, status,"
+    " reread_at, received_at) VALUES ('local', %s, 'payment', '', %s, %s, 'pending', '2020-01-01', now())"
+)
 
 
 @pytest.fixture
@@ -76,6 +80,12 @@ async def require_whole(rival: Rival) -> None:
     assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
     assert await rival.rows("SELECT 1 FROM payment_receipts WHERE status <> 'processed'") == []
     assert len(await rival.audited("billing.entitlement_changed")) == 1
+
+
+async def until_completed(rival: Rival) -> None:
+    async with asyncio.timeout(60):
+        while not await rival.rows("SELECT 1 FROM checkouts WHERE status = 'completed'"):  # noqa: ASYNC110 - in PostgreSQL
+            await asyncio.sleep(0.01)
 
 
 async def test_a_core_that_dies_in_phase_1_of_an_event(
@@ -217,9 +227,7 @@ async def test_a_worker_that_dies_while_it_asks_again(
 
     with running_worker(database_url, measuring_url, **outside_urls):
         await rival.run(REREADING)
-        async with asyncio.timeout(60):
-            while not await rival.rows("SELECT 1 FROM checkouts WHERE status = 'completed'"):  # noqa: ASYNC110 - in PostgreSQL
-                await asyncio.sleep(0.01)
+        await until_completed(rival)
 
     await require_whole(rival)
 
@@ -234,17 +242,20 @@ async def test_a_worker_that_dies_while_it_asks_about_a_local_payment(
     outside_urls: dict[str, str],
     phase: str,
 ) -> None:
-    """It dies before the question, before the answer, and before what follows is stored. The next worker asks."""
-    await rival.run("UPDATE checkouts SET reread_at = '2020-01-01'")
+    """It dies before the question, before the answer, and before what follows is stored. The next worker asks.
+
+    The payment is due because its notification came within ten seconds of a question.
+    """
+    await rival.run(DUE_RECEIPT, local_purchase.payment_id, local_purchase.organization_id, local_purchase.checkout_id)
     async with contextlib.AsyncExitStack() as held:
-        worker = held.enter_context(running_worker(database_url, measuring_url, **outside_urls))
         if phase == "1":
-            await held.enter_async_context(rival.holding(CHECKOUTS))
-            await rival.run(REREADING)
-            await rival.until_someone_waits()
+            await held.enter_async_context(rival.holding("SELECT FROM payment_receipts FOR UPDATE"))
         else:
             local.faults.append("slow")
-            await rival.run(REREADING)
+        worker = held.enter_context(running_worker(database_url, measuring_url, **outside_urls))
+        if phase == "1":
+            await rival.until_someone_waits()
+        else:
             await asyncio.wait_for(local.worked.wait(), 30)
         if phase == "3":
             await held.enter_async_context(rival.holding(CHECKOUTS))
@@ -257,15 +268,66 @@ async def test_a_worker_that_dies_while_it_asks_about_a_local_payment(
     assert await rival.rows("SELECT 1 FROM subscriptions") == []
     asked_before_count = 0 if phase == "1" else 1
     assert len(local.received) == asked_before_count
-    await rival.run("DELETE FROM procrastinate_jobs")
-    await rival.run("UPDATE checkouts SET reread_at = '2020-01-01'")
+    await rival.run("UPDATE payment_receipts SET reread_at = '2020-01-01'")
     local.faults.clear()
 
     with running_worker(database_url, measuring_url, **outside_urls):
-        await rival.run(REREADING)
-        async with asyncio.timeout(60):
-            while not await rival.rows("SELECT 1 FROM checkouts WHERE status = 'completed'"):  # noqa: ASYNC110 - in PostgreSQL
-                await asyncio.sleep(0.01)
+        await until_completed(rival)
 
     await require_whole(rival)
-    assert len(local.received) == asked_before_count + 1, f"{local_purchase.payment_id} is asked about once more"
+    assert len(local.received) == asked_before_count + 1
+
+
+async def test_a_core_that_dies_before_it_stores_that_a_payment_is_unpaid(
+    local_purchase: LocalPurchase,
+    tenant: Tenant,
+    rival: Rival,
+    local: LocalStandIn,
+    database_url: Secret,
+    measuring_url: str,
+    outside_urls: dict[str, str],
+) -> None:
+    """No ten seconds have begun: the next notification is asked about at once."""
+    local.payments[local_purchase.payment_id]["status"] = "PENDING"
+    local.faults.append("slow")
+    async with doomed(database_url, measuring_url, outside_urls) as (client, process):
+        params = {"payment_id": local_purchase.payment_id}
+        notifying = asyncio.create_task(lose(client.get(local_purchase.path, params=params)))
+        await asyncio.wait_for(local.worked.wait(), 30)
+        async with rival.holding(CHECKOUTS):
+            local.release.set()
+            await rival.until_someone_waits()
+            process.kill()
+            await notifying
+    await until_alone(rival)
+    assert await rival.rows("SELECT status, unpaid_at FROM checkouts") == [("pending", None)]
+    local.payments[local_purchase.payment_id]["status"] = "SUCCESS"
+
+    assert (await notify_of(tenant.api, local_purchase)).json == {"status": "processed"}
+    await require_whole(rival)
+
+
+async def test_the_worker_asks_about_a_notification_once_its_ten_seconds_are_over(
+    local_purchase: LocalPurchase,
+    tenant: Tenant,
+    rival: Rival,
+    local: LocalStandIn,
+    database_url: Secret,
+    measuring_url: str,
+    outside_urls: dict[str, str],
+) -> None:
+    """Without a job that is queued. Core may be gone by then."""
+    local.payments[local_purchase.payment_id]["status"] = "PENDING"
+    assert (await notify_of(tenant.api, local_purchase)).json == {"status": "pending"}
+    local.payments[local_purchase.payment_id]["status"] = "SUCCESS"
+    assert (await notify_of(tenant.api, local_purchase)).json == {"status": "pending"}
+    await rival.run("UPDATE checkouts SET unpaid_at = unpaid_at - interval '10 s'")
+
+    with running_worker(database_url, measuring_url, **outside_urls):
+        await until_completed(rival)
+
+    await require_whole(rival)
+    assert await rival.rows("SELECT share, verification_count FROM local_verifications ORDER BY share") == [
+        ("jobs", 1),
+        ("public", 1),
+    ]

@@ -68,11 +68,13 @@ class CardSession:
 
 @dataclass(frozen=True, slots=True)
 class CardPrice:
-    """A price, for display.
+    """A price. It can be sold while it is active, as a subscription if it recurs.
 
-    `amount_minor` is None if the price has tiers, and `interval` is None if it does not recur.
+    `amount_minor` is None if the price has tiers, and `interval` is None if it is not a single month or year.
     """
 
+    is_active: bool
+    is_recurring: bool
     currency: str
     amount_minor: int | None
     interval: str | None

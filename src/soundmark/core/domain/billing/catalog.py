@@ -10,6 +10,7 @@ from soundmark.core.domain.codes.quota import STARTER_PLAN_ID
 ProviderName: TypeAlias = Literal["card", "local"]
 Product: TypeAlias = Literal["codes", "audience"]
 PriceInterval: TypeAlias = Literal["month", "year"]
+PriceStatus: TypeAlias = Literal["known", "unknown", "missing"]
 ContractStatus: TypeAlias = Literal["active", "cancelled", "expired"]
 
 CONTRACT_PLAN_ID: Final = "plan_audience_contract"  # API v1, "Billing": 5,000 events a month, without an offer.
@@ -88,7 +89,8 @@ class Offer:
 
     For the local provider, the operator sets country, currency, amount and months. For the card provider, the price
     reference is the operator's; currency, amount and interval are what the provider says of that price, for display
-    only, and None until it has been asked.
+    only. Its status is `known` if the provider has it, so that it can be sold, `missing` if it cannot, and `unknown`
+    until the provider has answered; None for the local provider.
     """
 
     id: str
@@ -103,11 +105,23 @@ class Offer:
     entitlement_months: int | None
     price_read_at: datetime | None
     updated_at: datetime
+    price_status: PriceStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceFacts:
+    """What is stored of an offer's price, as described at `Offer`. `read_at` is when the provider was last asked."""
+
+    currency: str | None = None
+    amount_minor: int | None = None
+    interval: PriceInterval | None = None
+    status: PriceStatus | None = None
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ListedOffer:
-    """An active offer of an active plan of an enabled provider, as customers see it."""
+    """An active offer of an active plan of an enabled provider, at a price that it has, as customers see it."""
 
     id: str
     plan_id: str

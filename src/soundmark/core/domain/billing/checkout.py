@@ -13,6 +13,7 @@ LIFE: Final = timedelta(hours=24)  # API v1, "Limits".
 PENDING_MAX: Final = 10  # Of one organisation: contract, section 7.
 PAGE_WITHIN: Final = timedelta(minutes=15)  # Far longer than any call: a checkout without a page by then has failed.
 FIRST_REREAD: Final = timedelta(minutes=2)  # Later than most notifications.
+ASK_PAUSE: Final = timedelta(seconds=10)  # Between two questions about a payment that is unpaid: contract, section 7.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Checkout:
     `provider_reference` is the card provider's session or the local provider's payment, None until the provider has
     made one. `subscription_reference` is the card subscription that it led to. `read_applied` is the number of the
     latest read of the provider's objects that was applied; see `store.billing.checkouts.update_reads_begun`.
+    `unpaid_at` is when the local provider was last asked about a payment that it then called unpaid.
     """
 
     organization_id: str
@@ -61,6 +63,7 @@ class Checkout:
     created_at: datetime
     expires_at: datetime
     completed_at: datetime | None
+    unpaid_at: datetime | None
 
     @property
     def has_page(self) -> bool:
@@ -70,6 +73,10 @@ class Checkout:
     def status_at(self, now: datetime) -> CheckoutStatus:
         """Return the status; a pending checkout that has passed its life is expired even before a job says so."""
         return "expired" if self.status == "pending" and now >= self.expires_at else self.status
+
+    def is_unpaid_at(self, now: datetime) -> bool:
+        """Return whether the local provider said so recently that it is not asked again yet."""
+        return self.unpaid_at is not None and now < self.unpaid_at + ASK_PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +121,5 @@ def begin_checkout(
         created_at=now,
         expires_at=now + LIFE,
         completed_at=None,
+        unpaid_at=None,
     )

@@ -27,6 +27,7 @@ class PaymentReceipt:
     checkout_id: str | None
     status: ReceiptStatus
     rereads: int
+    reread_at: datetime | None
     received_at: datetime
 
 

@@ -137,9 +137,12 @@ class CardProvider:
         return subscription
 
     async def read_price(self, reference: str) -> CardPrice | None:
-        """Return a price, for display; None if the provider has no such price."""
+        """Return a price; None if the provider has no such price."""
         try:
-            return await self._call(lambda client: client.v1.prices.retrieve_async(reference), shapes.read_price)
+            return await self._call(
+                lambda client: client.v1.prices.retrieve_async(reference),
+                lambda found: shapes.read_price(found, reference),
+            )
         except CardObjectMissing:
             return None
 

@@ -126,6 +126,7 @@ class _Recurring(msgspec.Struct):
 class _Price(msgspec.Struct):
     object: Literal["price"]
     id: Reference
+    active: bool
     currency: _Currency
     unit_amount: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] | None = None
     recurring: _Recurring | None = None
@@ -221,14 +222,18 @@ def read_invoice(found: Mapping[str, Any]) -> CardInvoice:
     )
 
 
-def read_price(found: Mapping[str, Any]) -> CardPrice:
-    """Read a price. Its interval is None also if it is not a single month or year.
+def read_price(found: Mapping[str, Any], reference: str) -> CardPrice:
+    """Read a price, which must have this reference.
 
     Raises: ShapeInvalid.
     """
     price = _read(_Price, found)
+    if price.id != reference:
+        raise ShapeInvalid
     recurring = price.recurring
     return CardPrice(
+        is_active=price.active,
+        is_recurring=recurring is not None,
         currency=price.currency.upper(),
         amount_minor=price.unit_amount,
         interval=recurring.interval if recurring is not None and recurring.is_single else None,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from soundmark.core.domain.billing.catalog import ProviderName
-from soundmark.core.domain.billing.checkout import Checkout
+from soundmark.core.domain.billing.checkout import ASK_PAUSE, Checkout
 from soundmark.kit.postgres.transaction import Tx
 
 
@@ -16,22 +16,27 @@ class DueCheckout:
     organization_id: str
     id: str
     rereads: int
+    reread_at: datetime
     created_at: datetime
 
 
 async def list_due(tx: Tx, provider: ProviderName, *, now: datetime, limit: int) -> list[DueCheckout]:
-    """Return the checkouts of every organisation whose provider it is time to ask, the longest due first."""
+    """Return the checkouts of every organisation whose provider it is time to ask, the longest due first.
+
+    Those that the local provider has just called unpaid are left out.
+    """
     return await tx.all(
         DueCheckout,
         """
-        SELECT organization_id, id, rereads, created_at
+        SELECT organization_id, id, rereads, reread_at, created_at
           FROM checkouts
          WHERE reread_at <= %(now)s
            AND provider = %(provider)s
+           AND (unpaid_at IS NULL OR unpaid_at <= %(asked_before)s)
          ORDER BY reread_at
          LIMIT %(limit)s
         """,
-        {"provider": provider, "now": now, "limit": limit},
+        {"provider": provider, "now": now, "asked_before": now - ASK_PAUSE, "limit": limit},
     )
 
 
@@ -51,6 +56,19 @@ async def update_reread(
             """,
             {"organization_id": organization_id, "checkout_id": checkout_id, "reread_at": reread_at, "now": now},
         )
+    )
+
+
+async def update_unpaid(tx: Tx, checkout: Checkout, *, asked_at: datetime) -> None:
+    """Note that the local provider, asked at that time, called the payment of a checkout unpaid."""
+    await tx.run(
+        """
+        UPDATE checkouts
+           SET unpaid_at = greatest(unpaid_at, %(asked_at)s)
+         WHERE organization_id = %(organization_id)s
+           AND id = %(checkout_id)s
+        """,
+        {"organization_id": checkout.organization_id, "checkout_id": checkout.id, "asked_at": asked_at},
     )
 
 

@@ -44,7 +44,7 @@ async def find(tx: Tx, organization_id: str, checkout_id: str) -> Checkout | Non
         SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor,
                currency, entitlement_months, key_digest, request_digest, attempts, provider_reference,
                subscription_reference, reads_begun, read_applied, rereads, reread_at, created_at, expires_at,
-               completed_at
+               completed_at, unpaid_at
           FROM checkouts
          WHERE organization_id = %(organization_id)s
            AND id = %(checkout_id)s
@@ -64,7 +64,7 @@ async def lock(tx: Tx, organization_id: str, checkout_id: str) -> Checkout | Non
         SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor,
                currency, entitlement_months, key_digest, request_digest, attempts, provider_reference,
                subscription_reference, reads_begun, read_applied, rereads, reread_at, created_at, expires_at,
-               completed_at
+               completed_at, unpaid_at
           FROM checkouts
          WHERE organization_id = %(organization_id)s
            AND id = %(checkout_id)s

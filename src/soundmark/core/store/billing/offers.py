@@ -3,14 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from soundmark.core.domain.billing.card import CardPrice
-from soundmark.core.domain.billing.catalog import (
-    CardPriceSource,
-    ListedOffer,
-    Offer,
-    OfferTerms,
-    PriceInterval,
-)
+from soundmark.core.domain.billing.catalog import CardPriceSource, ListedOffer, Offer, OfferTerms, PriceFacts
 from soundmark.kit.postgres.transaction import Tx
 
 
@@ -20,7 +13,7 @@ async def list_all(tx: Tx) -> list[Offer]:
         Offer,
         """
         SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-               entitlement_months, price_read_at, updated_at
+               entitlement_months, price_read_at, updated_at, price_status
           FROM offers
          ORDER BY id
         """,
@@ -28,7 +21,10 @@ async def list_all(tx: Tx) -> list[Offer]:
 
 
 async def list_for_sale(tx: Tx, *, country: str | None) -> list[ListedOffer]:
-    """List the active offers of active plans of enabled providers by id, unless they are of another country."""
+    """List the active offers of active plans of enabled providers by id, unless they are of another country.
+
+    Those of the card provider must have a price that it knows.
+    """
     return await tx.all(
         ListedOffer,
         """
@@ -41,10 +37,25 @@ async def list_for_sale(tx: Tx, *, country: str | None) -> list[ListedOffer]:
          WHERE o.active
            AND p.active
            AND v.enabled
+           AND (o.provider <> 'card' OR o.price_status = 'known')
            AND (%(country)s::text IS NULL OR o.country IS NULL OR o.country = %(country)s)
          ORDER BY o.id
         """,
         {"country": country},
+    )
+
+
+async def find(tx: Tx, offer_id: str) -> Offer | None:
+    """Return an offer."""
+    return await tx.one_or_none(
+        Offer,
+        """
+        SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
+               entitlement_months, price_read_at, updated_at, price_status
+          FROM offers
+         WHERE id = %(offer_id)s
+        """,
+        {"offer_id": offer_id},
     )
 
 
@@ -54,7 +65,7 @@ async def lock(tx: Tx, offer_id: str) -> Offer | None:
         Offer,
         """
         SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-               entitlement_months, price_read_at, updated_at
+               entitlement_months, price_read_at, updated_at, price_status
           FROM offers
          WHERE id = %(offer_id)s
            FOR NO KEY UPDATE
@@ -63,29 +74,26 @@ async def lock(tx: Tx, offer_id: str) -> Offer | None:
     )
 
 
-async def insert(tx: Tx, offer_id: str, terms: OfferTerms, *, now: datetime) -> Offer | None:
+async def insert(tx: Tx, offer_id: str, terms: OfferTerms, price: PriceFacts, *, now: datetime) -> Offer | None:
     """Insert an offer; return None if there is one with this id, also if it was inserted while this waited for it."""
     return await tx.one_or_none(
         Offer,
         """
         INSERT INTO offers
-               (id, plan_id, provider, active, price_reference, country, currency, amount_minor, entitlement_months,
-                updated_at)
+               (id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
+                entitlement_months, price_read_at, updated_at, price_status)
         VALUES (%(offer_id)s, %(plan_id)s, %(provider)s, %(active)s, %(price_reference)s, %(country)s, %(currency)s,
-                %(amount_minor)s, %(entitlement_months)s, %(now)s)
+                %(amount_minor)s, %(interval)s, %(entitlement_months)s, %(read_at)s, %(now)s, %(status)s)
             ON CONFLICT DO NOTHING
         RETURNING id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-                  entitlement_months, price_read_at, updated_at
+                  entitlement_months, price_read_at, updated_at, price_status
         """,
-        {**_columns(offer_id, terms), "plan_id": terms.plan_id, "provider": terms.provider, "now": now},
+        {**_columns(offer_id, terms, price), "plan_id": terms.plan_id, "provider": terms.provider, "now": now},
     )
 
 
-async def update(tx: Tx, offer_id: str, terms: OfferTerms, *, now: datetime) -> Offer:
-    """Change a locked offer, whose plan and provider are those of the terms.
-
-    What the card provider said of a price is kept as long as the offer has that price.
-    """
+async def update(tx: Tx, offer_id: str, terms: OfferTerms, price: PriceFacts, *, now: datetime) -> Offer:
+    """Change a locked offer, whose plan and provider are those of the terms."""
     offer = await tx.one_or_none(
         Offer,
         """
@@ -93,36 +101,21 @@ async def update(tx: Tx, offer_id: str, terms: OfferTerms, *, now: datetime) -> 
            SET active = %(active)s,
                price_reference = %(price_reference)s,
                country = %(country)s,
-               currency = coalesce(%(currency)s, CASE WHEN price_reference = %(price_reference)s THEN currency END),
-               amount_minor = coalesce(
-                   %(amount_minor)s, CASE WHEN price_reference = %(price_reference)s THEN amount_minor END
-               ),
-               price_interval = CASE WHEN price_reference = %(price_reference)s THEN price_interval END,
+               currency = %(currency)s,
+               amount_minor = %(amount_minor)s,
+               price_interval = %(interval)s,
                entitlement_months = %(entitlement_months)s,
-               price_read_at = CASE WHEN price_reference = %(price_reference)s THEN price_read_at END,
+               price_read_at = %(read_at)s,
+               price_status = %(status)s,
                updated_at = %(now)s
          WHERE id = %(offer_id)s
         RETURNING id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-                  entitlement_months, price_read_at, updated_at
+                  entitlement_months, price_read_at, updated_at, price_status
         """,
-        {**_columns(offer_id, terms), "now": now},
+        {**_columns(offer_id, terms, price), "now": now},
     )
     assert offer is not None, "a locked offer exists"
     return offer
-
-
-async def find_price_source(tx: Tx, offer_id: str) -> CardPriceSource | None:
-    """Return the price of a card offer; None for an unknown offer, or one of the local provider."""
-    return await tx.one_or_none(
-        CardPriceSource,
-        """
-        SELECT id AS offer_id, price_reference
-          FROM offers
-         WHERE id = %(offer_id)s
-           AND price_reference IS NOT NULL
-        """,
-        {"offer_id": offer_id},
-    )
 
 
 async def list_price_sources(tx: Tx, *, before: datetime) -> list[CardPriceSource]:
@@ -141,19 +134,19 @@ async def list_price_sources(tx: Tx, *, before: datetime) -> list[CardPriceSourc
     )
 
 
-async def update_price(
-    tx: Tx, source: CardPriceSource, price: CardPrice, *, interval: PriceInterval | None, read_at: datetime
-) -> bool:
+async def update_price(tx: Tx, source: CardPriceSource, price: PriceFacts) -> bool:
     """Store what the provider says of an offer's price; return False if the offer has another price by now.
 
-    Of two reads, the one that began later counts. Lock order: docs/locks.md.
+    Of a price that is missing, what was known stays. Of two reads, the one that began later counts. Lock order:
+    docs/locks.md.
     """
     updated = await tx.run(
         """
         UPDATE offers
-           SET currency = %(currency)s,
-               amount_minor = %(amount_minor)s,
-               price_interval = %(interval)s,
+           SET currency = CASE %(status)s WHEN 'known' THEN %(currency)s ELSE currency END,
+               amount_minor = CASE %(status)s WHEN 'known' THEN %(amount_minor)s ELSE amount_minor END,
+               price_interval = CASE %(status)s WHEN 'known' THEN %(interval)s ELSE price_interval END,
+               price_status = %(status)s,
                price_read_at = %(read_at)s
          WHERE id = %(offer_id)s
            AND price_reference = %(price_reference)s
@@ -164,20 +157,24 @@ async def update_price(
             "price_reference": source.price_reference,
             "currency": price.currency,
             "amount_minor": price.amount_minor,
-            "interval": interval,
-            "read_at": read_at,
+            "interval": price.interval,
+            "status": price.status,
+            "read_at": price.read_at,
         },
     )
     return updated == 1
 
 
-def _columns(offer_id: str, terms: OfferTerms) -> dict[str, Any]:
+def _columns(offer_id: str, terms: OfferTerms, price: PriceFacts) -> dict[str, Any]:
     return {
         "offer_id": offer_id,
         "active": terms.active,
         "price_reference": terms.price_reference,
         "country": terms.country,
-        "currency": terms.currency,
-        "amount_minor": terms.amount_minor,
+        "currency": price.currency,
+        "amount_minor": price.amount_minor,
+        "interval": price.interval,
         "entitlement_months": terms.entitlement_months,
+        "read_at": price.read_at,
+        "status": price.status,
     }

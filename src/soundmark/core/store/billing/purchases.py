@@ -24,7 +24,10 @@ class CheckoutPlace:
 
 
 async def find_purchase(tx: Tx, offer_id: str) -> Purchase | None:
-    """Return what an offer sells; None unless it is an active offer of an active plan of an enabled provider."""
+    """Return what an offer sells; None unless it is an active offer of an active plan of an enabled provider.
+
+    The card provider must know its price.
+    """
     return await tx.one_or_none(
         Purchase,
         """
@@ -39,6 +42,7 @@ async def find_purchase(tx: Tx, offer_id: str) -> Purchase | None:
            AND o.active
            AND p.active
            AND v.enabled
+           AND (o.provider <> 'card' OR o.price_status = 'known')
         """,
         {"offer_id": offer_id},
     )
@@ -69,7 +73,7 @@ async def find_of_key(tx: Tx, organization_id: str, key_digest: bytes) -> Checko
         SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor,
                currency, entitlement_months, key_digest, request_digest, attempts, provider_reference,
                subscription_reference, reads_begun, read_applied, rereads, reread_at, created_at, expires_at,
-               completed_at
+               completed_at, unpaid_at
           FROM checkouts
          WHERE organization_id = %(organization_id)s
            AND key_digest = %(key_digest)s

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from soundmark.core.domain.billing.catalog import ProviderName
+from soundmark.core.domain.billing.checkout import ASK_PAUSE
 from soundmark.core.domain.billing.payment_receipt import PaymentReceipt, ReceiptStatus
 from soundmark.kit.postgres.transaction import Tx
 
@@ -54,7 +55,7 @@ async def find(tx: Tx, provider: ProviderName, event_id: str) -> PaymentReceipt 
     return await tx.one_or_none(
         PaymentReceipt,
         """
-        SELECT provider, event_id, event_type, organization_id, checkout_id, status, rereads, received_at
+        SELECT provider, event_id, event_type, organization_id, checkout_id, status, rereads, reread_at, received_at
           FROM payment_receipts
          WHERE provider = %(provider)s
            AND event_id = %(event_id)s
@@ -66,21 +67,24 @@ async def find(tx: Tx, provider: ProviderName, event_id: str) -> PaymentReceipt 
 async def list_due(tx: Tx, provider: ProviderName, *, now: datetime, limit: int) -> list[PaymentReceipt]:
     """Return pending receipts whose event it is time to reconcile again, the longest due first.
 
-    Those that name no checkout of ours are left out: there is nothing to ask about.
+    Those that name no checkout of ours are left out: there is nothing to ask about. So are those about a payment that
+    the local provider has just called unpaid.
     """
     return await tx.all(
         PaymentReceipt,
         """
-        SELECT provider, event_id, event_type, organization_id, checkout_id, status, rereads, received_at
-          FROM payment_receipts
-         WHERE reread_at <= %(now)s
-           AND provider = %(provider)s
-           AND status = 'pending'
-           AND checkout_id IS NOT NULL
-         ORDER BY reread_at
+        SELECT r.provider, r.event_id, r.event_type, r.organization_id, r.checkout_id, r.status, r.rereads, r.reread_at,
+               r.received_at
+          FROM payment_receipts r
+          JOIN checkouts c ON c.organization_id = r.organization_id AND c.id = r.checkout_id
+         WHERE r.reread_at <= %(now)s
+           AND r.provider = %(provider)s
+           AND r.status = 'pending'
+           AND (c.unpaid_at IS NULL OR c.unpaid_at <= %(asked_before)s)
+         ORDER BY r.reread_at
          LIMIT %(limit)s
         """,
-        {"provider": provider, "now": now, "limit": limit},
+        {"provider": provider, "now": now, "asked_before": now - ASK_PAUSE, "limit": limit},
     )
 
 
@@ -129,6 +133,21 @@ async def update_outcome(
                 "now": now,
             },
         )
+    )
+
+
+async def update_due(tx: Tx, provider: ProviderName, event_id: str, *, now: datetime) -> None:
+    """Make the next reread of a pending receipt due, unless it is due already."""
+    await tx.run(
+        """
+        UPDATE payment_receipts
+           SET reread_at = %(now)s
+         WHERE provider = %(provider)s
+           AND event_id = %(event_id)s
+           AND status = 'pending'
+           AND (reread_at IS NULL OR reread_at > %(now)s)
+        """,
+        {"provider": provider, "event_id": event_id, "now": now},
     )
 
 

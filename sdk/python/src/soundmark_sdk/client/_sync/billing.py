@@ -100,7 +100,7 @@ class BillingCatalog(Group):
         return self._put(Plan, f"plans/{quote_id(plan_id)}", document)
 
     def put_card_offer(self, offer_id: str, *, plan_id: str, price_reference: str, active: bool) -> CatalogOffer:
-        """Make or change an offer of the card provider."""
+        """Make or change an offer of the card provider, which is asked whether it has the price."""
         document = {"plan_id": plan_id, "provider": "card", "active": active, "price_reference": price_reference}
         return self._put(CatalogOffer, f"offers/{quote_id(offer_id)}", document)
 

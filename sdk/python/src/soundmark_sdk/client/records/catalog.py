@@ -31,7 +31,10 @@ class Plan(Record):
 
 @dataclass(frozen=True, slots=True)
 class CatalogOffer(Record):
-    """An offer as an administrator sees it. What the other provider's offers have is None."""
+    """An offer as an administrator sees it. What the other provider's offers have is None.
+
+    A card offer is for sale while the status of its price is `known`.
+    """
 
     offer_id: str
     plan_id: str
@@ -39,6 +42,7 @@ class CatalogOffer(Record):
     active: bool
     updated_at: datetime
     price_reference: str | None = field(default=None, repr=False)
+    price_status: Literal["known", "unknown", "missing"] | None = None
     country: str | None = None
     currency: str | None = None
     amount_minor: int | None = None

@@ -66,7 +66,8 @@ async def put_payment_provider(
 ) -> ProviderView:
     """Put the offers of a payment provider on sale, or take them off.
 
-    Without its credentials, which are platform settings, checkouts are answered with 503.
+    Without its credentials, which are platform settings, checkouts are answered with 503. The offers of the card
+    provider are not for sale until it has named their prices.
     """
     return provider_view(await service.put_provider(ctx, user, provider, enabled=body.enabled))
 
@@ -94,5 +95,9 @@ async def put_offer(ctx: Ctx, user: CallingUser, offer_id: OfferPath, body: PutO
 
     The plan of contracts, `plan_audience_contract`, is not for sale (422). Checkouts that are pending keep the price
     under which they were made.
+
+    The card provider is asked about the price of its offer. An active offer needs one that exists, is active and recurs
+    (else 422). If the provider does not answer, a price that is new to the offer is `unknown`, and the offer not for
+    sale, until a job has asked again.
     """
     return offer_view(await service.put_offer(ctx, user, offer_id, offer_terms(body)))

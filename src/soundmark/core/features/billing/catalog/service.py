@@ -18,17 +18,17 @@ from soundmark.core.domain.billing.catalog import (
     PaymentProvider,
     Plan,
     PlanTerms,
+    PriceFacts,
     ProviderName,
 )
 from soundmark.core.domain.tenancy.scope import User
+from soundmark.core.features.billing.catalog.prices import ask_for_price, merge_price
 from soundmark.core.problems import PlanNotFound
 from soundmark.core.steps.subscriptions import REFRESH_PLAN
 from soundmark.core.store.billing import catalog_lists, offers, plans, providers
 from soundmark.kit.http.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.transaction import Tx
-
-READ_PRICE: Final = "read_card_price"
 
 _log: Final = structlog.get_logger()
 
@@ -100,41 +100,60 @@ async def _change_plan(ctx: Context, tx: Tx, plan_id: str, terms: PlanTerms) -> 
 async def put_offer(ctx: Context, user: User, offer_id: str, terms: OfferTerms) -> Offer:
     """Make an offer, or change one that exists. Checkouts keep the terms under which they were made.
 
-    A job asks the card provider what the price of a card offer is, for display.
+    The price of a card offer is asked for at the card provider, between two transactions. A process that dies in
+    between has changed nothing. If the provider does not answer, the offer is saved all the same, and a job asks again.
 
-    Raises: PlanNotFound; ValidationFailed for the plan of contracts, and for another plan or provider than the offer
-        has.
-    Source: API v1, "Billing", audience contract rules; contract, section 7, catalogue.
+    Raises: PlanNotFound; ValidationFailed for the plan of contracts, for another plan or provider than the offer has,
+        and for an active offer whose price the provider cannot sell.
+    Source: API v1, "Billing", audience contract rules; contract, section 7, catalogue and offers.
     """
     if terms.plan_id == CONTRACT_PLAN_ID:
         raise _refuse("plan_id", "must name another plan: this one is granted by contract only")
+    price = PriceFacts(terms.currency, terms.amount_minor)
+    if terms.price_reference is not None:
+        async with ctx.db.snapshot() as tx:
+            _judge_terms(await plans.find(tx, terms.plan_id), await offers.find(tx, offer_id), terms)
+        price = await ask_for_price(ctx, offer_id, terms.price_reference)
+        if terms.active and price.status == "missing":
+            raise _refuse("price_reference", "must name a price of the card provider that is active and recurs")
     async with ctx.db.transaction() as tx:
-        if await plans.find(tx, terms.plan_id) is None:
+        plan = await plans.find(tx, terms.plan_id)
+        if plan is None:
             raise PlanNotFound
-        offer = await offers.insert(tx, offer_id, terms, now=ctx.clock.now())
+        offer = await offers.insert(tx, offer_id, terms, price, now=ctx.clock.now())
         if offer is None:
-            offer = await _change_offer(ctx, tx, offer_id, terms)
-        if offer.price_reference is not None:
-            await ctx.queue.defer(tx, READ_PRICE, lock=f"{READ_PRICE}:{offer_id}", offer_id=offer_id)
+            offer = await _change_offer(ctx, tx, plan, offer_id, terms, price)
     _log.info(
         "offer_changed",
         offer_id=offer_id,
         plan_id=offer.plan_id,
         provider=offer.provider,
         active=offer.active,
+        price_status=offer.price_status,
         subject_id=user.subject_id,
     )
     return offer
 
 
-async def _change_offer(ctx: Context, tx: Tx, offer_id: str, terms: OfferTerms) -> Offer:
+async def _change_offer(ctx: Context, tx: Tx, plan: Plan, offer_id: str, terms: OfferTerms, price: PriceFacts) -> Offer:
     stored = await offers.lock(tx, offer_id)
     assert stored is not None, "its id is taken, and no offer is ever deleted"
+    _judge_terms(plan, stored, terms)
+    if terms.price_reference is not None:
+        price = merge_price(stored, terms.price_reference, price)
+    return await offers.update(tx, offer_id, terms, price, now=ctx.clock.now())
+
+
+def _judge_terms(plan: Plan | None, stored: Offer | None, terms: OfferTerms) -> None:
+    """Raises: PlanNotFound; ValidationFailed."""
+    if plan is None:
+        raise PlanNotFound
+    if stored is None:
+        return
     if stored.provider != terms.provider:
         raise _refuse("provider", f"must stay {stored.provider}")
     if stored.plan_id != terms.plan_id:
         raise _refuse("plan_id", f"must stay {stored.plan_id}")
-    return await offers.update(tx, offer_id, terms, now=ctx.clock.now())
 
 
 def _refuse(member: str, message: str) -> ValidationFailed:

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Discriminator, RootModel
+from pydantic import ConfigDict, Discriminator, Field, RootModel
 
-from soundmark.core.domain.billing.catalog import Catalog, Offer, PaymentProvider, Plan, ProviderName
+from soundmark.core.domain.billing.catalog import Catalog, Offer, PaymentProvider, Plan, PriceStatus, ProviderName
 from soundmark.core.views.accounting_customers import AccountingCustomerView, accounting_customer_view
 from soundmark.core.views.audience_contracts import AudienceContractView, audience_contract_view
 from soundmark.wire.shape import Timestamp, Wire
@@ -48,6 +48,13 @@ class CardOfferView(Wire):
     provider: Literal["card"]
     active: bool
     price_reference: str
+    price_status: Annotated[
+        PriceStatus,
+        Field(
+            description="Whether the card provider has the price. Only a `known` one is for sale. `unknown`: the "
+            "provider has not answered yet and is asked again. `missing`: it is gone, inactive or does not recur."
+        ),
+    ]
     updated_at: Timestamp
 
 
@@ -128,6 +135,7 @@ def offer_view(offer: Offer) -> OfferView:
                 provider="card",
                 active=offer.active,
                 price_reference=offer.price_reference,
+                price_status=offer.price_status or "unknown",
                 updated_at=offer.updated_at,
             )
         )

@@ -58,7 +58,7 @@ PriceReference = Annotated[
     StringConstraints(pattern=r"^price_[A-Za-z0-9_]{1,249}$"),
     Field(
         repr=False,
-        description="The price at the card provider. Its amount and currency are read from there, for display.",
+        description="A recurring price at the card provider. Its amount and currency are read from there, for display.",
     ),
 ]
 AmountMinor = Annotated[int, Field(ge=1, le=INTEGER_MAX, description="The price in millimes.")]

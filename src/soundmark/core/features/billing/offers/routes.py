@@ -23,5 +23,8 @@ CountryQuery = Annotated[
 
 @operations.add("GET", "/v1/billing/offers", Operation("offer.list", tenant="none"))
 async def list_offers(ctx: Ctx, country: CountryQuery = None) -> OfferList:
-    """List what is for sale: active offers of active plans of enabled payment providers."""
+    """List what is for sale: active offers of active plans of enabled payment providers.
+
+    An offer of the card provider is listed while the provider has its price.
+    """
     return offer_list(await service.list_offers(ctx, country=country and country.upper()))

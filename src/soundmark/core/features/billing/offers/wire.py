@@ -19,7 +19,7 @@ class OfferedPlan(Wire):
 
 
 class ListedOfferView(Wire):
-    """An offer. For a card offer, `currency`, `amount_minor` and `interval` are null until the provider names them."""
+    """An offer. `amount_minor` is null for a card offer in tiers, and `interval` if it is no single month or year."""
 
     id: str
     plan: OfferedPlan

@@ -23,7 +23,7 @@ def add_tasks(app: App, ctx: Context) -> None:
     @app.task(name=REREAD, queueing_lock=REREAD)
     async def reread(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
         await rereads.reread_card(ctx)
-        await rereads.reread_local(ctx)
+        await rereads.forget_counts(ctx)
 
     @app.periodic(cron="*/15 * * * *")
     @app.task(name=POLL, queueing_lock=POLL)

@@ -5,7 +5,8 @@ checkout, is still pending; the next notification, or a job, begins again:
 
 1. Record the notification as pending, and count the verification against the limit of all processes.
 2. Ask the provider about the payment.
-3. Apply its answer in one transaction, under the checkout's lock, and mark the notification as processed last.
+3. Apply its answer in one transaction, under the checkout's lock, and mark the notification as processed last. If it
+   says that the payment is unpaid, store only when it was asked: for ten seconds, nobody asks again.
 
 `local_notifications` and `rereads` do phase 1.
 """
@@ -17,6 +18,7 @@ import structlog
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.checkout import Checkout
+from soundmark.core.domain.billing.local_limit import VerificationShare, limit_of_share
 from soundmark.core.domain.billing.payment import VerifiedPayment
 from soundmark.core.domain.billing.payment_receipt import ReceiptStatus
 from soundmark.core.problems import PaymentNotVerified
@@ -52,14 +54,18 @@ def judge_payment(checkout: Checkout, payment: LocalPayment) -> LocalVerdict:
     return verdict if is_ours else "not_verified"
 
 
-async def count_verification(ctx: Context, tx: Tx, *, now: datetime) -> bool:
-    """Count one verification; return False if the limit of this minute is reached, for all processes together.
+async def count_verification(ctx: Context, tx: Tx, share: VerificationShare, *, now: datetime) -> bool:
+    """Count one verification; return False if this minute's limit of the share is reached, for all processes together.
 
     The last lock of its transaction, so that processes wait for each other as briefly as possible.
     """
-    return await local_verifications.insert_or_count(
-        tx, minute=now.replace(second=0, microsecond=0), limit=ctx.local_verifications_per_minute
-    )
+    limit = limit_of_share(ctx.local_verifications_per_minute, share)
+    return await local_verifications.insert_or_count(tx, share, minute=minute_of(now), limit=limit)
+
+
+def minute_of(now: datetime) -> datetime:
+    """Return the minute in which a verification is counted."""
+    return now.replace(second=0, microsecond=0)
 
 
 async def reconcile(ctx: Context, checkout: Checkout, payment_id: str) -> ReceiptStatus:
@@ -68,6 +74,7 @@ async def reconcile(ctx: Context, checkout: Checkout, payment_id: str) -> Receip
     Raises: PaymentNotVerified and PaymentProviderUnavailable, whereupon everything stays pending; DatabaseUnavailable.
     Source: API v1, "Inbound provider webhooks"; contract, section 7.
     """
+    asked_at = ctx.clock.now()
     try:
         verdict = judge_payment(checkout, await ctx.local.verify(payment_id))
     except LocalPaymentMissing:
@@ -77,6 +84,8 @@ async def reconcile(ctx: Context, checkout: Checkout, payment_id: str) -> Receip
         _log.warning("local_payment_disagrees", organization_id=checkout.organization_id, checkout_id=checkout.id)
         raise PaymentNotVerified
     if verdict == "pending":
+        async with ctx.db.transaction(tenant=checkout.organization_id) as tx:
+            await checkout_reads.update_unpaid(tx, checkout, asked_at=asked_at)
         return "pending"
     async with ctx.db.transaction(tenant=checkout.organization_id) as tx:
         await organizations.hold_open(tx, checkout.organization_id)

@@ -1,5 +1,6 @@
 """Asking the providers about checkouts and events that stay pending, at growing intervals, without a notification."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -32,6 +33,7 @@ class _Due:
     organization_id: str
     checkout_id: str
     rereads: int
+    due_at: datetime
     since: datetime
     event_id: str | None = None
 
@@ -67,26 +69,35 @@ async def reread_card(ctx: Context) -> int:
 
 
 async def reread_local(ctx: Context) -> int:
-    """Ask the local provider about what is due, within its limit; return how much of it is settled now.
+    """Ask the local provider about what is due, within the jobs' share of its limit; return how much is settled now.
 
-    Stops at the limit, and at the first failure: the provider bans callers that insist. Safe at any time and
-    concurrently, as `reread_card` is.
+    Stops at the limit. The organisations take turns, so that one with many payments does not hold up the others. Safe
+    at any time and concurrently, as `reread_card` is.
+
+    Raises: PaymentProviderUnavailable at the first failure, because the provider bans callers that insist;
+        DatabaseUnavailable.
+    """
+    due = await _list_due(ctx, "local")
+    if not due or not await ctx.local.is_configured():
+        return 0
+    settled_count = 0
+    for each in _take_turns(_once_each(due)):
+        try:
+            settled_count += await _reread_local(ctx, each)
+        except PaymentNotVerified:
+            continue  # The operator has a line in the log.
+        except _LimitReached:
+            break
+    return settled_count
+
+
+async def forget_counts(ctx: Context) -> int:
+    """Delete the counts of past minutes; return how many there were.
 
     Raises: DatabaseUnavailable.
     """
     async with ctx.db.transaction() as tx:
-        await local_verifications.delete_before(tx, minute=ctx.clock.now() - _COUNTS_KEPT)
-    if not await ctx.local.is_configured():
-        return 0
-    settled_count = 0
-    for due in _once_each(await _list_due(ctx, "local")):
-        try:
-            settled_count += await _reread_local(ctx, due)
-        except PaymentNotVerified:
-            continue  # The operator has a line in the log.
-        except (PaymentProviderUnavailable, _LimitReached):
-            break
-    return settled_count
+        return await local_verifications.delete_before(tx, minute=ctx.clock.now() - _COUNTS_KEPT)
 
 
 async def _list_due(ctx: Context, provider: ProviderName) -> list[_Due]:
@@ -94,17 +105,35 @@ async def _list_due(ctx: Context, provider: ProviderName) -> list[_Due]:
     async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
         checkouts_due = await checkout_reads.list_due(tx, provider, now=now, limit=_AT_ONCE)
         receipts_due = await receipts.list_due(tx, provider, now=now, limit=_AT_ONCE)
-    listed = [_Due(each.organization_id, each.id, each.rereads, each.created_at) for each in checkouts_due]
+    listed = [
+        _Due(each.organization_id, each.id, each.rereads, each.reread_at, each.created_at) for each in checkouts_due
+    ]
     for receipt in receipts_due:
-        if receipt.organization_id is not None and receipt.checkout_id is not None:
-            place = (receipt.organization_id, receipt.checkout_id)
-            listed.append(_Due(*place, receipt.rereads, receipt.received_at, receipt.event_id))
+        assert receipt.organization_id is not None, "a receipt that is due names a checkout"
+        assert receipt.checkout_id is not None, "and its organisation"
+        assert receipt.reread_at is not None, "and was listed by its time"
+        place = (receipt.organization_id, receipt.checkout_id)
+        listed.append(_Due(*place, receipt.rereads, receipt.reread_at, receipt.received_at, receipt.event_id))
     return listed
 
 
 def _once_each(listed: Sequence[_Due]) -> list[_Due]:
     """Return the first of several that are due for one checkout: they are about one payment."""
     return list({(due.organization_id, due.checkout_id): due for due in reversed(listed)}.values())[::-1]
+
+
+def _take_turns(listed: Sequence[_Due]) -> list[_Due]:
+    """Return what is due in the order in which it is asked about: what has been due the longest in each organisation.
+
+    Then the second of each, and so on.
+    """
+    in_order = sorted(listed, key=lambda due: due.due_at)
+    turns: Counter[str] = Counter()
+    numbered = []
+    for due in in_order:
+        numbered.append((turns[due.organization_id], due))
+        turns[due.organization_id] += 1
+    return [due for _, due in sorted(numbered, key=lambda each: each[0])]
 
 
 async def _reread_card(ctx: Context, due: _Due) -> bool:
@@ -135,14 +164,15 @@ async def _reread_local(ctx: Context, due: _Due) -> bool:
     Raises: PaymentProviderUnavailable; PaymentNotVerified; _LimitReached, whereupon it is still due.
     """
     async with ctx.db.transaction(tenant=due.organization_id) as tx:
-        is_ours = await _put_off(ctx, tx, "local", due)
         checkout = await checkouts.find(tx, due.organization_id, due.checkout_id)
-        if not is_ours or checkout is None or checkout.provider_reference is None:
+        if checkout is None or checkout.is_unpaid_at(ctx.clock.now()):
+            return False  # Deleted, or a notification came first: it stays due.
+        if not await _put_off(ctx, tx, "local", due) or checkout.provider_reference is None:
             return False
         if due.event_id is None:
             # The notification of the same payment, if one came, is then due no more.
             await _put_off(ctx, tx, "local", replace(due, event_id=checkout.provider_reference))
-        if not await local_reconciliation.count_verification(ctx, tx, now=ctx.clock.now()):
+        if not await local_reconciliation.count_verification(ctx, tx, "jobs", now=ctx.clock.now()):
             raise _LimitReached
     status = await local_reconciliation.reconcile(ctx, checkout, checkout.provider_reference)
     if status != "pending":

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx
+from soundmark.core.edge.parameters import ClientDigest, Ctx
 from soundmark.core.features.billing.webhooks.card_events import receive_event
 from soundmark.core.features.billing.webhooks.local_notification import MEMBERS, find_payment_ids
 from soundmark.core.features.billing.webhooks.local_notifications import receive_notification
@@ -17,7 +17,7 @@ from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event
 from soundmark.kit.crypto.secret import split_secrets
-from soundmark.kit.http.bodies import SIGNED_BODY, SMALL_BODY, media_type_of, parse_body, read_body
+from soundmark.kit.http.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
 from soundmark.kit.http.problems import (
     MalformedBody,
     RateLimited,
@@ -63,7 +63,7 @@ _LOCAL: Final[dict[str, Any]] = {
     **_LOCAL_QUERY,
     "requestBody": {
         "required": False,
-        "description": "At most 64 KiB.",
+        "description": "At most 1,024 KiB.",
         "content": {_FORM: {"schema": _PAYMENT}, _JSON: {"schema": _PAYMENT}},
     },
 }
@@ -110,31 +110,36 @@ async def receive_card_event(request: Request, ctx: Ctx) -> WebhookAnswer:
 
 
 @operations.add("POST", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL)
-async def receive_local_notification(request: Request, ctx: Ctx) -> WebhookAnswer:
+async def receive_local_notification(request: Request, ctx: Ctx, client: ClientDigest) -> WebhookAnswer:
     """Receive a notification of the local provider.
 
     Only a payment's id is taken from it. The payment is verified with the provider before anything is granted, unless
-    that was done before.
+    that was done before. One that the provider has called unpaid in the last ten seconds is `pending` without being
+    verified; a job verifies it once they are over.
     """
-    return await _receive_local(request, ctx, None)
+    return await _receive_local(request, ctx, client, None)
 
 
 @operations.add("GET", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY)
-async def receive_local_query(request: Request, ctx: Ctx) -> WebhookAnswer:
+async def receive_local_query(request: Request, ctx: Ctx, client: ClientDigest) -> WebhookAnswer:
     """Receive a notification of the local provider in a query, the way in which it really sends them."""
-    return await _receive_local(request, ctx, None)
+    return await _receive_local(request, ctx, client, None)
 
 
 @operations.add("POST", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL)
-async def receive_checkout_notification(request: Request, ctx: Ctx, secret: WebhookSecret) -> WebhookAnswer:
+async def receive_checkout_notification(
+    request: Request, ctx: Ctx, client: ClientDigest, secret: WebhookSecret
+) -> WebhookAnswer:
     """Receive a notification of the local provider at the address that it was given for one checkout."""
-    return await _receive_local(request, ctx, secret)
+    return await _receive_local(request, ctx, client, secret)
 
 
 @operations.add("GET", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY)
-async def receive_checkout_query(request: Request, ctx: Ctx, secret: WebhookSecret) -> WebhookAnswer:
+async def receive_checkout_query(
+    request: Request, ctx: Ctx, client: ClientDigest, secret: WebhookSecret
+) -> WebhookAnswer:
     """Receive a notification in a query at the address that the local provider was given for one checkout."""
-    return await _receive_local(request, ctx, secret)
+    return await _receive_local(request, ctx, client, secret)
 
 
 async def _read_signed_body(request: Request, ctx: RequestContext) -> bytes:
@@ -153,12 +158,12 @@ async def _read_signed_body(request: Request, ctx: RequestContext) -> bytes:
     raise Unauthenticated
 
 
-async def _receive_local(request: Request, ctx: RequestContext, secret: str | None) -> WebhookAnswer:
-    body = b"" if request.method == "GET" else await read_body(request, SMALL_BODY.bytes_max)
+async def _receive_local(request: Request, ctx: RequestContext, client: bytes, secret: str | None) -> WebhookAnswer:
+    body = b"" if request.method == "GET" else await read_body(request, LARGE_BODY.bytes_max)
     payment_ids = await _find_payment_ids(request, body)
     try:
         digest = hashlib.sha256(body).digest()
-        outcome = await receive_notification(ctx, payment_ids, secret=secret, body_digest=digest)
+        outcome = await receive_notification(ctx, payment_ids, secret=secret, client=client, body_digest=digest)
     except CheckoutNotFound:
         count_notification("local", "unknown")
         raise
@@ -181,7 +186,7 @@ async def _find_payment_ids(request: Request, body: bytes) -> list[str]:
     json: Any = None
     if media_type == _JSON:
         try:
-            json = (await parse_body(body, SMALL_BODY, MEMBERS)).value
+            json = (await parse_body(body, LARGE_BODY, MEMBERS)).value
         except MalformedBody:
             json = None
     form = body if media_type == _FORM else b""

@@ -1,0 +1,1 @@
+UPDATE offers SET price_status = 'missing' WHERE provider = 'card';
