@@ -70,8 +70,22 @@ def subscription_of(number: int, now_s: int) -> dict[str, Any]:
             "status": "paid",
             "amount_paid": 10_555,
             "currency": "tnd",
+            "created": now_s,
             "parent": {"subscription_details": {"subscription": f"sub_bench_{number}", "metadata": metadata}},
+            "lines": {"object": "list", "data": [_line_of(number, now_s)]},
         },
+    }
+
+
+def _line_of(number: int, now_s: int) -> dict[str, Any]:
+    details = {"subscription": f"sub_bench_{number}", "subscription_item": "si_1", "proration": False}
+    return {
+        "id": "il_1",
+        "object": "line_item",
+        "amount": 10_555,
+        "parent": {"type": "subscription_item_details", "subscription_item_details": details},
+        "period": {"start": now_s, "end": now_s + _PERIOD_S},
+        "pricing": {"type": "price_details", "price_details": {"price": _PRICE, "product": "prod_bench"}},
     }
 
 

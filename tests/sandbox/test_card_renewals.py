@@ -128,3 +128,137 @@ async def test_an_event_with_any_object_can_be_sent(sandbox: RunningSandbox, cor
     made = await sandbox.control("/card/events", type="customer.created", object={"id": "cus_1", "object": "customer"})
     await sandbox.settle()
     assert json.loads(core.requests[0].body) == made
+
+
+async def read_latest(sandbox: RunningSandbox, subscription_id: str) -> Any:
+    """Return the latest invoice."""
+    return (await read_subscription(sandbox, subscription_id)).latest_invoice
+
+
+@pytest.mark.parametrize(
+    ("behavior", "status"), [("void", "void"), ("keep_as_draft", "draft"), ("mark_uncollectible", "uncollectible")]
+)
+async def test_while_its_collection_is_paused_it_stays_active_and_is_never_paid(
+    sandbox: RunningSandbox, core: ReceivedWebhooks, behavior: str, status: str
+) -> None:
+    subscription_id = await subscribe(sandbox)
+    await sandbox.control(f"/card/subscriptions/{subscription_id}", pause_collection=behavior)
+    await list_types(sandbox, core)
+    for act in ("renew", "fail-renewal"):
+        await sandbox.control(f"/card/subscriptions/{subscription_id}/{act}")
+        assert await list_types(sandbox, core) == ["customer.subscription.updated"]
+        subscription = await read_subscription(sandbox, subscription_id)
+        assert (subscription.status, subscription.pause_collection.behavior) == ("active", behavior)
+        assert (subscription.latest_invoice.status, subscription.latest_invoice.amount_paid) == (status, 0)
+
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/resume-collection")
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/renew")
+
+    assert (await read_subscription(sandbox, subscription_id)).pause_collection is None
+    assert (await read_latest(sandbox, subscription_id)).status == "paid"
+
+
+async def test_the_collection_is_paused_by_an_act_and_its_invoices_are_void(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox)
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/pause-collection")
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/renew")
+    assert (await read_latest(sandbox, subscription_id)).status == "void"
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/recover")
+    assert (await read_latest(sandbox, subscription_id)).status == "void", "nothing can be paid of it"
+
+
+async def test_an_unpaid_subscription_makes_drafts_until_one_is_paid(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox)
+    await sandbox.control(f"/card/subscriptions/{subscription_id}", status="unpaid")
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/renew")
+    subscription = await read_subscription(sandbox, subscription_id)
+    assert (subscription.status, subscription.latest_invoice.status) == ("unpaid", "draft")
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/recover")
+    subscription = await read_subscription(sandbox, subscription_id)
+    assert (subscription.status, subscription.latest_invoice.status) == ("active", "paid")
+
+
+async def test_a_paused_subscription_makes_no_invoices(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox)
+    await sandbox.control(f"/card/subscriptions/{subscription_id}", status="paused")
+    for act in ("renew", "fail-renewal"):
+        refused = await sandbox.client.post(f"/control/card/subscriptions/{subscription_id}/{act}", json={})
+        assert refused.status_code == 409
+    assert (await read_latest(sandbox, subscription_id)).billing_reason == "subscription_create"
+
+
+async def test_a_change_of_price_is_prorated_on_the_next_invoice(sandbox: RunningSandbox) -> None:
+    """The provider lists prorations before the charge for the new period."""
+    subscription_id = await subscribe(sandbox)
+    before = await read_latest(sandbox, subscription_id)
+    path = f"/card/subscriptions/{subscription_id}"
+    await sandbox.control(path, price="price_sandbox_large_monthly")
+    assert (await read_latest(sandbox, subscription_id)).id == before.id
+    await sandbox.control(f"{path}/renew")
+
+    credit, charge, renewal = (await read_latest(sandbox, subscription_id)).lines.data
+
+    assert credit.amount < 0 < charge.amount
+    assert {line.parent.invoice_item_details.subscription for line in (credit, charge)} == {subscription_id}
+    assert (renewal.parent.type, renewal.amount) == ("subscription_item_details", 4900)
+    assert credit.period.end == charge.period.end == before.lines.data[0].period.end == renewal.period.start
+
+
+@pytest.mark.parametrize(
+    ("is_paid", "status", "invoice_status"), [(True, "active", "paid"), (False, "past_due", "open")]
+)
+async def test_a_change_of_price_may_be_invoiced_at_once_and_fail(
+    sandbox: RunningSandbox, is_paid: bool, status: str, invoice_status: str
+) -> None:
+    subscription_id = await subscribe(sandbox)
+    path = f"/card/subscriptions/{subscription_id}"
+    large = "price_sandbox_large_monthly"
+    await sandbox.control(path, price=large, proration_behavior="always_invoice", is_paid=is_paid)
+    subscription = await read_subscription(sandbox, subscription_id)
+    invoice = subscription.latest_invoice
+    assert (subscription.status, invoice.status, invoice.billing_reason) == (
+        status, invoice_status, "subscription_update",
+    )  # fmt: skip
+    assert sum(line.amount for line in invoice.lines.data) == invoice.amount_due > 0
+
+
+async def test_a_smaller_price_at_once_is_a_credit_that_is_paid(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox, line_items=[{"price": "price_sandbox_large_monthly", "quantity": 1}])
+    await sandbox.control(
+        f"/card/subscriptions/{subscription_id}",
+        price="price_sandbox_monthly", proration_behavior="always_invoice", is_paid=False,
+    )  # fmt: skip
+    invoice = await read_latest(sandbox, subscription_id)
+    assert (invoice.status, invoice.amount_due, invoice.amount_paid) == ("paid", 0, 0)
+    assert invoice.total < 0
+
+
+async def test_another_interval_begins_a_new_period_with_an_invoice(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox)
+    await sandbox.control(f"/card/subscriptions/{subscription_id}", price="price_sandbox_yearly")
+    subscription = await read_subscription(sandbox, subscription_id)
+    credit, charge = subscription.latest_invoice.lines.data
+    assert (credit.amount < 0, charge.amount) == (True, 19000)
+    assert charge.period.end == subscription["items"].data[0].current_period_end
+
+
+async def test_the_end_of_a_trial_moves_and_stays_after_it(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox, subscription_data={"trial_period_days": 14})
+    (item,) = (await read_subscription(sandbox, subscription_id))["items"].data
+    later = item.current_period_end + 86_400
+    await sandbox.control(f"/card/subscriptions/{subscription_id}", trial_end=later)
+    subscription = await read_subscription(sandbox, subscription_id)
+    assert (subscription.status, subscription.trial_end) == ("trialing", later)
+    assert subscription["items"].data[0].current_period_end == later
+    await sandbox.control(f"/card/subscriptions/{subscription_id}/renew")
+    assert (await read_subscription(sandbox, subscription_id)).trial_end == later
+
+
+async def test_lines_of_both_kinds_have_the_older_shape_too(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox)
+    await sandbox.control(f"/card/subscriptions/{subscription_id}", price="price_sandbox_yearly")
+    await sandbox.control("/card/settings", api_shape="acacia")
+    credit, charge = (await read_latest(sandbox, subscription_id)).lines.data
+    assert (credit.type, credit.proration, credit.price.id) == ("invoiceitem", True, "price_sandbox_monthly")
+    assert (charge.type, charge.proration, charge.price.id) == ("subscription", False, "price_sandbox_yearly")
+    assert credit.subscription == charge.subscription == subscription_id

@@ -103,10 +103,10 @@ class CardPurchase:
 
     def invoice(self, **changes: Any) -> dict[str, Any]:
         details = {"subscription": self.subscription_id, "metadata": self.metadata}
-        period = {"start": unix(self.began_at), "end": unix(self.period_end)}
         return {
             "id": f"in_MARKinvoice{self.number}",
             "object": "invoice",
+            "created": unix(self.began_at),
             "status": "paid" if self.is_paid else "open",
             "amount_paid": 10_555 if self.is_paid else 0,
             "currency": "tnd",
@@ -114,7 +114,24 @@ class CardPurchase:
             "customer": self.customer,
             "customer_email": "mark.payer@example.org",
             "parent": {"type": "subscription_details", "subscription_details": details},
-            "lines": {"object": "list", "data": [{"id": "il_1", "period": period}]},
+            "lines": {"object": "list", "data": [self.line()]},
+            **changes,
+        }
+
+    def line(self, **changes: Any) -> dict[str, Any]:
+        """Return the line of an invoice that charges for the period."""
+        details = {"proration": False, "subscription": self.subscription_id, "subscription_item": "si_1"}
+        return {
+            "id": "il_1",
+            "object": "line_item",
+            "amount": 10_555,
+            "parent": {
+                "type": "subscription_item_details",
+                "invoice_item_details": None,
+                "subscription_item_details": details,
+            },
+            "period": {"start": unix(self.began_at), "end": unix(self.period_end)},
+            "pricing": {"type": "price_details", "price_details": {"price": self.price, "product": "prod_1"}},
             **changes,
         }
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from soundmark.core.context import Context
-from soundmark.core.domain.billing.card import CardSubscription
+from soundmark.core.domain.billing.card import CardInvoice, CardInvoiceLine, CardSubscription
 from soundmark.core.domain.billing.checkout import Checkout
 from soundmark.core.domain.billing.subscription import Subscription
 from soundmark.core.steps.subscriptions import apply_card, extend_prepaid
@@ -16,19 +16,22 @@ from support.rival import Rival
 from support.tenant import Tenant
 
 STUDIO, PLUS = "plan_codes_studio", "plan_audience_plus"  # 1,000 Codes, and 20,000 events, a month.
+LARGE = "plan_codes_large"  # 5,000 Codes a month.
 CONTRACT_PLAN = "plan_audience_contract"  # 5,000 events a month.
+SOLD = {f"price_{plan_id}": plan_id for plan_id in (STUDIO, PLUS, LARGE)}
 
 
 async def make_plans(rival: Rival) -> None:
     """Make the plans, each with an offer of both providers."""
     await rival.run(
         "INSERT INTO plans (id, name, product, monthly_code_quota, monthly_event_quota, active)"
-        " VALUES (%s, 'Codes Studio', 'codes', 1000, NULL, true), (%s, 'Audience Plus', 'audience', NULL, 20000, true)"
-        " ON CONFLICT DO NOTHING",
+        " VALUES (%s, 'Codes Studio', 'codes', 1000, NULL, true), (%s, 'Audience Plus', 'audience', NULL, 20000, true),"
+        " (%s, 'Codes Large', 'codes', 5000, NULL, true) ON CONFLICT DO NOTHING",
         STUDIO,
         PLUS,
+        LARGE,
     )
-    for plan_id in (STUDIO, PLUS):
+    for plan_id in (STUDIO, PLUS, LARGE):
         await rival.run(
             "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
             " VALUES (%s, %s, 'card', true, %s, now()) ON CONFLICT DO NOTHING",
@@ -50,6 +53,7 @@ class Buyer:
     def __init__(self, tenant: Tenant, rival: Rival, ctx: Context) -> None:
         self.tenant, self.rival, self.ctx = tenant, rival, ctx
         self._count = 0
+        self._plan_id = STUDIO
 
     @property
     def organization_id(self) -> str:
@@ -58,6 +62,7 @@ class Buyer:
     async def make_checkout(self, provider: str = "card", plan_id: str = STUDIO, *, months: int = 1) -> Checkout:
         """Insert a pending checkout."""
         self._count += 1
+        self._plan_id = plan_id
         now = self.ctx.clock.now()
         is_card = provider == "card"
         checkout = Checkout(
@@ -65,7 +70,7 @@ class Buyer:
             id=f"bco_{self._count:04}{self.organization_id[4:22]}",
             offer_id=f"offer_{provider}_{plan_id}",
             plan_id=plan_id,
-            product="codes" if plan_id == STUDIO else "audience",
+            product="audience" if plan_id == PLUS else "codes",
             provider="card" if is_card else "local",
             status="pending",
             price_reference=f"price_{plan_id}" if is_card else None,
@@ -95,7 +100,6 @@ class Buyer:
         checkout: Checkout,
         state: CardSubscription,
         *,
-        plan_id: str | None = None,
         event_at: datetime | None = None,
     ) -> Subscription | None:
         """Apply what the provider says, as the reconciliation does."""
@@ -104,9 +108,7 @@ class Buyer:
             locked = await checkouts.lock(tx, self.organization_id, checkout.id)
             assert locked is not None
             now = self.ctx.clock.now()
-            found = await apply_card(
-                self.ctx, tx, locked, state, plan_id=plan_id or locked.plan_id, event_at=event_at, now=now
-            )
+            found = await apply_card(self.ctx, tx, locked, state, sold=SOLD, event_at=event_at, now=now)
             await checkouts.update_completed(tx, locked, now=now)
         return found
 
@@ -132,19 +134,44 @@ class Buyer:
         assert bought is not None
         return bought
 
-    def state(self, **changes: Any) -> CardSubscription:
-        """Return what the provider says of an active subscription of a month, except for `changes`."""
+    def state(self, *, is_paid: bool = True, **changes: Any) -> CardSubscription:
+        """Return what the provider says of an active subscription of a month, except for `changes`.
+
+        It is of the plan of the last checkout. The latest invoice is of now, and for the period.
+        """
+        now = self.ctx.clock.now()
         active = CardSubscription(
             reference=f"sub_{self.organization_id[4:]}_{self._count}",
             status="active",
             customer="cus_of_a_test",
-            prices=(f"price_{STUDIO}",),
-            current_period_end=self.ctx.clock.now() + timedelta(days=30),
+            prices=(f"price_{self._plan_id}",),
+            current_period_end=now + timedelta(days=30),
             cancel_at_period_end=False,
             metadata={},
             latest_invoice=None,
         )
-        return replace(active, **changes)
+        state = replace(active, **changes)
+        if "latest_invoice" in changes or state.current_period_end is None:
+            return state
+        line = CardInvoiceLine(
+            subscription=state.reference,
+            price=state.prices[0],
+            is_credit=False,
+            period_start=now,
+            period_end=state.current_period_end,
+        )
+        invoice = CardInvoice(
+            reference="in_of_a_test",
+            status="paid" if is_paid else "open",
+            subscription=state.reference,
+            customer="cus_of_a_test",
+            amount_paid_minor=10_555 if is_paid else 0,
+            currency="TND",
+            metadata={},
+            created_at=now,
+            lines=(line,),
+        )
+        return replace(state, latest_invoice=invoice)
 
     async def begin_closing(self) -> None:
         await self.rival.run(

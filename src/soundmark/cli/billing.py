@@ -26,7 +26,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 _OFFER_HEADINGS: Final = ("Offer", "Plan", "A month", "Provider", "Price", "For")
 _UNITS: Final = {"codes": "Codes", "audience": "events"}
-_SUBSCRIPTION_HEADINGS: Final = ("Subscription", "Plan", "Product", "Provider", "Status", "Until", "Ends", "Invoice")
+_SUBSCRIPTION_HEADINGS: Final = (
+    "Subscription", "Plan", "Product", "Provider", "Status", "Paid through", "Ends", "Invoice",
+)  # fmt: skip
 
 
 @app.callback()
@@ -166,4 +168,4 @@ def _checkout_facts(found: Checkout) -> list[tuple[str, object]]:
 def _subscription_row(one: Subscription) -> tuple[object, ...]:
     invoice = one.accounting.invoice_id if one.accounting.invoice_id is not None else one.accounting.status
     ends = "at the period's end" if one.cancel_at_period_end else ""
-    return (one.id, one.plan_name, one.product, one.provider, one.status, one.current_period_end, ends, invoice)
+    return (one.id, one.plan_name, one.product, one.provider, one.status, one.paid_through, ends, invoice)

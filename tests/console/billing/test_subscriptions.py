@@ -32,8 +32,19 @@ async def test_a_subscription_is_shown_with_its_invoice(operator: ConsoleClient,
 
     [row] = page.find_all(".//tbody/tr")
     text = " ".join("".join(row.itertext()).split())
-    for words in ("Studio", "By card, renewed", "payment overdue", "Ends then.", "no draft"):
+    for words in ("Studio", "By card, renewed", "payment overdue", "Nothing was paid yet.", "Ends then.", "no draft"):
         assert words in text
+
+
+async def test_a_subscription_is_shown_with_the_end_of_what_is_paid(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await make_card_subscription(rival, tenant.organization_id, paid_through="2031-07-26T12:00:00Z")
+
+    page = await operator.get(billing_path(tenant))
+
+    [row] = page.find_all(".//tbody/tr")
+    assert "2031" in "".join(row.itertext())
 
 
 async def test_subscriptions_have_pages(operator: ConsoleClient, tenant: Tenant, rival: Rival) -> None:

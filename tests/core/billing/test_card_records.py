@@ -7,6 +7,7 @@ from soundmark.core.domain.billing.card import (
     OFFER_KEY,
     ORGANIZATION_KEY,
     CardInvoice,
+    CardInvoiceLine,
     CardSession,
     CardSubscription,
 )
@@ -14,7 +15,8 @@ from soundmark.core.domain.billing.card_event import CardEvent, CardFacts
 from soundmark.core.domain.billing.payment import VerifiedPayment
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
-INVOICE = CardInvoice("in_MARK", "invoice_status", "sub_MARK", "cus_MARK", 10_555, "TND", {})
+LINE = CardInvoiceLine("sub_MARK", "price_MARK", False, NOW, NOW)
+INVOICE = CardInvoice("in_MARK", "invoice_status", "sub_MARK", "cus_MARK", 10_555, "TND", {}, NOW, (LINE,))
 SUBSCRIPTION = CardSubscription(
     "sub_MARK", "subscription_status", "cus_MARK", ("price_MARK",), NOW, False, {}, INVOICE, NOW
 )
@@ -28,6 +30,7 @@ def test_no_record_prints_a_reference_or_a_page_of_a_provider() -> None:
     paid = VerifiedPayment("bco_1", "in_MARK", 10_555, "TND", "Studio", NOW, NOW)
     for record, word in (
         (INVOICE, "invoice_status"),
+        (LINE, "is_credit"),
         (SUBSCRIPTION, "subscription_status"),
         (SESSION, "session_status"),
         (paid, "bco_1"),

@@ -2,12 +2,13 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from soundmark.core.domain.billing.card import CardPrice
+from soundmark.core.domain.billing.card import CardInvoiceLine, CardPrice
 from soundmark.core.providers.stripe.shapes import (
     ShapeInvalid,
     read_invoice,
@@ -144,6 +145,67 @@ def test_an_invoice_is_read_in_either_shape(invoice: dict[str, Any]) -> None:
     assert (found.reference, found.status, found.subscription, found.customer) == ("in_1", "paid", "sub_1", "cus_1")
     assert (found.amount_paid_minor, found.currency, found.metadata) == (4900, "EUR", METADATA)
     assert read_subscription({**SUBSCRIPTION, "latest_invoice": invoice}).latest_invoice == found
+
+
+def make_line(**changes: Any) -> dict[str, Any]:
+    """Return a line that charges for a period, in the shape of basil."""
+    return {
+        "id": "il_1",
+        "object": "line_item",
+        "amount": 4900,
+        "subscription": None,
+        "parent": {
+            "type": "subscription_item_details",
+            "invoice_item_details": None,
+            "subscription_item_details": {"subscription": "sub_1", "proration": False},
+        },
+        "period": {"start": 1_795_204_969, "end": 1_797_796_969},
+        "pricing": {"type": "price_details", "price_details": {"price": "price_1", "product": "prod_1"}},
+        **changes,
+    }
+
+
+CHARGE = CardInvoiceLine("sub_1", "price_1", False, datetime.fromtimestamp(1_795_204_969, UTC), END)
+PRORATION = {"type": "invoice_item_details", "invoice_item_details": {"subscription": "sub_1"}}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (make_line(), CHARGE),
+        (make_line(parent=PRORATION, amount=-4900), replace(CHARGE, is_credit=True)),
+        (make_line(amount=0), CHARGE),
+        (make_line(parent=None, subscription="sub_1"), CHARGE),
+        (make_line(parent=None, subscription={"id": "sub_1"}, pricing=None, price={"id": "price_1"}), CHARGE),
+        (make_line(parent=None), replace(CHARGE, subscription=None)),
+        (make_line(pricing=None), replace(CHARGE, price=None)),
+    ],
+    ids=["basil", "proration", "nothing", "own", "older", "nobodys", "without a price"],
+)
+def test_a_line_is_read_in_every_shape(line: dict[str, Any], expected: CardInvoiceLine) -> None:
+    invoice = read_invoice({**INVOICE, "created": 1_797_796_969, "lines": {"object": "list", "data": [line]}})
+    assert (invoice.lines, invoice.created_at) == ((expected,), END)
+
+
+def test_a_line_without_a_period_is_left_out_and_an_invoice_may_have_no_lines() -> None:
+    assert read_invoice({**INVOICE, "lines": {"data": [make_line(period=None)]}}).lines == ()
+    assert (read_invoice(INVOICE).lines, read_invoice(INVOICE).created_at, read_invoice(INVOICE).last_line) == (
+        (), None, None,
+    )  # fmt: skip
+
+
+def test_the_last_line_is_the_charge_for_the_latest_period_of_the_invoices_subscription() -> None:
+    """A draft invoice names its period."""
+    later = {"start": 1_797_796_970, "end": 1_797_796_980}
+    other = make_line(parent=None, subscription="sub_2", period=later)
+    credit = make_line(parent=PRORATION, amount=-1, period={"start": 1_797_000_000, "end": 1_797_796_969})
+    for data in ([other, credit, make_line()], [make_line(), credit, other]):
+        assert read_invoice({**INVOICE, "lines": {"data": data}}).last_line == CHARGE
+
+
+def test_the_end_of_a_trial_is_read() -> None:
+    assert read_subscription({**SUBSCRIPTION, "trial_end": 1_797_796_969}).trial_end == END
+    assert read_subscription(SUBSCRIPTION).trial_end is None
 
 
 def test_an_invoice_with_an_expanded_subscription_is_read() -> None:

@@ -5,7 +5,7 @@ Source: API v1, "Subscription entitlement"; contract, section 7, what entitles.
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -16,7 +16,7 @@ from support.core_client import Api
 from support.core_settings import jobs_settings
 from support.fake_clock import FakeClock
 from support.rival import Rival
-from support.subscriptions import CONTRACT_PLAN, PLUS, STUDIO, Buyer, make_plans
+from support.subscriptions import CONTRACT_PLAN, LARGE, PLUS, STUDIO, Buyer, make_plans
 from support.tenant import make_tenant
 
 from soundmark.core.context import Context
@@ -26,18 +26,49 @@ from soundmark.core.features.billing.subscriptions.jobs import end_subscriptions
 from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.months import add_months
+from soundmark.kit.text.timestamps import format_timestamp
 
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 WORDS = {"trialing": "trialing", "active": "active", "past_due": "past_due", "unpaid": "past_due",
          "canceled": "cancelled", "incomplete_expired": "expired", "incomplete": None, "paused": None}  # fmt: skip
 LIVE = ("trialing", "active", "past_due")
-QUOTAS = {STUDIO: 1000, PLUS: 20000, CONTRACT_PLAN: 5000}
-MODES = {STUDIO: "codes", PLUS: "self_service", CONTRACT_PLAN: "contract"}
+QUOTAS = {STUDIO: 1000, LARGE: 5000, PLUS: 20000, CONTRACT_PLAN: 5000}
+MODES = {STUDIO: "codes", LARGE: "codes", PLUS: "self_service", CONTRACT_PLAN: "contract"}
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the card provider says: times are in days from now, and a plan of None is a price that nobody sold."""
+
+    plan_id: str | None
+    is_paid: bool
+    end_days: int
+    invoice_days: int
+    trial_days: int | None
+
+    def end(self, now: datetime) -> datetime:
+        return now + timedelta(days=self.end_days)
+
+    def invoiced_at(self, now: datetime) -> datetime:
+        return now + timedelta(days=self.invoice_days)
+
+    def trial_end(self, now: datetime) -> datetime | None:
+        return None if self.trial_days is None else now + timedelta(days=self.trial_days)
+
+
+HEARD = st.builds(
+    Heard,
+    plan_id=st.sampled_from([STUDIO, LARGE, PLUS, None]),
+    is_paid=st.booleans(),
+    end_days=st.sampled_from([-5, -1, 20, 40]),
+    invoice_days=st.sampled_from([-20, 0]),
+    trial_days=st.sampled_from([None, None, -10, 5]),
+)
 
 
 @dataclass
 class Model:
-    """What must be true of one subscription."""
+    """What must be true of one subscription; `end` is what it is paid through."""
 
     provider: str
     plan_id: str
@@ -45,10 +76,36 @@ class Model:
     end: datetime | None
     event_at: datetime | None = None
     began_on: int = 1
+    is_price_known: bool = True
+    invoice_end: datetime | None = None
+    invoice_at: datetime | None = None
 
     def entitles(self, now: datetime) -> bool:
-        grace = timedelta(days=3 if self.provider == "card" else 0)
-        return self.status in LIVE and (self.end is None or now < self.end + grace)
+        if self.entitled_until is None:
+            return self.status in LIVE and self.provider == "contract"
+        return self.status in LIVE and now < self.entitled_until
+
+    @property
+    def entitled_until(self) -> datetime | None:
+        is_late_allowed = self.provider == "card" and self.is_price_known
+        return self.end + timedelta(days=3) if self.end is not None and is_late_allowed else self.end
+
+    def hear(self, heard: Heard, now: datetime) -> None:
+        """Go by what the card provider says of payments."""
+        self.is_price_known = heard.plan_id is not None
+        if heard.plan_id is None:
+            return
+        if heard.is_paid and (self.invoice_at is None or heard.invoiced_at(now) >= self.invoice_at):
+            self.invoice_at, self.invoice_end = heard.invoiced_at(now), heard.end(now)
+        ends = [each for each in (self.invoice_end, heard.trial_end(now)) if each is not None]
+        self.end = max(ends, default=None)
+
+    def move_to(self, plan_id: str | None, *, is_paid: bool) -> None:
+        """Go by the price: to a smaller plan of the same product at once, to another only once it is paid."""
+        if plan_id is not None and (
+            is_paid or (MODES[plan_id] == MODES[self.plan_id] and QUOTAS[plan_id] < QUOTAS[self.plan_id])
+        ):
+            self.plan_id = plan_id
 
     def shown(self, now: datetime, *, is_swept: bool) -> str:
         """Return its status; a job has expired what is over, if it has run."""
@@ -88,16 +145,10 @@ class Subscriptions(AppMachine):
         checkout = self.wait(self.buyer.make_checkout("card", plan_id))
         return Card(checkout, self.buyer.state())
 
-    @rule(
-        card=cards,
-        word=st.sampled_from(sorted(WORDS)),
-        days=st.sampled_from([-5, -1, 20, 40]),
-        ago=st.sampled_from([None, 0, 30]),
-    )
-    def hear_of_the_card(self, card: Card, word: str, days: int, ago: int | None) -> None:
-        end = self.now + timedelta(days=days)
+    @rule(card=cards, word=st.sampled_from(sorted(WORDS)), heard=HEARD, ago=st.sampled_from([None, 0, 30]))
+    def hear_of_the_card(self, card: Card, word: str, heard: Heard, ago: int | None) -> None:
         event_at = None if ago is None else self.now - timedelta(hours=ago)
-        state = self.buyer.state(reference=card.state.reference, status=word, current_period_end=end)
+        state = self._state_of(card, word, heard)
         self.wait(self.buyer.apply(card.checkout, state, event_at=event_at))
         model, status = card.model, WORDS[word]
         if model is not None and event_at is not None and model.event_at is not None and event_at < model.event_at:
@@ -107,9 +158,13 @@ class Subscriptions(AppMachine):
         if model is None:
             if status == "expired":
                 return
-            model = card.model = Model("card", card.checkout.plan_id, status, end)
+            model = card.model = Model("card", card.checkout.plan_id, status, None)
             self.models.append(model)
-        model.status, model.end = status, end
+            model.hear(heard, self.now)
+        elif status in LIVE:
+            model.hear(heard, self.now)
+        model.move_to(heard.plan_id, is_paid=heard.is_paid)
+        model.status = status
         model.event_at = max((each for each in (event_at, model.event_at) if each is not None), default=None)
 
     @rule(plan_id=st.sampled_from([STUDIO, PLUS]), months=st.sampled_from([1, 2]))
@@ -151,7 +206,7 @@ class Subscriptions(AppMachine):
             assert (answer.status, answer.code) == (404, "not_found")
             return
         assert answer.status == 200
-        self.contracts[reference].status, self.contracts[reference].end = "cancelled", None
+        self.contracts[reference].status = "cancelled"  # It keeps what it was paid through.
 
     @rule(days=st.sampled_from([1, 3, 9, 28]))
     def wait_for_days(self, days: int) -> None:
@@ -176,6 +231,13 @@ class Subscriptions(AppMachine):
         assert sorted(self.wait(self.buyer.statuses())) == expected
 
     @invariant()
+    def each_is_paid_through(self) -> None:
+        found = self.wait(self.api.get("/v1/billing/subscriptions", params=self.buyer.tenant.query)).json["data"]
+        shown = sorted((each["provider"], each["paid_through"] or "") for each in found)
+        ends = [(model.provider, "" if model.end is None else format_timestamp(model.end)) for model in self.models]
+        assert shown == sorted(ends)
+
+    @invariant()
     def the_highest_quota_counts(self) -> None:
         usage = self.wait(self.api.get("/v1/usage", params=self.buyer.tenant.query)).json
         quotas = [QUOTAS[each.plan_id] for each in self._entitling("codes")]
@@ -193,9 +255,24 @@ class Subscriptions(AppMachine):
             elif holds and not self.is_closing:
                 assert stored is not None
                 assert stored[0] == QUOTAS[live[0].plan_id]
+                ends = [each.entitled_until for each in live]
+                assert stored[1] is None or stored[1] in ends
 
     def _entitling(self, mode: str) -> list[Model]:
         return [each for each in self.models if MODES[each.plan_id] == mode and each.entitles(self.now)]
+
+    def _state_of(self, card: Card, word: str, heard: Heard) -> CardSubscription:
+        state = self.buyer.state(
+            reference=card.state.reference,
+            status=word,
+            is_paid=heard.is_paid,
+            prices=("price_that_nobody_sold" if heard.plan_id is None else f"price_{heard.plan_id}",),
+            current_period_end=heard.end(self.now),
+            trial_end=heard.trial_end(self.now),
+        )
+        assert state.latest_invoice is not None
+        invoice = replace(state.latest_invoice, created_at=heard.invoiced_at(self.now))
+        return replace(state, latest_invoice=invoice)
 
     def _named(self, reference: str) -> str:
         return f"{reference}-{self.buyer.organization_id}"

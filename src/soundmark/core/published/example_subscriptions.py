@@ -22,6 +22,7 @@ def example_subscriptions(organization_id: str) -> dict[str, Any]:
         provider="card",
         status="active",
         current_period_end=datetime(2026, 12, 20, 10, tzinfo=UTC),
+        paid_through=datetime(2026, 12, 20, 10, tzinfo=UTC),
         cancel_at_period_end=False,
         created_at=_BEGAN_AT,
     )

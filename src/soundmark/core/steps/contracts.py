@@ -66,6 +66,7 @@ async def activate_contract(
         plan_id=terms.plan_id,
         status=status,
         current_period_end=terms.ends_at,
+        paid_through=terms.ends_at,
         monthly_quota=terms.monthly_quota,
         updated_at=now,
     )
@@ -128,6 +129,7 @@ async def _make_contract(
         provider="contract",
         status="active",
         current_period_end=terms.ends_at,
+        paid_through=terms.ends_at,
         cancel_at_period_end=False,
         monthly_quota=terms.monthly_quota,
         checkout_id=None,

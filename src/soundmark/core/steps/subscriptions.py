@@ -8,8 +8,9 @@ import structlog
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.card import CardSubscription
-from soundmark.core.domain.billing.catalog import Product
+from soundmark.core.domain.billing.catalog import Plan, Product
 from soundmark.core.domain.billing.checkout import Checkout
+from soundmark.core.domain.billing.paid_through import SoldPrices, is_latest_paid, move_paid_through
 from soundmark.core.domain.billing.subscription import (
     CARD_STATUS_EVENTS,
     LIVE,
@@ -48,16 +49,16 @@ async def apply_card(
     checkout: Checkout,
     state: CardSubscription,
     *,
-    plan_id: str,
+    sold: SoldPrices,
     event_at: datetime | None,
     now: datetime,
 ) -> Subscription | None:
     """Make the card subscription of a locked checkout what the provider says that it is; return it.
 
-    `plan_id` is the plan of the price that the subscription has now. `event_at` is the time of the event that led to
-    reading `state`, None if no event did. An older event than the newest one changes nothing, and the subscription is
-    returned as it is. Return None if the provider's status means nothing to us, or if the organisation is being deleted
-    and `state` would grant something.
+    `sold` has the plan of each price that `list_prices` finds in `state`, as far as we sell it. `event_at` is the time
+    of the event that led to reading `state`, None if no event did. An older event than the newest one changes nothing,
+    and the subscription is returned as it is. Return None if the provider's status means nothing to us, or if the
+    organisation is being deleted and `state` would grant something.
 
     The caller holds the organisation, whether it is being deleted or not, and then has locked the checkout. Safe to
     repeat. Lock order: docs/locks.md.
@@ -69,19 +70,19 @@ async def apply_card(
         return current
     event = CARD_STATUS_EVENTS.get(state.status, "card_other")
     status = find_next_status(None if current is None else current.status, event, is_closing=not is_open)
-    if status in LIVE and state.current_period_end is None:
-        return None  # Nobody knows for how long it is paid.
     if status is None:
         if event != "card_other" and not is_open:
-            await _note_during_closure(ctx, tx, checkout, state, current, now=now)
+            await _note_during_closure(ctx, tx, checkout, state, current, sold, now=now)
         return None
-    product = await _find_product(tx, plan_id)
     known = current or _make_subscription(ctx, checkout, provider_reference=state.reference, now=now)
+    plan = await _find_plan(tx, checkout, known, state, sold)
+    # What is over keeps what it was paid through.
+    paid = move_paid_through(known, state, sold) if status in LIVE or current is None else known
     changed = replace(
-        known,
-        plan_id=plan_id,
-        product=product,
-        audience_mode=_mode_of(product),
+        paid,
+        plan_id=plan.id,
+        product=plan.product,
+        audience_mode=_mode_of(plan.product),
         status=status,
         current_period_end=state.current_period_end or known.current_period_end,
         cancel_at_period_end=state.cancel_at_period_end,
@@ -112,11 +113,11 @@ async def extend_prepaid(ctx: Context, tx: Tx, checkout: Checkout, *, now: datet
         await end_subscription(ctx, tx, current, is_open=is_open, now=now)
         current = None
     known = current or _make_subscription(ctx, checkout, provider_reference=None, now=now)
-    begins_at = now if current is None else current.current_period_end
+    begins_at = now if current is None else current.paid_through
     assert begins_at is not None, "what is prepaid has an end"
     # The first day of the first period is kept: 31 January and twice one month is 31 March.
     ends_at = add_months(begins_at, checkout.entitlement_months, anchor_day=day_of(known.created_at).day)
-    changed = replace(known, status="active", current_period_end=ends_at, updated_at=now)
+    changed = replace(known, status="active", current_period_end=ends_at, paid_through=ends_at, updated_at=now)
     stored = await store_subscription(ctx, tx, current, changed, is_open=is_open, now=now)
     return PrepaidPeriod(stored, begins_at, ends_at)
 
@@ -164,6 +165,7 @@ async def _note_during_closure(
     checkout: Checkout,
     state: CardSubscription,
     current: Subscription | None,
+    sold: SoldPrices,
     *,
     now: datetime,
 ) -> None:
@@ -171,9 +173,8 @@ async def _note_during_closure(
     if current is None or current.status not in LIVE:
         _warn_of_closure(checkout)
         return
-    if state.current_period_end is not None and _later(state.current_period_end, current.current_period_end) != (
-        current.current_period_end
-    ):
+    paid_through = move_paid_through(current, state, sold).paid_through
+    if _later(paid_through, current.paid_through) != current.paid_through:
         _warn_of_closure(checkout)
     noted = replace(current, cancel_at_period_end=state.cancel_at_period_end, updated_at=now)
     await store_subscription(ctx, tx, current, noted, is_open=False, now=now)
@@ -196,6 +197,7 @@ def _make_subscription(
         provider=checkout.provider,
         status="active",
         current_period_end=None,
+        paid_through=None,
         cancel_at_period_end=False,
         monthly_quota=None,
         checkout_id=checkout.id,
@@ -207,10 +209,29 @@ def _make_subscription(
     )
 
 
-async def _find_product(tx: Tx, plan_id: str) -> Product:
+async def _find_plan(
+    tx: Tx, checkout: Checkout, known: Subscription, state: CardSubscription, sold: SoldPrices
+) -> Plan:
+    """Return the plan of the subscription's price: the checkout's own if it has that price, else one that we sell.
+
+    The plan stays while nobody knows the price, and while a larger one, or one of another product, is not paid.
+    """
+    plan_ids = [sold[price] for price in state.prices if price in sold]
+    if not plan_ids:
+        _log.warning("card_price_unknown", organization_id=checkout.organization_id, checkout_id=checkout.id)
+    plan_id = checkout.plan_id if checkout.price_reference in state.prices else next(iter(plan_ids), known.plan_id)
+    plan = await _get_plan(tx, plan_id)
+    if plan.id == known.plan_id or is_latest_paid(state):
+        return plan
+    current = await _get_plan(tx, known.plan_id)
+    is_larger = plan.product != current.product or plan.monthly_quota > current.monthly_quota
+    return current if is_larger else plan
+
+
+async def _get_plan(tx: Tx, plan_id: str) -> Plan:
     plan = await plans.find(tx, plan_id)
     assert plan is not None, "no plan is ever deleted"
-    return plan.product
+    return plan
 
 
 def _mode_of(product: Product) -> EntitledMode | None:
@@ -233,7 +254,7 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 async def _record(ctx: Context, tx: Tx, subscription: Subscription, *, now: datetime) -> None:
-    end = subscription.current_period_end
+    end, paid_through = subscription.current_period_end, subscription.paid_through
     await audit.record_as(
         tx,
         subscription.organization_id,
@@ -247,6 +268,7 @@ async def _record(ctx: Context, tx: Tx, subscription: Subscription, *, now: date
             "plan_id": subscription.plan_id,
             "status": subscription.status,
             "current_period_end": end and format_timestamp(end),
+            "paid_through": paid_through and format_timestamp(paid_through),
             "cancel_at_period_end": subscription.cancel_at_period_end,
         },
     )

@@ -57,13 +57,18 @@ def _age_invoice(invoice: Mapping[str, Any], older: dict[str, Any]) -> None:
 
 
 def _age_line(line: Mapping[str, Any], older: dict[str, Any]) -> None:
-    details = line["parent"]["subscription_item_details"]
+    parent, priced = line["parent"], line["pricing"]["price_details"]
+    details = parent["subscription_item_details"] or parent["invoice_item_details"]
     for name in ("parent", "pricing", "taxes", "pretax_credit_amounts"):
         older.pop(name, None)
     older.update(
-        proration=False,
+        price={"id": priced["price"], "object": "price", "product": priced["product"]},
+        proration=details["proration"],
         subscription=details["subscription"],
-        subscription_item=details["subscription_item"],
         tax_amounts=[],
-        type="subscription",
+        type="invoiceitem" if details["proration"] else "subscription",
     )
+    if details["proration"]:
+        older["invoice_item"] = details["invoice_item"]
+    else:
+        older["subscription_item"] = details["subscription_item"]

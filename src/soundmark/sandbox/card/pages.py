@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from soundmark.sandbox.card import purchases, renewals
 from soundmark.sandbox.card.book import CardBook
+from soundmark.sandbox.card.invoices import PAYER
 from soundmark.sandbox.card.purchases import SessionClosed
 from soundmark.sandbox.card.records import CheckoutSession, PortalSession
 from soundmark.sandbox.options import PREFIXES
@@ -40,7 +41,7 @@ class CardPages:
         form = await read_form(request)
         if session is None:
             return self._checkout_page(request)
-        email = form.get("email") or purchases.PAYER
+        email = form.get("email") or PAYER
         try:
             match form.get("act"):
                 case "pay":
@@ -68,7 +69,7 @@ class CardPages:
 
     def _email(self, session: CheckoutSession) -> str:
         customer = self._book.customers.find(session.customer_id or "")
-        return (customer.email if customer else session.customer_email) or purchases.PAYER
+        return (customer.email if customer else session.customer_email) or PAYER
 
     async def _show_portal(self, request: Request) -> Response:
         return self._portal_page(self._book.portal_sessions.find(request.path_params["id"]))

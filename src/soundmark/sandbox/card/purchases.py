@@ -3,10 +3,9 @@
 from datetime import timedelta
 
 from soundmark.sandbox.card.book import CardBook
+from soundmark.sandbox.card.invoices import PAYER, add_invoice, charge_period
 from soundmark.sandbox.card.periods import next_end
 from soundmark.sandbox.card.records import CardCustomer, CardInvoice, CardSubscription, CheckoutSession
-
-PAYER: str = "payer@sandbox.example"
 
 
 class SessionClosed(Exception):
@@ -84,31 +83,6 @@ def fail(book: CardBook, session: CheckoutSession) -> None:
     book.emit_session("checkout.session.async_payment_failed", session)
 
 
-def add_invoice(book: CardBook, subscription: CardSubscription, billing_reason: str, amount: int) -> CardInvoice:
-    """Add an open invoice for the subscription's period."""
-    payer = book.customers.find(subscription.customer_id)
-    invoice = CardInvoice(
-        id=book.mint("in_"),
-        line_id=book.mint("il_"),
-        number=book.number_invoice(),
-        subscription_id=subscription.id,
-        subscription_metadata=subscription.metadata,
-        customer_id=subscription.customer_id,
-        customer_email=PAYER if payer is None else payer.email,
-        item_id=subscription.item_id,
-        price=subscription.price,
-        quantity=subscription.quantity,
-        amount=amount,
-        status="open",
-        billing_reason=billing_reason,
-        created_at=book.clock.now(),
-        period_start=subscription.period_start,
-        period_end=subscription.period_end,
-    )
-    subscription.latest_invoice_id = invoice.id
-    return book.invoices.add(invoice.id, invoice)
-
-
 def _subscribe(book: CardBook, session: CheckoutSession, email: str) -> tuple[CardSubscription, CardInvoice]:
     """Complete the session with an incomplete subscription and an open invoice."""
     _require(session.status == "open" and book.clock.now() < session.expires_at)
@@ -132,7 +106,8 @@ def _subscribe(book: CardBook, session: CheckoutSession, email: str) -> tuple[Ca
         trial_end=trial_end,
     )
     book.subscriptions.add(subscription.id, subscription)
-    invoice = add_invoice(book, subscription, "subscription_create", session.amount)
+    line = charge_period(book, subscription, session.amount)
+    invoice = add_invoice(book, subscription, "subscription_create", [line])
     session.status = "complete"
     session.subscription_id = subscription.id
     session.invoice_id = invoice.id

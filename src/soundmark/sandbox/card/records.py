@@ -78,30 +78,51 @@ class CardSubscription:
     canceled_at: datetime | None = None
     ended_at: datetime | None = None
     latest_invoice_id: str | None = None
+    pause_behavior: str | None = None
+    pending_lines: "list[CardInvoiceLine]" = field(default_factory=list)  # Prorations for the next invoice.
+
+
+@dataclass(slots=True)
+class CardInvoiceLine:
+    """A line of an invoice: a period at a price, or a proration for the rest of one, negative for a credit."""
+
+    id: str
+    price: Price
+    quantity: int
+    amount: int
+    period_start: datetime
+    period_end: datetime
+    proration_item_id: str | None = None
 
 
 @dataclass(slots=True)
 class CardInvoice:
-    """What one period cost. `status` is open or paid."""
+    """An invoice. `status` is draft, open, paid, void or uncollectible."""
 
     id: str
-    line_id: str
     number: str
     subscription_id: str
     subscription_metadata: Mapping[str, str]
     customer_id: str
     customer_email: str
     item_id: str
-    price: Price
-    quantity: int
-    amount: int
+    currency: str
+    lines: list[CardInvoiceLine]
     status: str
     billing_reason: str
     created_at: datetime
-    period_start: datetime
-    period_end: datetime
     attempts_count: int = 1
     paid_at: datetime | None = None
+
+    @property
+    def total(self) -> int:
+        """The sum of the lines, negative if the customer is credited."""
+        return sum(line.amount for line in self.lines)
+
+    @property
+    def amount_due(self) -> int:
+        """What is to be paid; a credit is left to the customer's balance."""
+        return max(self.total, 0)
 
 
 @dataclass(slots=True)

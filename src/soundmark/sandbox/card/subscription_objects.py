@@ -3,12 +3,12 @@
 from typing import Final
 
 from soundmark.sandbox.card.objects import Document, list_object, plan_object, price_object, unix
-from soundmark.sandbox.card.records import CardInvoice, CardSubscription
+from soundmark.sandbox.card.records import CardInvoice, CardInvoiceLine, CardSubscription
 
 # Members that a subscription sold by us always leaves empty.
 _SUBSCRIPTION_NULLS: Final = (
     "application application_fee_percent billing_cycle_anchor_config cancel_at days_until_due default_source "
-    "description next_pending_invoice_item_invoice on_behalf_of pause_collection pending_invoice_item_interval "
+    "description next_pending_invoice_item_invoice on_behalf_of pending_invoice_item_interval "
     "pending_setup_intent pending_update schedule test_clock transfer_data"
 )
 _INVOICE_NULLS: Final = (
@@ -68,6 +68,7 @@ def subscription_object(subscription: CardSubscription) -> Document:
         "latest_invoice": subscription.latest_invoice_id,
         "livemode": False,
         "metadata": dict(subscription.metadata),
+        "pause_collection": pause_object(subscription),
         "payment_settings": {
             "payment_method_options": None,
             "payment_method_types": None,
@@ -81,28 +82,35 @@ def subscription_object(subscription: CardSubscription) -> Document:
     }
 
 
+def pause_object(subscription: CardSubscription) -> Document | None:
+    """Return how the collection of payments is paused."""
+    behavior = subscription.pause_behavior
+    return None if behavior is None else {"behavior": behavior, "resumes_at": None}
+
+
 def invoice_object(invoice: CardInvoice) -> Document:
     """Return an invoice; it names its subscription in `parent`."""
-    is_paid = invoice.status == "paid"
+    is_paid, is_draft = invoice.status == "paid", invoice.status == "draft"
+    created, finalized = unix(invoice.created_at), None if is_draft else unix(invoice.created_at)
     return {
         **dict.fromkeys(_INVOICE_NULLS.split()),
         "id": invoice.id,
         "object": "invoice",
         "account_country": "TN",
         "account_name": "Sandbox",
-        "amount_due": invoice.amount,
+        "amount_due": invoice.amount_due,
         "amount_overpaid": 0,
-        "amount_paid": invoice.amount if is_paid else 0,
-        "amount_remaining": 0 if is_paid else invoice.amount,
+        "amount_paid": invoice.amount_due if is_paid else 0,
+        "amount_remaining": 0 if is_paid else invoice.amount_due,
         "amount_shipping": 0,
         "attempt_count": invoice.attempts_count,
-        "attempted": True,
-        "auto_advance": not is_paid,
+        "attempted": invoice.status in {"open", "paid"},
+        "auto_advance": invoice.status == "open",
         "automatic_tax": {"disabled_reason": None, "enabled": False, "liability": None, "status": None},
         "billing_reason": invoice.billing_reason,
         "collection_method": "charge_automatically",
-        "created": unix(invoice.created_at),
-        "currency": invoice.price.currency,
+        "created": created,
+        "currency": invoice.currency,
         "customer": invoice.customer_id,
         "customer_email": invoice.customer_email,
         "customer_name": "Sandbox Payer",
@@ -110,15 +118,17 @@ def invoice_object(invoice: CardInvoice) -> Document:
         "customer_tax_ids": [],
         "default_tax_rates": [],
         "discounts": [],
-        "effective_at": unix(invoice.created_at),
+        "effective_at": finalized,
         "ending_balance": 0,
-        "hosted_invoice_url": f"https://invoice.stripe.com/i/{invoice.id}",
-        "invoice_pdf": f"https://pay.stripe.com/invoice/{invoice.id}/pdf",
+        "hosted_invoice_url": None if is_draft else f"https://invoice.stripe.com/i/{invoice.id}",
+        "invoice_pdf": None if is_draft else f"https://pay.stripe.com/invoice/{invoice.id}/pdf",
         "issuer": {"account": None, "type": "self"},
-        "lines": list_object(f"/v1/invoices/{invoice.id}/lines", [line_object(invoice)]),
+        "lines": list_object(
+            f"/v1/invoices/{invoice.id}/lines", [line_object(invoice, line) for line in invoice.lines]
+        ),
         "livemode": False,
         "metadata": {},
-        "number": invoice.number,
+        "number": None if is_draft else invoice.number,
         "parent": {
             "quote_details": None,
             "subscription_details": {
@@ -133,62 +143,80 @@ def invoice_object(invoice: CardInvoice) -> Document:
             "payment_method_options": None,
             "payment_method_types": None,
         },
-        "period_end": unix(invoice.created_at),
-        "period_start": unix(invoice.created_at),
+        "period_end": created,
+        "period_start": created,
         "post_payment_credit_notes_amount": 0,
         "pre_payment_credit_notes_amount": 0,
         "starting_balance": 0,
         "status": invoice.status,
         "status_transitions": {
-            "finalized_at": unix(invoice.created_at),
-            "marked_uncollectible_at": None,
+            "finalized_at": finalized,
+            "marked_uncollectible_at": created if invoice.status == "uncollectible" else None,
             "paid_at": unix(invoice.paid_at),
-            "voided_at": None,
+            "voided_at": created if invoice.status == "void" else None,
         },
-        "subtotal": invoice.amount,
-        "subtotal_excluding_tax": invoice.amount,
-        "total": invoice.amount,
+        "subtotal": invoice.total,
+        "subtotal_excluding_tax": invoice.total,
+        "total": invoice.total,
         "total_discount_amounts": [],
-        "total_excluding_tax": invoice.amount,
+        "total_excluding_tax": invoice.total,
         "total_pretax_credit_amounts": [],
         "total_taxes": [],
-        "webhooks_delivered_at": unix(invoice.created_at),
+        "webhooks_delivered_at": created,
     }
 
 
-def line_object(invoice: CardInvoice) -> Document:
-    """Return the only line of an invoice, which has the period that was paid."""
+def line_object(invoice: CardInvoice, line: CardInvoiceLine) -> Document:
+    """Return a line of an invoice, with the period that it is about."""
+    is_proration = line.proration_item_id is not None
     return {
-        "id": invoice.line_id,
+        "id": line.id,
         "object": "line_item",
-        "amount": invoice.amount,
-        "currency": invoice.price.currency,
-        "description": f"{invoice.quantity} × {invoice.price.name}",
+        "amount": line.amount,
+        "currency": line.price.currency,
+        "description": f"{line.quantity} × {line.price.name}",
         "discount_amounts": [],
-        "discountable": True,
+        "discountable": not is_proration,
         "discounts": [],
         "invoice": invoice.id,
         "livemode": False,
         "metadata": dict(invoice.subscription_metadata),
-        "parent": {
-            "invoice_item_details": None,
-            "subscription_item_details": {
-                "invoice_item": None,
-                "proration": False,
-                "proration_details": {"credited_items": None},
-                "subscription": invoice.subscription_id,
-                "subscription_item": invoice.item_id,
-            },
-            "type": "subscription_item_details",
-        },
-        "period": {"end": unix(invoice.period_end), "start": unix(invoice.period_start)},
+        "parent": _proration_parent(invoice, line) if is_proration else _item_parent(invoice),
+        "period": {"end": unix(line.period_end), "start": unix(line.period_start)},
         "pretax_credit_amounts": [],
         "pricing": {
-            "price_details": {"price": invoice.price.id, "product": invoice.price.product_id},
+            "price_details": {"price": line.price.id, "product": line.price.product_id},
             "type": "price_details",
-            "unit_amount_decimal": str(invoice.price.unit_amount),
+            "unit_amount_decimal": str(line.price.unit_amount),
         },
-        "quantity": invoice.quantity,
+        "quantity": line.quantity,
         "subscription": invoice.subscription_id,
         "taxes": [],
+    }
+
+
+def _item_parent(invoice: CardInvoice) -> Document:
+    return {
+        "invoice_item_details": None,
+        "subscription_item_details": {
+            "invoice_item": None,
+            "proration": False,
+            "proration_details": {"credited_items": None},
+            "subscription": invoice.subscription_id,
+            "subscription_item": invoice.item_id,
+        },
+        "type": "subscription_item_details",
+    }
+
+
+def _proration_parent(invoice: CardInvoice, line: CardInvoiceLine) -> Document:
+    return {
+        "invoice_item_details": {
+            "invoice_item": line.proration_item_id,
+            "proration": True,
+            "proration_details": {"credited_items": None},
+            "subscription": invoice.subscription_id,
+        },
+        "subscription_item_details": None,
+        "type": "invoice_item_details",
     }

@@ -1,10 +1,12 @@
 """`/control/card`: prices, payments, renewals, and events in any order."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from soundmark.sandbox.card import purchases, renewals
 from soundmark.sandbox.card.book import CardBook
+from soundmark.sandbox.card.invoices import STATUS_OF_PAUSE
 from soundmark.sandbox.card.objects import price_object
 from soundmark.sandbox.card.records import CardSubscription, CheckoutSession
 from soundmark.sandbox.card.subscription_objects import invoice_object, subscription_object
@@ -13,6 +15,7 @@ from soundmark.sandbox.control.fields import ControlRefused, Fields
 from soundmark.sandbox.systems import Systems
 
 _SHAPES: Final = ("basil", "acacia")
+_PRORATIONS: Final = ("create_prorations", "always_invoice", "none")
 _SESSION_ACTS: Final[Mapping[str, Callable[[CardBook, CheckoutSession], object]]] = {
     "pay": purchases.pay,
     "pay-later": purchases.pay_later,
@@ -94,15 +97,23 @@ class CardControl:
         return self._change(path["id"], act)
 
     async def _change_subscription(self, fields: Fields, path: Mapping[str, str]) -> Any:
-        """Change the status, the price, or both."""
-        fields.require_known({"status", "price"})
+        """Change the price, the collection of payments, the end of the trial and the status, in this order."""
+        fields.require_known({"status", "price", "proration_behavior", "is_paid", "pause_collection", "trial_end"})
 
         def change(book: CardBook, subscription: CardSubscription) -> None:
             if fields.has("price"):
                 price = book.prices.find(fields.text("price"))
                 if price is None:
                     raise ControlRefused("there is no such price")
-                renewals.change_price(book, subscription, price)
+                proration = fields.choice("proration_behavior", _PRORATIONS, _PRORATIONS[0])
+                is_paid = fields.flag("is_paid", default=True)
+                renewals.change_price(book, subscription, price, proration=proration, is_paid=is_paid)
+            if fields.has("pause_collection"):
+                behavior = fields.choice("pause_collection", ("none", *STATUS_OF_PAUSE))
+                renewals.pause_collection(book, subscription, None if behavior == "none" else behavior)
+            if fields.has("trial_end"):
+                trial_end = datetime.fromtimestamp(fields.whole("trial_end"), UTC)
+                renewals.move_trial_end(book, subscription, trial_end)
             if fields.has("status"):
                 renewals.set_status(book, subscription, fields.text("status"))
 
@@ -116,6 +127,8 @@ class CardControl:
             act(self._book, subscription)
         except renewals.SubscriptionEnded:
             raise ControlRefused("the subscription has ended", 409) from None
+        except renewals.SubscriptionPaused:
+            raise ControlRefused("the subscription is paused", 409) from None
         return subscription_object(subscription)
 
     async def _emit(self, fields: Fields, _: Mapping[str, str]) -> Any:

@@ -87,6 +87,7 @@ class Customer:
             provider="local",
             status="active",
             current_period_end=now + dt.timedelta(days=30),
+            paid_through=now + dt.timedelta(days=30),
             cancel_at_period_end=False,
             monthly_quota=None,
             checkout_id="bco_" + "c" * 22,

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from support.fake_clock import FakeClock
 from support.rival import Rival
 from support.subscriptions import Buyer
@@ -72,3 +73,20 @@ async def test_what_ends_while_an_issuance_waits_no_longer_counts(buyer: Buyer, 
         clock.advance(hours=20)
         await rival.run("UPDATE subscriptions SET current_period_end = %s", clock.now())
     assert (await issuing).code == "quota_exceeded"
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(9, 201), (10, 429)])
+async def test_what_was_paid_with_a_card_may_end_while_a_batch_waits(
+    buyer: Buyer, clock: FakeClock, rival: Rival, seconds: int, status: int
+) -> None:
+    """By time alone: no event, no job and no statement has changed anything."""
+    now = clock.freeze()
+    await set_floor(buyer, 1)
+    await buyer.buy_card(current_period_end=now + timedelta(seconds=10) - timedelta(days=3))
+    batch = buyer.tenant.code_body(count=3)
+    async with rival.holding("SELECT FROM code_entitlements FOR NO KEY UPDATE"):
+        issuing = await rival.while_waiting(buyer.tenant.api.post("/v1/codes/batch", json=batch))
+        clock.advance(seconds=seconds)
+    assert (await issuing).status == status
+    issued = 3 if status == 201 else 0
+    assert (await rival.rows("SELECT count(*) FROM codes"))[0] == (issued,)

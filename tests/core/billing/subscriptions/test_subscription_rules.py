@@ -93,7 +93,8 @@ def subscription(
         "audience_mode": "contract",
         "provider": provider,
         "status": status,
-        "current_period_end": end,
+        "current_period_end": None,
+        "paid_through": end,
         "cancel_at_period_end": False,
         "monthly_quota": None,
         "checkout_id": None,
@@ -109,15 +110,25 @@ def subscription(
 
 @pytest.mark.parametrize("status", get_args(SubscriptionStatus))
 @pytest.mark.parametrize("provider", get_args(SubscriptionProvider))
-def test_it_entitles_while_it_is_live_and_its_period_has_not_ended(
+def test_it_entitles_while_it_is_live_and_what_was_paid_has_not_ended(
     provider: SubscriptionProvider, status: SubscriptionStatus
 ) -> None:
-    """A card subscription entitles for three more days, because the event of its renewal may be late."""
+    """A card subscription entitles for three more days, because the event of its renewal may be late.
+
+    Without an end, a contract entitles for good, and anything else is not paid at all.
+    """
     is_live = status in {"trialing", "active", "past_due"}
     last = NOW - timedelta(days=3) if provider == "card" else NOW
     assert subscription(provider, status, last + TICK).entitles(NOW) is is_live
     assert subscription(provider, status, last).entitles(NOW) is False
-    assert subscription(provider, status, None).entitles(NOW) is is_live
+    assert subscription(provider, status, None).entitles(NOW) is (is_live and provider == "contract")
+
+
+def test_at_a_price_that_we_do_not_sell_it_entitles_for_no_day_more() -> None:
+    for end, entitles in ((NOW + TICK, True), (NOW, False)):
+        assert subscription("card", "active", end, is_price_known=False).entitles(NOW) is entitles
+        assert LiveQuota("card", end, 500, is_price_known=False).entitles(NOW) is entitles
+    assert LiveQuota("card", NOW, 500, is_price_known=False).ends_at == NOW
 
 
 @pytest.mark.parametrize("status", get_args(SubscriptionStatus))
@@ -133,12 +144,15 @@ def test_what_is_not_a_cards_is_over_at_the_end_of_its_period(
 
 def test_the_time_of_an_event_is_no_term() -> None:
     one = subscription("card", "active", NOW)
-    assert one.has_same_terms(subscription("card", "active", NOW, last_event_at=NOW, updated_at=NOW + TICK))
+    unlike = {"last_event_at": NOW, "updated_at": NOW + TICK, "paid_invoice_at": NOW, "paid_period_end": NOW}
+    assert one.has_same_terms(subscription("card", "active", NOW, **unlike))
     for changes in (
         {"plan_id": "plan_2"},
         {"cancel_at_period_end": True},
         {"monthly_quota": 1},
         {"audience_mode": None},
+        {"current_period_end": NOW},
+        {"is_price_known": False},
     ):
         assert not one.has_same_terms(subscription("card", "active", NOW, **changes))
     assert not one.has_same_terms(subscription("card", "active", NOW + TICK))

@@ -146,6 +146,8 @@ async def test_every_order_of_the_seven_events_has_the_same_end(
     (subscription,), (draft,) = end["subscriptions"], end["drafts"]
     newest = now.replace(microsecond=0) + timedelta(seconds=6)
     assert (subscription["plan_id"], subscription["status"]) == ("plan_codes_studio", "cancelled")
+    paid_through = now.replace(microsecond=0) + timedelta(days=30)
+    assert datetime.fromisoformat(subscription["paid_through"]) == paid_through
     assert datetime.fromisoformat(subscription["last_event_at"]) == newest
     assert (draft["amount_minor"], draft["currency"], draft["status"]) == (10_555, "TND", "pending")
     assert (end["jobs"], end["entries"], end["references"]) == (1, 1, ["card_subscription"])

@@ -15,11 +15,26 @@ OFFER_KEY: Final = "svc_offer_id"
 
 
 @dataclass(frozen=True, slots=True)
+class CardInvoiceLine:
+    """A line of an invoice, and the period that it is about.
+
+    `subscription` is the reference of the subscription that it bills, if any; `price` is that of its price, None if the
+    provider left it out. A credit gives back what was paid before, such as the rest of a period after a change of plan.
+    """
+
+    subscription: str | None = field(repr=False)
+    price: str | None = field(repr=False)
+    is_credit: bool
+    period_start: datetime
+    period_end: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class CardInvoice:
     """An invoice. `subscription` is the reference of the subscription that it bills, if any.
 
     `metadata` is that of the subscription when the invoice was made. `amount_paid_minor` is in the currency's minor
-    unit, and `currency` in upper case. The period is that of its last line, None if the provider left it out.
+    unit, and `currency` in upper case. The lines are those that have a period, in no order.
     """
 
     reference: str = field(repr=False)
@@ -29,8 +44,17 @@ class CardInvoice:
     amount_paid_minor: int
     currency: str
     metadata: Mapping[str, str]
-    period_start: datetime | None = None
-    period_end: datetime | None = None
+    created_at: datetime | None = None
+    lines: tuple[CardInvoiceLine, ...] = ()
+
+    @property
+    def last_line(self) -> CardInvoiceLine | None:
+        """The line of its subscription whose period ends last; of several, a charge, and the latest to begin."""
+        return max(
+            (line for line in self.lines if line.subscription == self.subscription),
+            key=lambda line: (line.period_end, not line.is_credit, line.period_start),
+            default=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +62,8 @@ class CardSubscription:
     """A subscription as the provider has it; `status` is the provider's own word.
 
     `prices` are the references of its items' prices. `current_period_end` is the latest of its items, and
-    `current_period_start` the earliest. `latest_invoice` is None if the provider did not include it.
+    `current_period_start` the earliest: the provider moves both when it tries to renew, paid or not. `trial_end` stays
+    when the trial is over. `latest_invoice` is None if the provider did not include it.
     """
 
     reference: str = field(repr=False)
@@ -50,6 +75,7 @@ class CardSubscription:
     metadata: Mapping[str, str]
     latest_invoice: CardInvoice | None
     current_period_start: datetime | None = None
+    trial_end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,11 +71,24 @@ def find_next_status(
     return following
 
 
-def entitled_until(provider: SubscriptionProvider, current_period_end: datetime | None) -> datetime | None:
-    """Return when a live subscription ceases to entitle; None for one without an end."""
-    if current_period_end is None or provider != "card":
-        return current_period_end
-    return current_period_end + CARD_GRACE
+def find_entitled_until(
+    provider: SubscriptionProvider, paid_through: datetime | None, *, is_price_known: bool
+) -> datetime | None:
+    """Return when a live subscription ceases to entitle; None for one that has no end, or of which nothing was paid.
+
+    Source: contract, section 7, what entitles.
+    """
+    is_renewal_awaited = provider == "card" and is_price_known
+    return paid_through + CARD_GRACE if paid_through is not None and is_renewal_awaited else paid_through
+
+
+def is_paid_at(
+    provider: SubscriptionProvider, paid_through: datetime | None, now: datetime, *, is_price_known: bool
+) -> bool:
+    """Return whether what was paid of a subscription, or agreed upon, has not ended at `now`."""
+    ends_at = find_entitled_until(provider, paid_through, is_price_known=is_price_known)
+    # A contract may have no end. Of anything else that has none, nothing was paid.
+    return provider == "contract" if ends_at is None else now < ends_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,11 @@ class Subscription:
     `audience_mode` is the mode of integrations that it enables, None for Codes. `monthly_quota` is an operator's quota
     in place of the plan's. `provider_reference` is the card provider's. `last_event_at` is the time of the newest card
     event that it went by.
+
+    `current_period_end` is for display. `paid_through` is what entitles; if it is None, a contract has no end, and of
+    a card subscription nothing was paid. The provider made the newest paid invoice at `paid_invoice_at`, for a period
+    until `paid_period_end`; both are None for other providers. `is_price_known` is false while a card subscription has
+    a price that we do not sell.
     """
 
     organization_id: str
@@ -95,6 +113,7 @@ class Subscription:
     provider: SubscriptionProvider
     status: SubscriptionStatus
     current_period_end: datetime | None
+    paid_through: datetime | None
     cancel_at_period_end: bool
     monthly_quota: int | None
     checkout_id: str | None
@@ -103,20 +122,29 @@ class Subscription:
     last_event_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    paid_period_end: datetime | None = None
+    paid_invoice_at: datetime | None = None
+    is_price_known: bool = True
 
     def entitles(self, now: datetime) -> bool:
         """Return whether the subscription entitles its organisation at `now`."""
-        ends_at = entitled_until(self.provider, self.current_period_end)
-        return self.status in LIVE and (ends_at is None or now < ends_at)
+        is_paid = is_paid_at(self.provider, self.paid_through, now, is_price_known=self.is_price_known)
+        return self.status in LIVE and is_paid
 
     def is_over(self, now: datetime) -> bool:
         """Return whether this is a contract or prepaid, and is to expire because its period has ended."""
-        has_ended = self.current_period_end is not None and self.current_period_end <= now
+        has_ended = self.paid_through is not None and self.paid_through <= now
         return self.provider != "card" and self.status in LIVE and has_ended
 
     def has_same_terms(self, other: "Subscription") -> bool:
-        """Return whether both differ at most in when they changed, and in the events that they went by."""
-        return self == replace(other, last_event_at=self.last_event_at, updated_at=self.updated_at)
+        """Return whether both differ at most in when they changed, and in the events and invoices that they went by."""
+        return self == replace(
+            other,
+            last_event_at=self.last_event_at,
+            paid_period_end=self.paid_period_end,
+            paid_invoice_at=self.paid_invoice_at,
+            updated_at=self.updated_at,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +152,18 @@ class LiveQuota:
     """The quota of a subscription whose status is live. Whether it entitles is a question of the time."""
 
     provider: SubscriptionProvider
-    current_period_end: datetime | None
+    paid_through: datetime | None
     monthly_quota: int
+    is_price_known: bool = True
 
     @property
     def ends_at(self) -> datetime | None:
-        """When it ceases to entitle; None if it has no end."""
-        return entitled_until(self.provider, self.current_period_end)
+        """When it ceases to entitle, if it does now; None if it has no end."""
+        return find_entitled_until(self.provider, self.paid_through, is_price_known=self.is_price_known)
 
     def entitles(self, now: datetime) -> bool:
         """Return whether the subscription entitles its organisation at `now`."""
-        return self.ends_at is None or now < self.ends_at
+        return is_paid_at(self.provider, self.paid_through, now, is_price_known=self.is_price_known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +177,7 @@ class ListedSubscription:
     provider: SubscriptionProvider
     status: SubscriptionStatus
     current_period_end: datetime | None
+    paid_through: datetime | None
     cancel_at_period_end: bool
     created_at: datetime
 

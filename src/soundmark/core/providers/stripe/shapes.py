@@ -11,7 +11,13 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from soundmark.core.domain.billing.card import CardInvoice, CardPrice, CardSession, CardSubscription
+from soundmark.core.domain.billing.card import (
+    CardInvoice,
+    CardInvoiceLine,
+    CardPrice,
+    CardSession,
+    CardSubscription,
+)
 
 _METADATA_MAX: Final = 50  # The provider's own limits: 50 keys of 40 characters, with values of 500.
 
@@ -64,8 +70,31 @@ class _Period(msgspec.Struct):
     end: _Unix
 
 
+class _PriceDetails(msgspec.Struct):
+    price: _Link = None
+
+
+class _Pricing(msgspec.Struct):
+    price_details: _PriceDetails | None = None
+
+
+class _LineDetails(msgspec.Struct):
+    subscription: _Link = None
+
+
+class _LineParent(msgspec.Struct):
+    invoice_item_details: _LineDetails | None = None  # A proration, among others.
+    subscription_item_details: _LineDetails | None = None
+
+
 class _Line(msgspec.Struct):
+    amount: Annotated[int, msgspec.Meta(ge=-(2**53) + 1, le=2**53 - 1)] = 0
     period: _Period | None = None
+    subscription: _Link = None
+    parent: _LineParent | None = None
+    pricing: _Pricing | None = None
+    # Before basil:
+    price: _Link = None
 
 
 class _Lines(msgspec.Struct):
@@ -77,6 +106,7 @@ class _Invoice(msgspec.Struct):
     id: Reference
     amount_paid: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
     currency: _Currency
+    created: _Unix | None = None
     status: _Word | None = None
     customer: _Link = None
     parent: _Parent | None = None
@@ -109,6 +139,7 @@ class _Subscription(msgspec.Struct):
     customer: _Link = None
     metadata: Metadata | None = None
     latest_invoice: Reference | dict[str, Any] | None = None
+    trial_end: _Unix | None = None
     # Before basil:
     current_period_start: _Unix | None = None
     current_period_end: _Unix | None = None
@@ -195,6 +226,7 @@ def read_subscription(found: Mapping[str, Any]) -> CardSubscription:
         cancel_at_period_end=subscription.cancel_at_period_end,
         metadata=subscription.metadata or {},
         latest_invoice=read_invoice(invoice) if isinstance(invoice, Mapping) else None,
+        trial_end=_time(subscription.trial_end),
     )
 
 
@@ -206,9 +238,7 @@ def read_invoice(found: Mapping[str, Any]) -> CardInvoice:
     invoice = _read(_Invoice, found)
     details = invoice.parent.subscription_details if invoice.parent is not None else None
     details = details or invoice.subscription_details or _SubscriptionDetails()
-    # A change of plan has lines for the rest of the old period too; the last line is the new one.
     lines = invoice.lines.data if invoice.lines is not None else []
-    period = lines[-1].period if lines else None
     return CardInvoice(
         reference=invoice.id,
         status=invoice.status,
@@ -217,8 +247,21 @@ def read_invoice(found: Mapping[str, Any]) -> CardInvoice:
         amount_paid_minor=invoice.amount_paid,
         currency=invoice.currency.upper(),
         metadata=details.metadata or {},
-        period_start=None if period is None else _time(period.start),
-        period_end=None if period is None else _time(period.end),
+        created_at=_time(invoice.created),
+        lines=tuple(_read_line(line, line.period) for line in lines if line.period is not None),
+    )
+
+
+def _read_line(line: _Line, period: _Period) -> CardInvoiceLine:
+    parent = line.parent or _LineParent()
+    details = parent.subscription_item_details or parent.invoice_item_details or _LineDetails()
+    priced = (line.pricing or _Pricing()).price_details or _PriceDetails()
+    return CardInvoiceLine(
+        subscription=_reference(details.subscription) or _reference(line.subscription),
+        price=_reference(priced.price) or _reference(line.price),
+        is_credit=line.amount < 0,
+        period_start=datetime.fromtimestamp(period.start, UTC),
+        period_end=datetime.fromtimestamp(period.end, UTC),
     )
 
 

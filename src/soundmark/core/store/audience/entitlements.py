@@ -70,8 +70,8 @@ async def list_with_successor(
 ) -> list[EntitlementPlace]:
     """Return up to `limit` entitlements that have ended although a subscription still entitles, of all organisations.
 
-    Card subscriptions are judged at `card_now`. Organisations that are being deleted are left out. They are ordered by
-    organisation and mode.
+    Card subscriptions of a known price are judged at `card_now`. Organisations that are being deleted are left out.
+    They are ordered by organisation and mode.
     """
     return await tx.all(
         EntitlementPlace,
@@ -88,8 +88,9 @@ async def list_with_successor(
                 WHERE s.organization_id = e.organization_id
                   AND s.audience_mode = e.mode
                   AND s.status IN ('trialing', 'active', 'past_due')
-                  AND (s.current_period_end IS NULL
-                       OR s.current_period_end > CASE s.provider WHEN 'card' THEN %(card_now)s ELSE %(now)s END)
+                  AND (s.provider = 'contract' AND s.paid_through IS NULL
+                       OR s.paid_through > CASE WHEN s.provider = 'card' AND s.is_price_known THEN %(card_now)s
+                                                ELSE %(now)s END)
            )
          ORDER BY e.organization_id, e.mode
          LIMIT %(limit)s

@@ -22,6 +22,16 @@ class SubscriptionPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class DueSubscription:
+    """A card subscription that the provider is to be asked about, and the checkout that began it."""
+
+    organization_id: str
+    id: str
+    checkout_id: str
+    rereads: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanHolder:
     """An organisation with a subscription of a plan."""
 
@@ -45,11 +55,12 @@ async def insert(tx: Tx, subscription: Subscription) -> None:
         """
         INSERT INTO subscriptions
                (organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end,
-                cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference,
-                last_event_at, created_at, updated_at)
+                paid_through, cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference,
+                last_event_at, created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known, reread_at)
         VALUES (%(organization_id)s, %(id)s, %(plan_id)s, %(product)s, %(audience_mode)s, %(provider)s, %(status)s,
-                %(current_period_end)s, %(cancel_at_period_end)s, %(monthly_quota)s, %(checkout_id)s,
-                %(provider_reference)s, %(contract_reference)s, %(last_event_at)s, %(created_at)s, %(updated_at)s)
+                %(current_period_end)s, %(paid_through)s, %(cancel_at_period_end)s, %(monthly_quota)s, %(checkout_id)s,
+                %(provider_reference)s, %(contract_reference)s, %(last_event_at)s, %(created_at)s, %(updated_at)s,
+                %(paid_period_end)s, %(paid_invoice_at)s, %(is_price_known)s, NULL)
         """,
         asdict(subscription),
     )
@@ -65,6 +76,10 @@ async def update(tx: Tx, subscription: Subscription) -> None:
                audience_mode = %(audience_mode)s,
                status = %(status)s,
                current_period_end = %(current_period_end)s,
+               paid_through = %(paid_through)s,
+               paid_period_end = %(paid_period_end)s,
+               paid_invoice_at = %(paid_invoice_at)s,
+               is_price_known = %(is_price_known)s,
                cancel_at_period_end = %(cancel_at_period_end)s,
                monthly_quota = %(monthly_quota)s,
                last_event_at = %(last_event_at)s,
@@ -103,9 +118,9 @@ async def find(tx: Tx, organization_id: str, subscription_id: str) -> Subscripti
     return await tx.one_or_none(
         Subscription,
         """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end,
+        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
                cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at
+               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
           FROM subscriptions
          WHERE organization_id = %(organization_id)s
            AND id = %(subscription_id)s
@@ -119,9 +134,9 @@ async def find_by_reference(tx: Tx, organization_id: str, provider_reference: st
     return await tx.one_or_none(
         Subscription,
         """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end,
+        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
                cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at
+               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
           FROM subscriptions
          WHERE organization_id = %(organization_id)s
            AND provider_reference = %(provider_reference)s
@@ -135,9 +150,9 @@ async def find_contract(tx: Tx, organization_id: str, contract_reference: str) -
     return await tx.one_or_none(
         Subscription,
         """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end,
+        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
                cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at
+               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
           FROM subscriptions
          WHERE organization_id = %(organization_id)s
            AND contract_reference = %(contract_reference)s
@@ -151,9 +166,9 @@ async def find_prepaid(tx: Tx, organization_id: str, plan_id: str) -> Subscripti
     return await tx.one_or_none(
         Subscription,
         """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end,
+        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
                cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at
+               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
           FROM subscriptions
          WHERE organization_id = %(organization_id)s
            AND plan_id = %(plan_id)s
@@ -207,8 +222,9 @@ async def list_live_quotas(tx: Tx, organization_id: str, mode: EntitledMode | No
     return await tx.all(
         LiveQuota,
         """
-        SELECT s.provider, s.current_period_end,
-               coalesce(s.monthly_quota, p.monthly_code_quota, p.monthly_event_quota) AS monthly_quota
+        SELECT s.provider, s.paid_through,
+               coalesce(s.monthly_quota, p.monthly_code_quota, p.monthly_event_quota) AS monthly_quota,
+               s.is_price_known
           FROM subscriptions s
           JOIN plans p ON p.id = s.plan_id
          WHERE s.organization_id = %(organization_id)s
@@ -248,7 +264,7 @@ async def list_newest_first(
         ListedSubscription,
         """
         SELECT s.id, s.plan_id, p.name AS plan_name, s.product, s.provider, s.status, s.current_period_end,
-               s.cancel_at_period_end, s.created_at
+               s.paid_through, s.cancel_at_period_end, s.created_at
           FROM subscriptions s
           JOIN plans p ON p.id = s.plan_id
          WHERE s.organization_id = %(organization_id)s
@@ -278,7 +294,7 @@ async def list_over(tx: Tx, *, now: datetime, after: SubscriptionPlace | None, l
           FROM subscriptions
          WHERE status IN ('trialing', 'active', 'past_due')
            AND provider <> 'card'
-           AND current_period_end <= %(now)s
+           AND paid_through <= %(now)s
            AND (organization_id, id) > (%(organization_id)s::text, %(id)s::text)
          ORDER BY organization_id, id
          LIMIT %(limit)s
@@ -307,4 +323,59 @@ async def list_holders(tx: Tx, plan_id: str, *, after: str, limit: int) -> list[
          LIMIT %(limit)s
         """,
         {"plan_id": plan_id, "after": after, "limit": limit},
+    )
+
+
+async def list_due(tx: Tx, *, now: datetime, limit: int) -> list[DueSubscription]:
+    """Return live card subscriptions of every organisation that it is time to ask about, the longest due first."""
+    return await tx.all(
+        DueSubscription,
+        """
+        SELECT organization_id, id, checkout_id, rereads
+          FROM subscriptions
+         WHERE reread_at <= %(now)s
+           AND provider = 'card'
+           AND status IN ('trialing', 'active', 'past_due')
+           AND checkout_id IS NOT NULL
+         ORDER BY reread_at
+         LIMIT %(limit)s
+        """,
+        {"now": now, "limit": limit},
+    )
+
+
+async def update_reread(
+    tx: Tx, organization_id: str, subscription_id: str, *, reread_at: datetime | None, now: datetime
+) -> bool:
+    """Put off the next question about a subscription that is due; return False if another worker was faster."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE subscriptions
+               SET rereads = rereads + 1,
+                   reread_at = %(reread_at)s
+             WHERE organization_id = %(organization_id)s
+               AND id = %(subscription_id)s
+               AND reread_at <= %(now)s
+            """,
+            {
+                "organization_id": organization_id,
+                "subscription_id": subscription_id,
+                "reread_at": reread_at,
+                "now": now,
+            },
+        )
+    )
+
+
+async def update_answered(tx: Tx, organization_id: str, subscription_id: str) -> None:
+    """Note that the provider has answered about a subscription, so that no job asks about it again."""
+    await tx.run(
+        """
+        UPDATE subscriptions
+           SET reread_at = NULL
+         WHERE organization_id = %(organization_id)s
+           AND id = %(subscription_id)s
+        """,
+        {"organization_id": organization_id, "subscription_id": subscription_id},
     )

@@ -77,7 +77,11 @@ class DraftInvoice(Record):
 
 @dataclass(frozen=True, slots=True)
 class Subscription(Record):
-    """What an organisation has bought, or was granted by contract."""
+    """What an organisation has bought, or was granted by contract.
+
+    `paid_through` is what entitles. If it is None, nothing was paid of a card subscription yet, and a contract has no
+    end.
+    """
 
     id: str
     plan_id: str
@@ -86,6 +90,7 @@ class Subscription(Record):
     provider: Literal["card", "local", "contract"]
     status: Literal["trialing", "active", "past_due", "cancelled", "expired"]
     current_period_end: datetime | None
+    paid_through: datetime | None
     cancel_at_period_end: bool
     created_at: datetime
     accounting: DraftInvoice

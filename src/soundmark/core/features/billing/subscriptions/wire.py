@@ -18,7 +18,11 @@ class AccountingView(Wire):
 
 
 class SubscriptionView(Wire):
-    """What an organisation has bought, or was granted by contract; without anything of the payment itself."""
+    """What an organisation has bought, or was granted by contract; without anything of the payment itself.
+
+    `current_period_end` is when the provider tries to renew; what entitles is `paid_through`. If that is null, nothing
+    was paid of a card subscription yet, and a contract has no end.
+    """
 
     id: str
     plan_id: str
@@ -27,6 +31,7 @@ class SubscriptionView(Wire):
     provider: SubscriptionProvider
     status: SubscriptionStatus
     current_period_end: Timestamp | None
+    paid_through: Timestamp | None
     cancel_at_period_end: bool
     created_at: Timestamp
     accounting: AccountingView
@@ -49,6 +54,7 @@ def subscription_view(subscription: ListedSubscription, accounting: AccountingSt
         provider=subscription.provider,
         status=subscription.status,
         current_period_end=subscription.current_period_end,
+        paid_through=subscription.paid_through,
         cancel_at_period_end=subscription.cancel_at_period_end,
         created_at=subscription.created_at,
         accounting=AccountingView(status=accounting.status, invoice_id=accounting.invoice_id),

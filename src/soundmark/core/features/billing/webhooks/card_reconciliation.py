@@ -7,7 +7,7 @@ still pending; the next delivery, or a job, begins again:
 2. Read the subscription from the provider, and the session if only that can show that it was paid.
 3. Apply what was read in one transaction, under the checkout's lock, and mark the event as processed last.
 
-`card_events` and `rereads` do phase 1.
+`card_events`, `rereads` and `subscription_rereads` do phase 1.
 """
 
 from dataclasses import dataclass
@@ -26,11 +26,13 @@ from soundmark.core.domain.billing.card_event import (
     is_paid_session,
 )
 from soundmark.core.domain.billing.checkout import Checkout
+from soundmark.core.domain.billing.paid_through import SoldPrices, list_prices
 from soundmark.core.domain.billing.payment import VerifiedPayment
 from soundmark.core.domain.billing.payment_receipt import ReceiptStatus
 from soundmark.core.domain.billing.subscription import Subscription
 from soundmark.core.problems import PaymentProviderUnavailable
 from soundmark.core.providers.stripe.client import CardObjectMissing
+from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.steps.invoices import schedule_invoice
 from soundmark.core.steps.subscriptions import apply_card
 from soundmark.core.store.billing import (
@@ -55,13 +57,15 @@ class CardRead:
     """A read of the provider's objects that is about to begin.
 
     `checkout` is as it was before the read. `number` orders the reads of one checkout. `is_bound` says that the
-    subscription is known to belong to the checkout. `event` is None if a job asks.
+    subscription is known to belong to the checkout. `event` is None if a job asks. `due_subscription_id` is the
+    subscription that a job asks about for its own sake, which is no longer due once the answer is applied.
     """
 
     checkout: Checkout
     number: int
     event: CardEvent | None
     is_bound: bool
+    due_subscription_id: str | None = None
 
 
 async def reconcile(ctx: Context, read: CardRead) -> ReceiptStatus:
@@ -83,6 +87,8 @@ async def reconcile(ctx: Context, read: CardRead) -> ReceiptStatus:
             status = await _apply(ctx, tx, checkout, read, facts, is_open=is_open, now=now)
         if event is not None:
             await _note_outcome(tx, checkout, event, status, now=now)
+        if read.due_subscription_id is not None:
+            await _note_answer(ctx, tx, organization_id, read.due_subscription_id, is_open=is_open, now=now)
     return status
 
 
@@ -138,7 +144,7 @@ async def _apply(
         return _refuse(checkout, "subscription_of_another_checkout")
     if is_first:
         await _bind(tx, checkout, facts, now=now)
-    subscription = await _apply_state(ctx, tx, checkout, read, state, is_first=is_first, now=now)
+    subscription = await _apply_state(ctx, tx, checkout, read, state, now=now)
     if subscription is not None:
         await _schedule_invoices(ctx, tx, checkout, subscription, facts, now=now)
     is_completed = checkout.status != "completed" and facts.is_paid
@@ -149,7 +155,7 @@ async def _apply(
 
 
 async def _apply_state(
-    ctx: Context, tx: Tx, checkout: Checkout, read: CardRead, state: CardSubscription, *, is_first: bool, now: datetime
+    ctx: Context, tx: Tx, checkout: Checkout, read: CardRead, state: CardSubscription, *, now: datetime
 ) -> Subscription | None:
     """Make the subscription what was read, unless a later read was applied; return it, None if nothing was granted.
 
@@ -159,24 +165,19 @@ async def _apply_state(
         current = await subscriptions.find_by_reference(tx, checkout.organization_id, state.reference)
         if current is not None:
             return current
-    plan_id = checkout.plan_id if is_first else await _find_plan_id(tx, checkout, state)
+    sold = await _find_sold_prices(tx, checkout, state)
     event_at = None if read.event is None else read.event.created_at
-    subscription = await apply_card(ctx, tx, checkout, state, plan_id=plan_id, event_at=event_at, now=now)
+    subscription = await apply_card(ctx, tx, checkout, state, sold=sold, event_at=event_at, now=now)
     await checkouts.update_read_applied(tx, checkout, max(read.number, checkout.read_applied))
     return subscription
 
 
-async def _find_plan_id(tx: Tx, checkout: Checkout, state: CardSubscription) -> str:
-    """Return the plan of the subscription's price: that of the checkout or of another offer; else it stays."""
-    if checkout.price_reference in state.prices:
-        return checkout.plan_id
-    for price in state.prices:
-        plan_id = await card_prices.find_plan_id(tx, price_reference=price)
-        if plan_id is not None:
-            return plan_id
-    _log.warning("card_price_unknown", organization_id=checkout.organization_id, checkout_id=checkout.id)
-    current = await subscriptions.find_by_reference(tx, checkout.organization_id, state.reference)
-    return checkout.plan_id if current is None else current.plan_id
+async def _find_sold_prices(tx: Tx, checkout: Checkout, state: CardSubscription) -> SoldPrices:
+    """Return the plans of the prices that the provider named and we sell: that of the checkout, and those of offers."""
+    assert checkout.price_reference is not None, "a checkout of the card provider has a price"
+    own = {checkout.price_reference: checkout.plan_id}
+    others = list_prices(state) - own.keys()
+    return own if not others else await card_prices.find_plan_ids(tx, sorted(others)) | own
 
 
 async def _bind(tx: Tx, checkout: Checkout, facts: CardFacts, *, now: datetime) -> None:
@@ -209,14 +210,15 @@ async def _schedule_invoices(
     for invoice in facts.paid_invoices:
         plan = await plans.find(tx, subscription.plan_id)
         assert plan is not None, "no plan is ever deleted"
+        line = invoice.last_line
         payment = VerifiedPayment(
             checkout_id=checkout.id,
             key=invoice.reference,
             amount_minor=invoice.amount_paid_minor,
             currency=invoice.currency,
             plan_name=plan.name,
-            period_start=invoice.period_start or facts.subscription.current_period_start or now,
-            period_end=invoice.period_end or facts.subscription.current_period_end or now,
+            period_start=(line.period_start if line else facts.subscription.current_period_start) or now,
+            period_end=(line.period_end if line else facts.subscription.current_period_end) or now,
         )
         await schedule_invoice(ctx, tx, subscription, payment, now=now)
 
@@ -235,6 +237,18 @@ async def _note_outcome(tx: Tx, checkout: Checkout, event: CardEvent, status: Re
         currency=None if invoice is None else invoice.currency,
         now=now,
     )
+
+
+async def _note_answer(
+    ctx: Context, tx: Tx, organization_id: str, subscription_id: str, *, is_open: bool, now: datetime
+) -> None:
+    """Note that the provider has answered about a subscription, and make Audience's entitlement follow from it.
+
+    Nobody has refreshed that when the migration stored what was paid.
+    """
+    await subscriptions.lock_all(tx, organization_id)
+    await subscriptions.update_answered(tx, organization_id, subscription_id)
+    await refresh_entitlement(ctx, tx, organization_id, "self_service", is_open=is_open, now=now)
 
 
 def _refuse(checkout: Checkout, reason: str) -> ReceiptStatus:

@@ -6,11 +6,12 @@ from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.payment_receipt import FOREIGN_KEPT
-from soundmark.core.features.billing.webhooks import missed_events, rereads
+from soundmark.core.features.billing.webhooks import missed_events, rereads, subscription_rereads
 from soundmark.core.store.billing import receipts
 from soundmark.kit.postgres.database import EVERY_TENANT
 
 REREAD: Final = "reread_payments"
+REREAD_SUBSCRIPTIONS: Final = "reread_subscriptions"
 POLL: Final = "poll_card_events"
 FORGET: Final = "forget_foreign_receipts"
 _AT_ONCE: Final = 500  # Keeps transactions short.
@@ -24,6 +25,11 @@ def add_tasks(app: App, ctx: Context) -> None:
     async def reread(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
         await rereads.reread_card(ctx)
         await rereads.forget_counts(ctx)
+
+    @app.periodic(cron="* * * * *")
+    @app.task(name=REREAD_SUBSCRIPTIONS, queueing_lock=REREAD_SUBSCRIPTIONS)
+    async def reread_subscriptions(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        await subscription_rereads.reread_subscriptions(ctx)
 
     @app.periodic(cron="*/15 * * * *")
     @app.task(name=POLL, queueing_lock=POLL)
