@@ -22,7 +22,7 @@ from soundmark.kit.http.rate_limit import RateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
-from soundmark.kit.slots import Slots
+from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 
 
@@ -64,8 +64,9 @@ class RequestContext(Context):
 
     `roles` finds a person's role in an organisation by (organisation, subject). `issuances` issues Codes, with one
     queue for each organisation. `exports` limits the exports that run at a time, with one for each organisation;
-    `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. With
-    `support_native_signature`, the desk signs webhooks in its own way.
+    `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time.
+    `webhook_replays` lets one replay of an organisation have a connection at a time. With `support_native_signature`,
+    the desk signs webhooks in its own way.
     """
 
     organizations_per_user: int
@@ -76,6 +77,7 @@ class RequestContext(Context):
     exports: Slots
     webhook_tests: Slots
     webhook_test_limit: RateLimit
+    webhook_replays: Turns
     live_keyring: LiveKeyring
     chain: AuditChain
     cursors: Cursors

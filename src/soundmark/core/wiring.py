@@ -24,7 +24,7 @@ from soundmark.kit.http.rate_limit import LocalRateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
-from soundmark.kit.slots import Slots
+from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 from soundmark.settings.core import (
     AudienceChannelSettings,
@@ -94,6 +94,7 @@ def make_request_context(
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
         webhook_tests=Slots(_WEBHOOK_TESTS_AT_ONCE),
         webhook_test_limit=LocalRateLimit(_WEBHOOK_TESTS_PER_MINUTE, 60, its_clock),
+        webhook_replays=Turns(),
         live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),
