@@ -39,7 +39,7 @@ WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSetting
 
 _BATCH_MAX: Final = 256  # Codes in one commit, some 50 ms for which a campaign's stop waits; roles in one query.
 _WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keeping up.
-_WEBHOOK_CONNECTIONS_MAX: Final = 128  # The dispatcher has no more attempts under way.
+_WEBHOOK_CONNECTIONS_MAX: Final = 512  # The dispatcher has no more attempts under way.
 _WEBHOOK_TESTS_AT_ONCE: Final = 16
 _WEBHOOK_TESTS_PER_MINUTE: Final = 30
 _EXPORTS_AT_ONCE: Final = 4  # Each holds a connection while its archive is written; others wait for their turn.
