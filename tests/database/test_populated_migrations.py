@@ -186,3 +186,31 @@ async def test_audience_reads_what_an_earlier_release_wrote(make_old: Any) -> No
         assert (report.status, report.json["events"]) == (200, 1)
         legacy = await audience.call("GET", "/v1/legacy-report", params=query)
         assert legacy.status == 200
+
+
+def test_of_several_pending_deliveries_of_one_event_that_with_the_fewest_attempts_is_kept(make_old: Any) -> None:
+    """Earlier releases made them in replays. What is delivered or failed stays, and so does what is for another."""
+    url, superuser_url = make_old("core", "0014")
+    row = "(%s, %s, %s, 'evn_1', 'code.issued', %s, %s, now() + %s * interval '1 s', now())"
+    kept = [
+        ("org_1", "whd_fresh", "whe_1", "pending", 0, 1),
+        ("org_1", "whd_other", "whe_2", "pending", 3, 1),
+        ("org_1", "whd_failed", "whe_1", "failed", 8, None),
+        ("org_2", "whd_soon", "whe_1", "pending", 1, 1),
+    ]
+    dropped = [
+        ("org_1", "whd_again", "whe_1", "pending", 0, 2),
+        ("org_1", "whd_first", "whe_1", "pending", 1, 0),
+        ("org_2", "whd_later", "whe_1", "pending", 1, 2),
+    ]
+    with psycopg.connect(superuser_url.reveal()) as connection:
+        for values in [*dropped, *kept]:
+            connection.execute(
+                "INSERT INTO webhook_deliveries (organization_id, id, endpoint_id, event_id, event_type, status,"
+                f" attempts, next_attempt_at, created_at) VALUES {row}".encode(),
+                values,
+            )
+    migrate(url, "soundmark.core")
+    with psycopg.connect(superuser_url.reveal()) as connection:
+        rows = connection.execute("SELECT id FROM webhook_deliveries WHERE event_id = 'evn_1' ORDER BY id").fetchall()
+        assert [identity for (identity,) in rows] == sorted(identity for _, identity, *_ in kept)

@@ -1,6 +1,8 @@
-"""A limit on large pieces of work."""
+"""Limits on large pieces of work."""
 
-from soundmark.kit.slots import Slots
+import asyncio
+
+from soundmark.kit.slots import Slots, Turns
 
 
 def test_a_key_is_taken_once_until_it_is_released() -> None:
@@ -15,3 +17,20 @@ async def test_as_many_run_as_there_are_slots() -> None:
     async with slots.running, slots.running:
         assert slots.running.locked()
     assert not slots.running.locked()
+
+
+async def test_turns_of_a_key_are_taken_in_order_and_those_of_another_key_at_once() -> None:
+    turns, taken = Turns(), list[str]()
+
+    async def work(name: str, key: str) -> None:
+        async with turns.take(key):
+            taken.append(name)
+
+    async with turns.take("one"):
+        waiting = [asyncio.create_task(work(name, "one")) for name in ("first", "gone", "second")]
+        await work("other", "another")
+        waiting[1].cancel()
+        await asyncio.wait(waiting[1:2])
+        assert taken == ["other"]
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert taken == ["other", "first", "second"]

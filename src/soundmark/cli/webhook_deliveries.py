@@ -79,7 +79,8 @@ def replay(
 ) -> None:
     """Send events of the last 30 days to an endpoint again, those of a period or those named.
 
-    Each keeps its id, so that a receiver that has seen it can tell.
+    Each keeps its id, so that a receiver that has seen it can tell. Events that still wait for the endpoint are left
+    out. An organisation may replay 10 times within a minute, and 100,000 deliveries in a UTC day.
     """
     by_id, by_time = bool(event_ids), (from_at is not None, to_at is not None)
     if by_id == any(by_time) or any(by_time) != all(by_time):

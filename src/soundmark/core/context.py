@@ -23,7 +23,7 @@ from soundmark.kit.http.rate_limit import RateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
-from soundmark.kit.slots import Slots
+from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 
 
@@ -67,8 +67,8 @@ class RequestContext(Context):
     queue for each organisation. `exports` limits the exports that run at a time, with one for each organisation;
     `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit` limits them by time.
     `local_questions` are those under way to the local provider for a notification, by the payment's id, and
-    `local_notification_limit` limits them by client IP address. With `support_native_signature`, the desk signs
-    webhooks in its own way.
+    `local_notification_limit` limits them by client IP address. `webhook_replays` lets one replay of an
+    organisation have a connection at a time. With `support_native_signature`, the desk signs webhooks in its own way.
     """
 
     organizations_per_user: int
@@ -81,6 +81,7 @@ class RequestContext(Context):
     webhook_test_limit: RateLimit
     local_questions: dict[str, asyncio.Task[Any]]
     local_notification_limit: RateLimit
+    webhook_replays: Turns
     live_keyring: LiveKeyring
     chain: AuditChain
     cursors: Cursors

@@ -1000,6 +1000,22 @@ CREATE INDEX webhook_deliveries_newest_first
     ON webhook_deliveries (organization_id, endpoint_id, created_at DESC, id DESC);
 CREATE INDEX webhook_deliveries_due
     ON webhook_deliveries (organization_id, endpoint_id, next_attempt_at) WHERE status = 'pending';
+-- Of one event and endpoint, one delivery waits, whoever made it.
+CREATE UNIQUE INDEX webhook_deliveries_pending
+    ON webhook_deliveries (organization_id, endpoint_id, event_id) WHERE status = 'pending';
+
+-- What an organisation has replayed: when each of its newest replays was answered, and how many deliveries they made
+-- on `day`, in UTC.
+CREATE TABLE webhook_replay_counts (
+    organization_id  text          NOT NULL,
+    replayed_at      timestamptz[] NOT NULL,
+    day              date          NOT NULL,
+    deliveries_count integer       NOT NULL,
+    CONSTRAINT webhook_replay_counts_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT webhook_replay_counts_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT webhook_replay_counts_deliveries_check CHECK (deliveries_count >= 0)
+);
 
 -- The thresholds of the Codes quota that were announced in a month, each once.
 CREATE TABLE quota_thresholds (
@@ -1036,6 +1052,11 @@ ALTER TABLE webhook_deliveries FORCE ROW LEVEL SECURITY;
 CREATE POLICY webhook_deliveries_of_tenant ON webhook_deliveries USING (organization_id = current_tenant());
 CREATE POLICY webhook_deliveries_of_everybody ON webhook_deliveries FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY webhook_deliveries_of_backup ON webhook_deliveries FOR SELECT USING (is_backup());
+
+ALTER TABLE webhook_replay_counts ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhook_replay_counts FORCE ROW LEVEL SECURITY;
+CREATE POLICY webhook_replay_counts_of_tenant ON webhook_replay_counts USING (organization_id = current_tenant());
+CREATE POLICY webhook_replay_counts_of_backup ON webhook_replay_counts FOR SELECT USING (is_backup());
 
 ALTER TABLE announced_expiries ENABLE ROW LEVEL SECURITY;
 ALTER TABLE announced_expiries FORCE ROW LEVEL SECURITY;

@@ -25,7 +25,7 @@ from soundmark.kit.http.rate_limit import LocalRateLimit, make_rate_limit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
-from soundmark.kit.slots import Slots
+from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 from soundmark.settings.core import (
     AudienceChannelSettings,
@@ -40,7 +40,7 @@ WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSetting
 
 _BATCH_MAX: Final = 256  # Codes in one commit, some 50 ms for which a campaign's stop waits; roles in one query.
 _WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keeping up.
-_WEBHOOK_CONNECTIONS_MAX: Final = 128  # The dispatcher has no more attempts under way.
+_WEBHOOK_CONNECTIONS_MAX: Final = 512  # The dispatcher has no more attempts under way.
 _WEBHOOK_TESTS_AT_ONCE: Final = 16
 _WEBHOOK_TESTS_PER_MINUTE: Final = 30
 _EXPORTS_AT_ONCE: Final = 4  # Each holds a connection while its archive is written; others wait for their turn.
@@ -103,6 +103,7 @@ def make_request_context(
             key_prefix=b"soundmark:local-payments:",
             clock=its_clock,
         ),
+        webhook_replays=Turns(),
         live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),

@@ -1,7 +1,10 @@
-"""A limit on large pieces of work: few at once in a process, and one for each key."""
+"""Limits on large pieces of work: few at once in a process, and one for each key."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Final
+from weakref import WeakValueDictionary
 
 
 class Slots:
@@ -24,3 +27,19 @@ class Slots:
     def release(self, key: str) -> None:
         """Release a key that was taken."""
         self._taken.remove(key)
+
+
+class Turns:
+    """Lets one piece of work run at a time for each key, in the order in which they asked."""
+
+    def __init__(self) -> None:
+        self._locks: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
+
+    @contextlib.asynccontextmanager
+    async def take(self, key: str) -> AsyncIterator[None]:
+        """Wait for the turn, which ends with the block."""
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()  # Kept by everybody who waits.
+        async with lock:
+            yield

@@ -132,6 +132,7 @@ async def insert_webhook_rows(rival: Rival, tenant: Tenant, endpoint_id: str) ->
     )
     await rival.run("INSERT INTO announced_expiries VALUES (%s, now(), '')", organization_id)
     await rival.run("INSERT INTO quota_thresholds VALUES (%s, '2026-11', 80)", organization_id)
+    await rival.run("INSERT INTO webhook_replay_counts VALUES (%s, '{}', '2026-11-20', 0)", organization_id)
 
 
 async def tenant_tables(rival: Rival) -> dict[str, str]:

@@ -10,6 +10,7 @@ from support.rival import Rival
 from support.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
+from soundmark.core.features.webhooks.fan_out import service
 from soundmark.core.features.webhooks.fan_out.service import fan_out
 from soundmark.kit.http.problems import DatabaseUnavailable
 
@@ -175,6 +176,27 @@ async def test_what_an_endpoint_hears_of_does_not_depend_on_clocks(
     await tenant.make_campaign()
     await drain(ctx)
     assert await delivered(rival, endpoint) == ["campaign.created"]
+
+
+async def test_an_endpoint_hears_of_its_own_creation(tenant: Tenant, rival: Rival, ctx: Context) -> None:
+    await tenant.make_webhook_endpoint(event_types=["code.issued"])
+    endpoint = await tenant.make_webhook_endpoint()
+    await drain(ctx)
+    assert await delivered(rival, endpoint) == ["webhook_endpoint.created"]
+
+
+async def test_many_endpoints_shorten_the_turn_of_an_organisation(
+    tenant: Tenant, rival: Rival, ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others wait for its rows, of which an event has one, and one for each endpoint."""
+    monkeypatch.setattr(service, "_ROWS_MAX", 5)
+    for _ in range(2):
+        await tenant.make_webhook_endpoint()
+    await forget_acts(rival)
+    for number in range(5):
+        await tenant.make_campaign(f"Campaign {number}")
+    assert [await fan_out(ctx) for _ in range(4)] == [2, 2, 1, 0]
+    assert len(await events(rival)) == 5
 
 
 async def test_two_workers_share_the_acts(tenant: Tenant, rival: Rival, ctx: Context) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from support.fake_clock import FakeClock
+from support.replays import ALWAYS, replay
 from support.rival import Rival
 from support.tenant import Tenant
 from support.webhook_consumer import Reaction, WebhookConsumer, running_consumer
@@ -158,6 +159,24 @@ async def test_an_endpoint_that_hangs_holds_up_no_other_and_has_few_connections(
         assert hanging.under_way_max == OF_ENDPOINT_MAX
         for endpoint_id in (hanging_id, other_id):
             assert {found.status for found in await endpoints.deliveries(endpoint_id)} == {"delivered"}
+
+
+async def test_what_is_being_attempted_is_replayed_only_afterwards(
+    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, steps: Steps
+) -> None:
+    endpoint_id = await endpoints.make(consumer.url)
+    consumer.otherwise = "held"
+    await tenant.make_campaign()
+    await steps.begin()
+    await consumer.until_arrived(1)
+    assert (await replay(tenant, {"id": endpoint_id}, **ALWAYS)).json == {"replayed_count": 0}
+    consumer.release.set()
+    await steps.dispatcher.finish_attempts()
+    assert (await replay(tenant, {"id": endpoint_id}, **ALWAYS)).json == {"replayed_count": 1}
+    await steps.deliver()
+    first, second = consumer.messages
+    assert (first.id, first.body) == (second.id, second.body)
+    assert [found.status for found in await endpoints.deliveries(endpoint_id)] == ["delivered"] * 2
 
 
 async def test_two_workers_share_the_deliveries(

@@ -1,10 +1,12 @@
 """Testing an endpoint: a message at once, which is no delivery."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from support.core_client import Answer
 from support.rival import Rival
-from support.tenant import Tenant
+from support.tenant import Tenant, make_tenant
 from support.webhook_consumer import Reaction, WebhookConsumer
 
 from soundmark.core.features.webhooks.delivery import sending
@@ -55,27 +57,38 @@ async def test_the_answer_says_what_went_wrong_and_nothing_follows_from_it(
     assert shown.json["enabled"]
 
 
+async def run_test(tenant: Tenant, endpoint: dict[str, Any]) -> Answer:
+    return await tenant.api.post(f"/v1/webhook-endpoints/{endpoint['id']}/test", params=tenant.query)
+
+
 async def test_an_organisation_has_one_test_at_a_time(tenant: Tenant, consumer: WebhookConsumer) -> None:
+    """Whichever of its endpoints is tested; another organisation does not wait for it."""
     consumer.otherwise = "held"
-    endpoint = await tenant.make_webhook_endpoint(url=consumer.url)
-    path = f"/v1/webhook-endpoints/{endpoint['id']}/test"
-    first = asyncio.create_task(tenant.api.post(path, params=tenant.query))
+    endpoint, second = [await tenant.make_webhook_endpoint(url=consumer.url) for _ in range(2)]
+    other = await make_tenant(tenant.api)
+    elsewhere = await other.make_webhook_endpoint(url=consumer.url)
+    first = asyncio.create_task(run_test(tenant, endpoint))
     await consumer.until_arrived(1)
-    second = await tenant.api.post(path, params=tenant.query)
-    assert (second.status, second.code, second.headers["retry-after"]) == (429, "rate_limited", "1")
+    for each in (endpoint, second):
+        refused = await run_test(tenant, each)
+        assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "rate_limited", "1")
+    of_other = asyncio.create_task(run_test(other, elsewhere))
+    await consumer.until_arrived(2)
     consumer.release.set()
-    assert (await first).status == 200
-    assert (await tenant.api.post(path, params=tenant.query)).status == 200
+    assert [(await each).status for each in (first, of_other)] == [200, 200]
+    assert (await run_test(tenant, second)).status == 200
 
 
 async def test_an_organisation_has_thirty_tests_in_a_minute(tenant: Tenant, consumer: WebhookConsumer) -> None:
-    endpoint = await tenant.make_webhook_endpoint(url=consumer.url)
-    path = f"/v1/webhook-endpoints/{endpoint['id']}/test"
-    statuses = [(await tenant.api.post(path, params=tenant.query)).status for _ in range(31)]
+    """Of all its endpoints together; another organisation has its own."""
+    endpoints = [await tenant.make_webhook_endpoint(url=consumer.url) for _ in range(2)]
+    statuses = [(await run_test(tenant, endpoints[number % 2])).status for number in range(31)]
     assert statuses == [200] * 30 + [429]
+    other = await make_tenant(tenant.api)
+    assert (await run_test(other, await other.make_webhook_endpoint(url=consumer.url))).status == 200
     tenant.api.clock.advance(seconds=61)
-    assert (await tenant.api.post(path, params=tenant.query)).status == 200
-    assert len(consumer.messages) == 31
+    assert (await run_test(tenant, endpoints[0])).status == 200
+    assert len(consumer.messages) == 32
 
 
 async def test_an_endpoint_that_is_unknown_gets_nothing(tenant: Tenant) -> None:

@@ -49,30 +49,57 @@ async def list_newest_first(
 
 
 async def insert_replayed_period(
-    tx: Tx, scope: TenantScope, endpoint_id: str, *, replay_id: str, from_at: datetime, to_at: datetime, now: datetime
-) -> int:
-    """Insert a delivery of each event of a period that the endpoint matches; return their number.
+    tx: Tx,
+    scope: TenantScope,
+    endpoint_id: str,
+    *,
+    replay_id: str,
+    from_at: datetime,
+    to_at: datetime,
+    now: datetime,
+    limit: int,
+) -> int | None:
+    """Insert a delivery of each event of a period that the endpoint matches, unless one is pending; return how many.
 
-    The period begins with `from_at` and ends before `to_at`.
+    The period begins with `from_at` and ends before `to_at`. None means that there would be more than `limit`, and that
+    none was inserted.
     """
-    return await tx.run(
+    inserted_count: int | None = await tx.value(
         """
-        INSERT INTO webhook_deliveries
-               (organization_id, id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at)
-        SELECT %(organization_id)s,
-               'whd_' || translate(substr(encode(sha256(convert_to(concat_ws('/', %(replay_id)s::text, event.id),
-                                                                   'UTF8')),
-                                                 'base64'), 1, 22), '+/', '-_'),
-               endpoint.id, event.id, event.type, 'pending', %(now)s, %(now)s
-          FROM webhook_endpoints endpoint
-          JOIN webhook_events event
-            ON event.organization_id = %(organization_id)s
-           AND event.created_at >= %(from_at)s::timestamptz
-           AND event.created_at < %(to_at)s::timestamptz
-           AND (endpoint.project_id IS NULL OR endpoint.project_id = event.project_id)
-           AND (endpoint.event_types IS NULL OR event.type = ANY(endpoint.event_types))
-         WHERE endpoint.organization_id = %(organization_id)s
-           AND endpoint.id = %(endpoint_id)s
+        WITH chosen AS MATERIALIZED (
+            SELECT event.id, event.type
+              FROM webhook_endpoints endpoint
+              JOIN webhook_events event
+                ON event.organization_id = %(organization_id)s
+               AND event.created_at >= %(from_at)s::timestamptz
+               AND event.created_at < %(to_at)s::timestamptz
+               AND (endpoint.project_id IS NULL OR endpoint.project_id = event.project_id)
+               AND (endpoint.event_types IS NULL OR event.type = ANY(endpoint.event_types))
+             WHERE endpoint.organization_id = %(organization_id)s
+               AND endpoint.id = %(endpoint_id)s
+               AND NOT EXISTS (
+                   SELECT
+                     FROM webhook_deliveries waiting
+                    WHERE waiting.organization_id = %(organization_id)s
+                      AND waiting.endpoint_id = %(endpoint_id)s
+                      AND waiting.event_id = event.id
+                      AND waiting.status = 'pending'
+                   )
+             LIMIT %(limit)s + 1
+        ), inserted AS (
+            INSERT INTO webhook_deliveries
+                   (organization_id, id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at)
+            SELECT %(organization_id)s,
+                   'whd_' || translate(substr(encode(sha256(convert_to(concat_ws('/', %(replay_id)s::text, chosen.id),
+                                                                       'UTF8')),
+                                                     'base64'), 1, 22), '+/', '-_'),
+                   %(endpoint_id)s, chosen.id, chosen.type, 'pending', %(now)s, %(now)s
+              FROM chosen
+             WHERE (SELECT count(*) FROM chosen) <= %(limit)s
+                ON CONFLICT (organization_id, endpoint_id, event_id) WHERE status = 'pending' DO NOTHING
+            RETURNING 1
+        )
+        SELECT CASE WHEN (SELECT count(*) FROM chosen) <= %(limit)s THEN (SELECT count(*) FROM inserted) END
         """,
         {
             "organization_id": scope.organization_id,
@@ -81,31 +108,58 @@ async def insert_replayed_period(
             "from_at": from_at,
             "to_at": to_at,
             "now": now,
+            "limit": limit,
         },
     )
+    return inserted_count
 
 
 async def insert_replayed(
-    tx: Tx, scope: TenantScope, endpoint_id: str, *, replay_id: str, event_ids: Sequence[str], now: datetime
-) -> int:
-    """Insert a delivery of each of these events that the endpoint matches; return their number."""
-    return await tx.run(
+    tx: Tx,
+    scope: TenantScope,
+    endpoint_id: str,
+    *,
+    replay_id: str,
+    event_ids: Sequence[str],
+    now: datetime,
+    limit: int,
+) -> int | None:
+    """Do the same for those of these events that the endpoint matches."""
+    inserted_count: int | None = await tx.value(
         """
-        INSERT INTO webhook_deliveries
-               (organization_id, id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at)
-        SELECT %(organization_id)s,
-               'whd_' || translate(substr(encode(sha256(convert_to(concat_ws('/', %(replay_id)s::text, event.id),
-                                                                   'UTF8')),
-                                                 'base64'), 1, 22), '+/', '-_'),
-               endpoint.id, event.id, event.type, 'pending', %(now)s, %(now)s
-          FROM webhook_endpoints endpoint
-          JOIN webhook_events event
-            ON event.organization_id = %(organization_id)s
-           AND event.id = ANY(%(event_ids)s::text[])
-           AND (endpoint.project_id IS NULL OR endpoint.project_id = event.project_id)
-           AND (endpoint.event_types IS NULL OR event.type = ANY(endpoint.event_types))
-         WHERE endpoint.organization_id = %(organization_id)s
-           AND endpoint.id = %(endpoint_id)s
+        WITH chosen AS MATERIALIZED (
+            SELECT event.id, event.type
+              FROM webhook_endpoints endpoint
+              JOIN webhook_events event
+                ON event.organization_id = %(organization_id)s
+               AND event.id = ANY(%(event_ids)s::text[])
+               AND (endpoint.project_id IS NULL OR endpoint.project_id = event.project_id)
+               AND (endpoint.event_types IS NULL OR event.type = ANY(endpoint.event_types))
+             WHERE endpoint.organization_id = %(organization_id)s
+               AND endpoint.id = %(endpoint_id)s
+               AND NOT EXISTS (
+                   SELECT
+                     FROM webhook_deliveries waiting
+                    WHERE waiting.organization_id = %(organization_id)s
+                      AND waiting.endpoint_id = %(endpoint_id)s
+                      AND waiting.event_id = event.id
+                      AND waiting.status = 'pending'
+                   )
+             LIMIT %(limit)s + 1
+        ), inserted AS (
+            INSERT INTO webhook_deliveries
+                   (organization_id, id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at)
+            SELECT %(organization_id)s,
+                   'whd_' || translate(substr(encode(sha256(convert_to(concat_ws('/', %(replay_id)s::text, chosen.id),
+                                                                       'UTF8')),
+                                                     'base64'), 1, 22), '+/', '-_'),
+                   %(endpoint_id)s, chosen.id, chosen.type, 'pending', %(now)s, %(now)s
+              FROM chosen
+             WHERE (SELECT count(*) FROM chosen) <= %(limit)s
+                ON CONFLICT (organization_id, endpoint_id, event_id) WHERE status = 'pending' DO NOTHING
+            RETURNING 1
+        )
+        SELECT CASE WHEN (SELECT count(*) FROM chosen) <= %(limit)s THEN (SELECT count(*) FROM inserted) END
         """,
         {
             "organization_id": scope.organization_id,
@@ -113,5 +167,7 @@ async def insert_replayed(
             "replay_id": replay_id,
             "event_ids": list(event_ids),
             "now": now,
+            "limit": limit,
         },
     )
+    return inserted_count

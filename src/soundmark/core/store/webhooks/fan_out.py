@@ -36,12 +36,12 @@ async def hold_tenant(tx: Tx, organization_id: str) -> bool:
     return held is not None
 
 
-async def insert_events(tx: Tx, organization_id: str, *, acts_max: int, events_max: int, now: datetime) -> int:
+async def insert_events(tx: Tx, organization_id: str, *, acts_max: int, rows_max: int, now: datetime) -> int:
     """Turn the oldest acts into events and deliveries, and delete them; return the number of acts.
 
-    It takes up to `acts_max` acts, and no further one after `events_max` events. Acts that somebody else turns into
-    events at this moment are left out. An endpoint gets what it matches if it existed at the time of the act, exists
-    now and is enabled.
+    It takes up to `acts_max` acts, and no further one after `rows_max` rows, as if each event went to every endpoint
+    that the act names. Acts that somebody else turns into events at this moment are left out. An endpoint gets what it
+    matches if it existed at the time of the act, exists now and is enabled.
 
     The id of an event is a hash of the act's and the Code's, that of a delivery a hash of the event's and the
     endpoint's, 132 bits of SHA-256 each: the ids are as hard to guess as that of the act, which has 132 random bits.
@@ -57,13 +57,13 @@ async def insert_events(tx: Tx, organization_id: str, *, acts_max: int, events_m
                FOR UPDATE SKIP LOCKED
         ), measured AS (
             SELECT locked.*,
-                   coalesce(sum(coalesce(cardinality(xr_ids), 1))
-                       OVER (ORDER BY created_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS events
+                   coalesce(sum(coalesce(cardinality(xr_ids), 1) * (1 + cardinality(endpoint_ids)))
+                       OVER (ORDER BY created_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS row_count
               FROM locked
         ), taken AS MATERIALIZED (
             SELECT measured.*
               FROM measured
-             WHERE events < %(events_max)s
+             WHERE row_count < %(rows_max)s
         ), finished AS (
             DELETE FROM webhook_acts
              USING taken
@@ -100,6 +100,6 @@ async def insert_events(tx: Tx, organization_id: str, *, acts_max: int, events_m
         )
         SELECT count(*) FROM taken
         """,
-        {"organization_id": organization_id, "acts_max": acts_max, "events_max": events_max, "now": now},
+        {"organization_id": organization_id, "acts_max": acts_max, "rows_max": rows_max, "now": now},
     )
     return count

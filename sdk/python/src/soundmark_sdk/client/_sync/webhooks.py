@@ -137,14 +137,18 @@ class Webhooks(Group):
     def replay(
         self, endpoint_id: str, *, from_at: datetime, to_at: datetime, organization_id: str | None = None
     ) -> WebhookReplay:
-        """Deliver the events of a period that match an endpoint again; `to_at` is exclusive."""
+        """Deliver the events of a period that match an endpoint again; `to_at` is exclusive.
+
+        Events of which the endpoint has a pending delivery are left out. An organisation may replay 10 times within a
+        minute, and 100,000 deliveries in a UTC day; one that would exceed this is refused, and replays nothing.
+        """
         document = {"from": write_time(from_at), "to": write_time(to_at)}
         return self._replay(endpoint_id, document, organization_id)
 
     def replay_events(
         self, endpoint_id: str, event_ids: Collection[str], *, organization_id: str | None = None
     ) -> WebhookReplay:
-        """Deliver up to 100 events again, those that match an endpoint."""
+        """Deliver up to 100 events again, those that match an endpoint, within the limits of `replay`."""
         return self._replay(endpoint_id, {"event_ids": [*event_ids]}, organization_id)
 
     def _replay(self, endpoint_id: str, document: dict[str, Any], organization_id: str | None) -> WebhookReplay:

@@ -71,6 +71,6 @@ class WebhookEvent(Record):
 
 @dataclass(frozen=True, slots=True)
 class WebhookReplay(Record):
-    """How many events are delivered to an endpoint again."""
+    """How many new deliveries to an endpoint there are, one for each event."""
 
     replayed_count: int

@@ -151,6 +151,7 @@ class Dispatcher:
         self._after = (waiting[-1].organization_id, waiting[-1].endpoint_id) if has_more else ("", "")
         self._lanes.forget_idle()
         due = [endpoint for endpoint in waiting if endpoint.is_due]
+        self._lanes.expect(len({endpoint.organization_id for endpoint in due}))
         for organization_id, endpoints in groupby(due, key=attrgetter("organization_id")):
             has_more |= await self._claim_of(organization_id, list(endpoints))
         return has_more
@@ -158,8 +159,10 @@ class Dispatcher:
     async def _claim_of(self, organization_id: str, endpoints: list[dispatch.WaitingEndpoint]) -> bool:
         """Claim due deliveries of one organisation's endpoints; return whether there may be more for them."""
         ctx = self._ctx
-        rooms = {each.endpoint_id: self._lanes.count_room(each) for each in endpoints if each.is_enabled}
-        rooms = {endpoint_id: room for endpoint_id, room in rooms.items() if room > 0}
+        enabled = [each for each in endpoints if each.is_enabled]
+        rooms = self._lanes.divide_room(enabled) if enabled else {}
+        if not rooms and len(enabled) == len(endpoints):
+            return False
         undeliverable_count = 0
         claimed: list[ClaimedDelivery] = []
         now = ctx.clock.now()

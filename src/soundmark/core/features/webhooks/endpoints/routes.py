@@ -9,7 +9,7 @@ from soundmark.core.domain.webhooks.delivery import DeliveryStatus
 from soundmark.core.domain.webhooks.event import render_body
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
-from soundmark.core.features.webhooks.endpoints import events, service
+from soundmark.core.features.webhooks.endpoints import events, replays, service
 from soundmark.core.features.webhooks.endpoints.wire import (
     CreateWebhookEndpoint,
     ReplayedView,
@@ -30,6 +30,7 @@ from soundmark.core.problems import (
     WebhookEndpointNotFound,
     WebhookEventNotFound,
 )
+from soundmark.kit.http.problems import RateLimited
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Webhooks")
@@ -135,20 +136,21 @@ async def list_webhook_deliveries(
 @operations.add(
     "POST",
     "/v1/webhook-endpoints/{endpoint_id}/replay",
-    Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound, WebhookEventNotFound)),
+    Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound, WebhookEventNotFound, RateLimited)),
 )
 async def replay_webhook_events(
     ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath, body: ReplayWebhookEvents
 ) -> ReplayedView:
     """Send events of the last 30 days again, whether they were delivered or not, with the same ids as before.
 
-    Events that the endpoint does not match are left out. Events from before the endpoint existed are sent too. A
-    disabled endpoint has to be enabled first.
+    Events that the endpoint does not match are left out, and so are events of which it has a pending delivery. Events
+    from before the endpoint existed are sent too. A disabled endpoint has to be enabled first. An organisation may
+    replay 10 times within a minute, and 100,000 deliveries in a UTC day; one that would exceed this replays nothing.
     """
     if "event_ids" in body.model_fields_set:
-        count = await events.replay_events(ctx, scope, endpoint_id, body.event_ids)
+        count = await replays.replay_events(ctx, scope, endpoint_id, body.event_ids)
     else:
-        count = await events.replay_period(ctx, scope, endpoint_id, from_at=body.from_at, to_at=body.to_at)
+        count = await replays.replay_period(ctx, scope, endpoint_id, from_at=body.from_at, to_at=body.to_at)
     return ReplayedView(replayed_count=count)
 
 

@@ -222,7 +222,7 @@ class WebhookMessage(Wire):
 
 
 class ReplayedView(Wire):
-    """How many deliveries were made: one for each of the events that the endpoint matches."""
+    """How many deliveries were made: one for each of the events that the endpoint matches and has none pending of."""
 
     replayed_count: int
 
