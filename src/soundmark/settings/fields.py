@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from soundmark.kit.crypto.sealing import parse_master_key
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.text.validation import check_url, has_valid_port, split_url
+from soundmark.kit.text.validation import check_mail_name, check_url, has_valid_port, split_url
 
 _CREDENTIAL_CHARS_MIN: Final = 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -151,6 +151,7 @@ Credentials = Annotated[
     BeforeValidator(_credentials),
     Allowed("16 or more characters, or two such, separated by a comma"),
 ]
+MailName = Annotated[str, AfterValidator(check_mail_name), Allowed("a domain name or an IP address")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Networks = Annotated[
     tuple[IPv4Network | IPv6Network, ...],

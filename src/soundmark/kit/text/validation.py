@@ -35,6 +35,29 @@ def check_host(text: str) -> str:
     return text
 
 
+def check_mail_name(text: str) -> str:
+    """Return the name by which we greet mail servers: a domain name, or an IP address as an address literal.
+
+    Raises: ValueError.
+    Source: RFC 5321, sections 4.1.1.1 and 4.1.3.
+    """
+    bare = text.removeprefix("[").removesuffix("]")
+    bare = bare.removeprefix("IPv6:")
+    if _is_ip_address(bare) and text in {bare, write_address_literal(bare)}:
+        return write_address_literal(bare)
+    if "_" in text or not _is_host_name(text) or text.rpartition(".")[2].isdecimal():
+        raise ValueError("must be a domain name or an IP address")
+    return text
+
+
+def write_address_literal(address: str) -> str:
+    """Return an IP address as it stands in a greeting to a mail server.
+
+    Source: RFC 5321, section 4.1.3.
+    """
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+
+
 def is_loopback_host(host: str) -> bool:
     """Return whether `host`, a name or an IP address, is this machine."""
     try:

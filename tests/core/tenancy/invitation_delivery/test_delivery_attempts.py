@@ -5,6 +5,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from support.core_client import Api
 from support.mail_server import MailServer, configure_mail, running_mail_server
 from support.rival import Rival
@@ -51,6 +52,28 @@ async def test_a_refusal_5xx_is_final(
     assert await deliver(ctx, invitation) is None
     assert await read_delivery(rival, invitation) == ("dead", 1, False)
     assert mail_server.received == []
+
+
+async def test_an_address_that_the_server_cannot_take_is_dead_at_once(
+    api: Api, tenant: Tenant, ctx: Context, rival: Rival
+) -> None:
+    """Without SMTPUTF8, four further attempts in 42 minutes would end in the same way."""
+    async with running_mail_server(knows_utf8=False) as server:
+        await configure_mail(api, server)
+        invitation = await tenant.make_invitation(email="jürgen@example.org")
+        with capture_logs() as logs:
+            assert await deliver(ctx, invitation) is None
+    assert await read_delivery(rival, invitation) == ("dead", 1, False)
+    (logged,) = [line for line in logs if line["event"] == "invitation_delivery"]
+    assert (logged["status"], logged["reason"]) == ("dead", "no_smtputf8")
+
+
+async def test_a_strict_server_takes_the_mail(tenant: Tenant, ctx: Context, mail_server: MailServer) -> None:
+    """It is greeted by the host of the base URL; in these tests that has a dot."""
+    mail_server.is_strict = True
+    invitation = await tenant.make_invitation()
+    assert await deliver(ctx, invitation) is None
+    assert mail_server.greetings == ["core.test"]
 
 
 async def test_a_busy_server_is_tried_five_times(
