@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from soundmark.kit.crypto.sealing import parse_master_key
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.text.validation import check_mail_name, check_url, has_valid_port, split_url
+from soundmark.kit.text.validation import check_mail_name, check_url, has_valid_port, require_allowed_host, split_url
 
 _CREDENTIAL_CHARS_MIN: Final = 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -58,6 +58,8 @@ def _database_url(text: str) -> Secret:
     is_readable = _UNREADABLE.search(text) is None and parts.netloc.count("@") <= 1
     if not is_complete or not is_readable or not all(map(has_valid_port, servers_of(parts.netloc))):
         raise ValueError("must be a postgresql:// URL that names a database, with special characters percent-encoded")
+    for server in servers_of(parts.netloc):
+        require_allowed_host(split_url(f"//{server}").hostname or "")
     return Secret(text)
 
 
@@ -65,6 +67,7 @@ def _rate_limit_url(text: str) -> Secret:
     parts = split_url(text)
     if parts.scheme not in {"redis", "rediss"} or not has_valid_port(parts.netloc):
         raise ValueError("must be a redis:// or rediss:// URL, with special characters percent-encoded")
+    require_allowed_host(parts.hostname or "")
     return Secret(text)
 
 

@@ -254,6 +254,14 @@ async def test_an_address_beyond_ascii_needs_a_server_that_knows_them() -> None:
         assert (refused.value.reason, server.received) == ("no_smtputf8", [])
 
 
+async def test_a_name_that_leads_to_a_refused_address_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smtp, "is_refused_address", lambda address: address.is_loopback)
+    async with running_mail_server() as server:
+        with pytest.raises(MailNotSent) as failed:
+            await send(at(server, host="localhost"), MAIL, greeting=GREETING, deadline=DEADLINE)
+    assert (failed.value.reason, server.greetings) == ("address_refused", [])
+
+
 async def test_a_cancelled_sending_leaves_no_connection() -> None:
     async with running_mail_server() as server:
         server.is_hanging = True

@@ -5,6 +5,7 @@ import ssl
 from asyncio import timeout
 from dataclasses import dataclass, field
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ import aiosmtplib
 from soundmark.core.providers.smtp_settings import SmtpServer
 from soundmark.kit.http.tls import share_tls_context
 from soundmark.kit.open_transaction import assert_no_transaction
+from soundmark.kit.text.refused_hosts import is_refused_address
 from soundmark.kit.text.validation import check_mail_name, is_loopback_host, write_address_literal
 
 _COMMAND_TIMEOUT_S: Final = 20.0
@@ -100,6 +102,8 @@ async def send(
 async def _send(client: aiosmtplib.SMTP, server: SmtpServer, mail: Mail, greeting: str | None) -> None:
     try:
         await client.connect()
+        if is_refused_address(ip_address(client.get_transport_info("peername")[0])):
+            raise MailNotSent("address_refused")
         client.local_hostname = greeting or write_address_literal(client.get_transport_info("sockname")[0])
         if not server.is_implicit_tls:
             await _start_tls(client, is_required=not is_loopback_host(server.host))
