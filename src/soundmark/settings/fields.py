@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from soundmark.kit.crypto.sealing import parse_master_key
 from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.credentials import read_credential
 from soundmark.kit.text.validation import check_mail_name, check_url, has_valid_port, require_allowed_host, split_url
 
 _CREDENTIAL_CHARS_MIN: Final = 16
@@ -93,9 +94,7 @@ def _operator_token(text: str) -> Secret:
 
 def _api_key(text: str) -> Secret:
     # A person's access token works as well, so any bearer credential is accepted.
-    if _BEARER.fullmatch(text.strip()) is None:
-        raise ValueError("must be a server key or an access token: printable ASCII characters without spaces")
-    return Secret(text.strip())
+    return Secret(read_credential(text))
 
 
 def _oidc_client_secret(text: str) -> Secret:
