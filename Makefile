@@ -20,6 +20,8 @@ CHECKED := src sdk/python tests bench scripts
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
+# Root may try a checkout in a folder of its own, where no other user can read it. With --host, others could reach it.
+MAY_SERVE_AS_ROOT = $(if $(findstring --host,$(UP)),,--serve-as-root)
 # What `make tests` and `make coverage` run, everything if empty, and the packages that the latter measures. `make test`
 # runs what COVERED names under coverage, and the rest without; with `--jobs=2` beside one another.
 TESTS ?=
@@ -63,7 +65,7 @@ $(VENV)/.test-compiled: $(VENV)/.test $(VENV)/.runtime-compiled
 	@touch $@
 
 up: install
-	@$(BIN)/soundmark up --demo $(if $(PORT),--port $(PORT)) $(UP)
+	@$(BIN)/soundmark up --demo $(if $(PORT),--port $(PORT)) $(MAY_SERVE_AS_ROOT) $(UP)
 
 test: lint
 	@$(MAKE) --no-print-directory suite

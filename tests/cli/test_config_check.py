@@ -38,6 +38,30 @@ async def check(issuer_url: str, *arguments: str, **changes: str) -> Done:
     return await asyncio.to_thread(run, "config", "check", "core", *arguments, settings=settings)
 
 
+async def test_every_address_that_leads_to_the_metadata_of_the_machine_is_named() -> None:
+    """Whatever a process connects to: people, providers, private components, databases."""
+    host = "169.254.169.254"
+    done = await check(
+        f"https://{host}",
+        BASE_URL=f"https://{host}",
+        CORE_DATABASE_URL=f"postgresql://core@db.example,{host}/core",
+        RATE_LIMIT_URL=f"redis://{host}",
+        SMTP_HOST=host,
+        **{f"{name}_URL": f"https://{host}" for name in ("AUDIO", "AUDIENCE", "CARD_API", "LOCAL_API", "CONSOLE")},
+        **{f"{name}_BASE_URL": f"https://{host}" for name in ("ACCOUNTING", "SUPPORT_DESK")},
+    )
+    refused = [line.partition(": ") for line in done.err.splitlines() if "metadata server" in line]
+    names = {name.removeprefix("soundmark:").strip().removeprefix("SOUNDMARK_") for name, *_ in refused}
+    assert (done.status, names) == (
+        1,
+        {
+            *("OIDC_ISSUER", "BASE_URL", "CORE_DATABASE_URL", "RATE_LIMIT_URL", "SMTP_HOST", "AUDIO_URL"),
+            *("AUDIENCE_URL", "CARD_API_URL", "LOCAL_API_URL", "CONSOLE_URL", "ACCOUNTING_BASE_URL"),
+            "SUPPORT_DESK_BASE_URL",
+        },
+    )
+
+
 async def test_an_issuer_that_answers_as_configured_is_ok(issuer: OidcIssuer) -> None:
     assert await check(issuer.url) == Done(0, "ok\n", "")
     assert issuer.requested == [DISCOVERY, JWKS]

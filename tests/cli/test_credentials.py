@@ -39,6 +39,27 @@ def test_a_key_file_comes_before_the_environment_and_that_before_the_data_dir(
     assert wrong not in by_environment.err
 
 
+def test_a_key_may_be_kept_as_a_line_of_an_environment_file(tenant: Tenant, tmp_path: Path) -> None:
+    """In a file and in the environment, where `docker run --env-file` leaves the quotes."""
+    file = tmp_path / "key"
+    file.write_text(f'SOUNDMARK_API_KEY="{tenant.key}"\n')
+    file.chmod(0o600)
+    listing = ["codes", "list", "--organization", tenant.organization_id, "--base-url", tenant.service.url, "--json"]
+    assert answered(run(*listing, "--key-file", str(file)))
+    assert answered(run(*listing, settings={"API_KEY": f"'{tenant.key}'"}))
+
+
+def test_a_file_with_something_else_is_named_and_its_content_is_not(tenant: Tenant, tmp_path: Path) -> None:
+    file = tmp_path / "settings.env"
+    file.write_text(f"SOUNDMARK_BASE_URL=https://core.example\nSOUNDMARK_API_KEY={tenant.key}\n")
+    file.chmod(0o600)
+    done = run("codes", "list", "--organization", tenant.organization_id, "--key-file", str(file))
+    assert done.refusal == (
+        f"{file} must hold one server key or access token and nothing else, except for NAME= before it and quotes "
+        "around it"
+    )
+
+
 def test_without_a_key_there_is_no_request(tenant: Tenant) -> None:
     done = run("codes", "list", "--organization", tenant.organization_id)
     assert done.refusal == "no credential was given: set SOUNDMARK_API_KEY, or give --key-file or --data-dir"
@@ -57,15 +78,15 @@ def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
         run(*listing, settings={**settings, "BASE_URL": "ftp://x"}),
         "SOUNDMARK_BASE_URL: must be an http or https URL",
     )
-    yield run(*listing, settings={"API_KEY": "two words"}), "printable ASCII characters without spaces"
+    yield run(*listing, settings={"API_KEY": "two words"}), "NAME= before it and quotes around it"
     yield run(*listing, "--key-file", str(tmp_path / "none")), "cannot be read: No such file or directory"
     yield run(*listing, "--data-dir", str(tmp_path / "none")), "no `soundmark up` is running there"
     for name in ("broken", "spaced"):
         (tmp_path / name).touch(mode=0o600)
     (tmp_path / "broken").write_bytes(b"\xff\xfe")
-    yield run(*listing, "--key-file", str(tmp_path / "broken")), "does not contain a key"
+    yield run(*listing, "--key-file", str(tmp_path / "broken")), "NAME= before it and quotes around it"
     (tmp_path / "spaced").write_text("two words")
-    yield run(*listing, "--key-file", str(tmp_path / "spaced")), "printable ASCII characters without spaces."
+    yield run(*listing, "--key-file", str(tmp_path / "spaced")), "NAME= before it and quotes around it"
 
 
 def test_every_failure_to_call_is_one_line_without_the_key(tenant: Tenant, tmp_path: Path) -> None:

@@ -60,6 +60,15 @@ def test_an_archive_is_verified_with_keys_in_a_file_and_without_a_network(archiv
     assert done["counts"]["codes"] == 0
 
 
+@pytest.mark.parametrize("is_set", [False, True])
+def test_a_plain_key_of_another_tool_does_as_well(archive: Path, nowhere: Path, *, is_set: bool) -> None:
+    """It has `kid` and `x`, and not the members with which a service publishes it."""
+    plain = {name: value for name, value in make_key().items() if name in {"kid", "x"}}
+    (nowhere / "plain.json").write_text(json.dumps({"keys": [plain]} if is_set else plain))
+    done = answered(run("archive", "verify", str(archive), "--keys", "plain.json", "--json"))
+    assert (done["subject_id"], done["keys_are_trusted"]) == (PROJECT, True)
+
+
 def test_without_an_option_the_keys_are_those_inside_and_the_command_says_so(archive: Path) -> None:
     done = run("archive", "verify", str(archive))
     assert done.status == 0
@@ -105,7 +114,7 @@ def test_what_cannot_be_read_is_one_clear_line(kind: str, nowhere: Path, keys: P
     assert "is not genuine" in run(kind, "verify", "empty", *with_keys).refusal
     (nowhere / "wrong.json").write_text("{}")
     no_keys = run(kind, "verify", "empty", "--keys", "wrong.json").refusal
-    assert no_keys == "wrong.json does not contain the answer of /v1/keys/history"
+    assert no_keys == "wrong.json contains no keys: it must be a JWK, a JWK Set, or the answer of /v1/keys/history"
     both = run(kind, "verify", "empty", *with_keys, "--base-url", leaving.url)
     assert (both.status, both.out) == (2, "")
     assert "Nothing answers" in run(kind, "verify", "empty", "--base-url", "http://127.0.0.1:9").refusal

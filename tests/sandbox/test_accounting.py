@@ -129,6 +129,19 @@ async def test_without_the_module_everything_is_a_page_with_200(sandbox: Running
     assert "Module <b>Api</b> must be enabled" in answer.text
 
 
+async def test_a_restricted_user_makes_invoices_that_it_does_not_see(sandbox: RunningSandbox) -> None:
+    """As a user who may not read all third parties, seen of a real one: the search finds nothing, reading is 403."""
+    await sandbox.control("/accounting/settings", restricted_user=True)
+    assert (await post(sandbox)).text == "1"
+    assert await search(sandbox, "svc:1") == []
+    for path in ("/thirdparties/1", "/invoices/1"):
+        refused = await get(sandbox, path)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, 403)
+    assert (await get(sandbox, "/invoices/2")).status_code == 404
+    await sandbox.control("/accounting/settings", restricted_user=False)
+    assert [draft["id"] for draft in await search(sandbox, "svc:1")] == ["1"]
+
+
 async def test_the_page_lists_drafts(sandbox: RunningSandbox) -> None:
     await post(sandbox)
     page = (await sandbox.client.get("/accounting")).text

@@ -60,7 +60,7 @@ async def test_a_reset_forgets_everything(sandbox: RunningSandbox) -> None:
     assert {price["id"] for price in card["prices"]} >= {"price_sandbox_monthly", "price_sandbox_yearly"}
     state = (await sandbox.client.get("/control")).json()
     assert (state["switches"], state["held"]) == ([], [])
-    assert state["settings"]["accounting"] == {"decimals": 2, "is_module_on": True}
+    assert state["settings"]["accounting"] == {"decimals": 2, "is_module_on": True, "is_user_restricted": False}
     assert (await create_session(sandbox, key="bco_1-1")).id != session.id
 
 

@@ -44,6 +44,12 @@ NO_URL: Final = (
     *("https://desk.example.org?x=1", "https://desk.example.org/?", "https://desk.example.org/#top"),
     *("https://desk.example.org#", "https://desk.example.org:0", "https://desk.example.org:99999"),
     *("https://desk example.org", "https://desk.example.org/\n", "https://dësk.example.org", "https://a..b"),
+    *(
+        "https://169.254.169.254",
+        "https://[::ffff:a9fe:a9fe]",
+        "https://0xa9fea9fe",
+        "https://metadata.google.internal",
+    ),
     *(" https://a", "https://[", "https://" + "a." * 1025, "http://desk.example.org"),
 )
 REFUSED_TEXTS: list[tuple[str, str]] = [
@@ -53,6 +59,7 @@ REFUSED_TEXTS: list[tuple[str, str]] = [
     *((name, text) for name in SWITCHES for text in ("2", "maybe")),
     *(("smtp_host", text) for text in (" ", "mail.", ".mail", "-mail", "a b", "mail:25", "[::1]", "x" * 254)),
     *(("smtp_host", text) for text in ("mäil", "mail\0", "mail\n", "https://mail", "fe80::1%eth0", "a@b")),
+    *(("smtp_host", text) for text in ("169.254.1.1", "fe80::1", "fd00:ec2::254", "2852039166")),
     *(("smtp_port", text) for text in ("0", "65536", "-1", "25.5", "x")),
     *(("smtp_from_email", text) for text in ("a", "@b", "a@", "a@b@c", "a b@c", "<a@b>", "a@b\nBcc: c@d", ".a@b")),
     *(("smtp_from_email", text) for text in ("ä@b", "a@ä", "a" * 65 + "@b", "a@" + "b." * 127 + "c", "a..b@c")),

@@ -57,6 +57,47 @@ def test_another_port_replaces_the_usual_one_if_it_is_taken(usual: int, clock: F
         assert console_port(options(find_free_port()), clock) not in {usual, 0}
 
 
+def test_of_two_at_the_same_moment_the_second_console_has_another_port(usual: int, clock: FakeClock) -> None:
+    """The first has bound the port and does not listen yet, so nothing but its claim keeps the second from it."""
+    one, other = options(find_free_port()), options(find_free_port())
+    with (
+        ports.hold_ports(one, LOOPBACK, clock, after_crash=False) as first,
+        ports.hold_ports(other, LOOPBACK, clock, after_crash=False) as second,
+    ):
+        assert first.serving["console"] == usual
+        taken = [{*held.serving.values(), *held.metrics.values(), held.postgres} for held in (first, second)]
+        assert taken[0].isdisjoint(taken[1])
+    assert console_port(other, clock) == usual, "the claim ends with the first"
+
+
+def test_a_chosen_port_that_another_one_has_just_bound_is_refused(clock: FakeClock) -> None:
+    chosen = options(find_free_port())
+    with (
+        ports.hold_ports(chosen, LOOPBACK, clock, after_crash=False),
+        pytest.raises(PortTaken, match=f"127.0.0.1:{chosen.port} is in use by another program"),
+        ports.hold_ports(chosen, LOOPBACK, clock, after_crash=False),
+    ):
+        pytest.fail("the port is not free")
+
+
+def test_a_free_port_that_somebody_takes_meanwhile_is_replaced_by_the_next(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve = ports.reserve_port
+    asked = []
+
+    def taken_at_first(host: str, port: int) -> socket.socket:
+        asked.append(port)
+        if len(asked) == 1:
+            raise PortTaken("taken meanwhile")
+        return reserve(host, port)
+
+    monkeypatch.setattr(ports, "reserve_port", taken_at_first)
+    with ports.hold_ports(options(0), LOOPBACK, clock, after_crash=False) as held:
+        assert held.serving["core"] > 0
+    assert set(asked) == {0}
+
+
 def test_core_may_have_the_usual_port_of_the_console(usual: int, clock: FakeClock) -> None:
     with ports.hold_ports(options(usual), LOOPBACK, clock, after_crash=False) as held:
         assert held.serving["core"] == usual

@@ -135,24 +135,50 @@ def test_all_end_with_their_supervisor_although_they_are_another_users(
         until(lambda: all(has_ended(process) for process in everything), END_S)
 
 
-def test_an_installation_that_the_user_cannot_read_serves_as_root_and_is_not_opened(
-    data_dir: Path, ordinary: OrdinaryUser, user: OsUser, tmp_path: Path
-) -> None:
-    """A virtual environment below /root. The user may find another Soundmark, and must not run that one instead."""
+@pytest.fixture
+def unreadable(ordinary: OrdinaryUser, tmp_path: Path) -> Mapping[str, str]:
+    """The environment of an installation in a folder of root's, as a virtual environment below /root."""
     closed = tmp_path / "closed"
     shutil.copytree(Path(soundmark.__file__).parent, closed / "soundmark")
     add_receiver_files(closed / "soundmark")
     closed.chmod(0o700)
     path = os.pathsep.join(filter(None, (str(closed), ordinary.environ.get("PYTHONPATH"))))
-    environ = {**ordinary.environ, "PYTHONPATH": path}
-    with running_up(data_dir, command=ordinary.command, environ=environ) as up:
+    return {**ordinary.environ, "PYTHONPATH": path}
+
+
+def test_an_installation_that_the_user_cannot_read_is_refused(
+    data_dir: Path, ordinary: OrdinaryUser, user: OsUser, unreadable: Mapping[str, str]
+) -> None:
+    """The user may find another Soundmark, and must not run that one instead."""
+    line = refused_up(data_dir, "--port", "0", command=ordinary.command, environ=unreadable)
+    assert line.startswith(f"soundmark: the user {user.name} cannot read the installation in ")
+    assert line.endswith(
+        ", and nothing is to be served as root: run `up` as an ordinary user, or install Soundmark where everybody can "
+        "read it, such as in /opt, or insist with --serve-as-root"
+    )
+
+
+def test_who_insists_serves_as_root_and_the_installation_is_not_opened(
+    data_dir: Path, ordinary: OrdinaryUser, user: OsUser, unreadable: Mapping[str, str], tmp_path: Path
+) -> None:
+    arguments = ("--port", "0", "--serve-as-root")
+    with running_up(data_dir, command=ordinary.command, arguments=arguments, environ=unreadable) as up:
         assert read_notes(up.until_ready()) == ["by an unprivileged user"]
         (line,) = [line for line in up.printed.splitlines() if "cannot read the installation" in line]
         assert line.startswith(f"  Runs as         root (PostgreSQL: {user.name}), because the user {user.name} cannot")
         owners = {name: process.uids().effective for name, process in up.children().items()}
         assert owners == {**dict.fromkeys(PROCESSES, 0), "postgres": user.uid}
         assert up.stop() == 0
-    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "closed").stat().st_mode) == 0o700
+
+
+def test_the_option_changes_nothing_where_the_user_can_read(
+    data_dir: Path, ordinary: OrdinaryUser, user: OsUser
+) -> None:
+    arguments = ("--port", "0", "--serve-as-root")
+    with running_up(data_dir, command=ordinary.command, arguments=arguments, environ=ordinary.environ) as up:
+        until(lambda: {"serve audio", "serve console", "postgres"} <= set(up.children()), READY_S)
+        assert all(one == unprivileged(user) for one in identities(up))
 
 
 @pytest.mark.skipif(RESERVED_BELOW <= 1, reason="this machine reserves no port for root")

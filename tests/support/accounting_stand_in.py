@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 KEY: Final = "key-of-the-accounting-system"
 SQL: Final = "INSERT INTO llx_facture: a foreign key constraint fails"
-Operation = Literal["search", "post", "thirdparty"]
+Operation = Literal["search", "post", "read", "thirdparty"]
 # Done or not, and what the caller sees of it.
 Fault = Literal[
     "dropped",  # Nothing is done, and nothing comes back.
@@ -138,6 +138,9 @@ class AccountingStandIn:
                 return self._search(query)
             case "POST", ["invoices"]:
                 return self._post(body)
+            case "GET", ["invoices", number]:
+                found = [invoice for invoice in self.invoices if invoice["id"] == number]
+                return _json(found[0]) if found else _error(HTTPStatus.NOT_FOUND, "Not Found: Invoice not found")
             case "GET", ["thirdparties", number] if int(number) in self.thirdparties:
                 return _json({"id": number, "name": "Radio Nordlicht SARL", "status": "1", "client": "1"})
             case _:
@@ -203,6 +206,8 @@ def _refuse(path: str, headers: dict[str, str], query: dict[str, str]) -> _Reply
 def _operation(method: str, path: str) -> str:
     if path == f"{_API}/invoices":
         return "post" if method == "POST" else "search"
+    if path.startswith(f"{_API}/invoices/"):
+        return "read"
     return "thirdparty" if path.startswith(f"{_API}/thirdparties/") else "unknown"
 
 

@@ -60,7 +60,9 @@ class MailServer:
     port: int = 0
     received: list[Received] = field(default_factory=list)
     connections_count: int = 0
-    # Replies in place of a friendly one, by command: MAIL, RCPT, DATA.
+    greetings: list[str] = field(default_factory=list)  # The names of every EHLO.
+    is_strict: bool = False  # It wants a full name in EHLO, and refuses the recipient otherwise, as Postfix may.
+    # Replies in place of a friendly one, by command: EHLO, HELO, MAIL, RCPT, DATA.
     replies: dict[str, str] = field(default_factory=dict)
     on_data: Callable[[Any], None] | None = None  # Called with the protocol when a mail is complete.
     is_hanging: bool = False  # At DATA, after the mail is complete.
@@ -71,6 +73,17 @@ class MailServer:
             while len(self.received) < count:  # noqa: ASYNC110 - aiosmtpd knows no events
                 await asyncio.sleep(0.01)
 
+    async def handle_EHLO(  # noqa: N802 - their name - aiosmtpd calls it
+        self, _server: Any, session: Session, _envelope: Envelope, hostname: str, responses: list[str]
+    ) -> list[str]:
+        self.greetings.append(hostname)
+        session.host_name = hostname
+        return [self.replies["EHLO"]] if "EHLO" in self.replies else responses
+
+    async def handle_HELO(self, _server: Any, session: Session, _envelope: Envelope, hostname: str) -> str:  # noqa: N802 - their name
+        session.host_name = hostname
+        return self.replies.get("HELO", "250 mail.test")
+
     async def handle_MAIL(  # noqa: N802 - their name - aiosmtpd calls it
         self, _server: Any, _session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
@@ -79,8 +92,11 @@ class MailServer:
         return self.replies.get("MAIL", "250 OK")
 
     async def handle_RCPT(  # noqa: N802 - their name - aiosmtpd calls it
-        self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: list[str]
+        self, _server: Any, session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
+        name = session.host_name or ""
+        if self.is_strict and "." not in name and not name.startswith("["):
+            return f"504 5.5.2 <{name}>: Helo command rejected: need fully-qualified hostname"
         if "RCPT" not in self.replies:
             envelope.rcpt_tos.append(address)
         return self.replies.get("RCPT", "250 OK")

@@ -144,6 +144,11 @@ def clean_environ(more: Mapping[str, str] | None = None) -> dict[str, str]:
 SOUNDMARK = (sys.executable, "-P", "-m", "soundmark")
 
 
+def _may_serve_as_root(command: Sequence[str]) -> Sequence[str]:
+    """Return the option that root needs for our own installation, which may be in a private folder."""
+    return ["--serve-as-root"] if command is SOUNDMARK else []
+
+
 @contextlib.contextmanager
 def running_up(
     data_dir: Path,
@@ -156,7 +161,7 @@ def running_up(
     """Start `soundmark up`; none of its processes outlives the block."""
     with tempfile.NamedTemporaryFile(suffix=".txt") as output:
         process = subprocess.Popen(
-            [*command, "up", "--data-dir", str(data_dir), *arguments],
+            [*command, "up", "--data-dir", str(data_dir), *_may_serve_as_root(command), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -185,7 +190,7 @@ def refused_up(
 ) -> str:
     """Return the one line with which `up` refuses to run."""
     done = subprocess.run(
-        [*command, "up", "--data-dir", str(data_dir), *arguments],
+        [*command, "up", "--data-dir", str(data_dir), *_may_serve_as_root(command), *arguments],
         check=False,
         capture_output=True,
         env=clean_environ(environ),

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from soundmark_sdk.failures import KeyUnknown, Unverifiable
-from soundmark_sdk.keys import read_key_history, read_key_set
+from soundmark_sdk.keys import read_key_history, read_key_set, read_trusted_keys
 
 from .issuer import Issuer, base64url, compact
 
@@ -101,3 +101,25 @@ def test_the_history_holds_retired_keys(issuer: Issuer, superseded_at: str | Non
 def test_a_history_with_one_wrong_key_is_refused(issuer: Issuer, changes: dict[str, Any]) -> None:
     with pytest.raises(Unverifiable):
         read_key_history(compact({"keys": [issuer.jwk(**{"status": "retired", **changes})]}))
+
+
+def test_trusted_keys_are_one_key_a_set_or_the_answer_of_the_service(issuer: Issuer) -> None:
+    published = issuer.jwk(status="retired", activated_at="2026-05-20T10:00:00.000Z", superseded_at=None)
+    plain = {"kid": published["kid"], "x": published["x"]}
+    of_a_tool = {**plain, "kty": "OKP", "crv": "Ed25519", "alg": "Ed25519", "key_ops": ["verify"], "more": {}}
+    of_another_kind = {"kty": "EC", "crv": "P-256", "kid": "another", "x": "A", "y": "A"}
+    for document in (plain, of_a_tool, published, {"keys": [plain]}, {"keys": [of_another_kind, published], "more": 1}):
+        read_trusted_keys(compact(document)).verify(issuer.key_id, b"m", issuer.sign(b"m"))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *([], 1, {}, {"keys": {}}, {"keys": []}, {"keys": [1]}, {"kid": "a"}, {"kid": 1, "x": "A" * 43}),
+        *({"kid": "a", "x": "A" * 42}, {"x": "A" * 43}, {"kid": "a", "x": "A" * 43, "kty": "EC"}),
+        *({"kid": "a", "x": "A" * 43, "use": "enc"}, {"keys": [{"kid": "a", "x": "A" * 43}] * 2}),
+    ],
+)
+def test_what_holds_no_key_to_trust_is_refused(document: Any) -> None:
+    with pytest.raises(Unverifiable):
+        read_trusted_keys(compact(document))

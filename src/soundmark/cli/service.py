@@ -14,6 +14,7 @@ from soundmark.cli.deployment import overlay_environment
 from soundmark.cli.errors import Refused
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
+from soundmark.kit.text.credentials import read_credential
 from soundmark.operating_system.files import NotTrusted, read_trusted
 from soundmark.settings import ClientSettings
 from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file
@@ -46,6 +47,7 @@ UpDir = Annotated[
 # The default data dir of `soundmark up`.
 _HERE: Final = Path(".soundmark")
 _OTHERS: Final = 0o077
+_FILE_BYTES_MAX: Final = 64 * 1024  # More than any credential has, with what may be around it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,9 @@ def find_credential(service: Service, key_file: Path | None) -> str:
 
 
 def read_private_file(file: Path) -> str:
-    """Return the secret in a file to which only its owner has access, or from a pipe.
+    """Return the credential in a file to which only its owner has access, or from a pipe.
+
+    It may be in quotes or stand behind `NAME=`, as in an environment file.
 
     Raises: Refused.
     """
@@ -102,11 +106,11 @@ def read_private_file(file: Path) -> str:
             status = os.fstat(opened.fileno())
             if stat.S_ISREG(status.st_mode) and status.st_mode & _OTHERS:
                 raise Refused(f"other users have access to {file}; run: chmod 600 {file}")
-            return opened.read().decode("utf-8").strip()
+            return read_credential(opened.read(_FILE_BYTES_MAX).decode("utf-8", errors="replace"))
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Refused(f"{file} does not contain a key") from None
+    except ValueError as malformed:
+        raise Refused(f"{file} {malformed}") from None
 
 
 def _read_up_file(file: Path) -> Mapping[str, Any]:

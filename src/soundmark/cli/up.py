@@ -1,7 +1,6 @@
 """`soundmark up`: everything on this machine."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,7 +9,7 @@ from rich.console import Console
 
 from soundmark.cli.errors import Refused
 from soundmark.embedded.cluster_location import Home
-from soundmark.embedded.installation import CHOICE
+from soundmark.embedded.installation import CHOICE, where_installed
 from soundmark.kit import log
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -47,6 +46,13 @@ def up(
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Run `soundmark sandbox` too, and let Core use its stand-ins.")
     ] = False,
+    serve_as_root: Annotated[
+        bool,
+        typer.Option(
+            "--serve-as-root",
+            help="As root, serve as root where the user soundmark cannot read the installation, instead of refusing.",
+        ),
+    ] = False,
 ) -> None:
     """Run everything on this machine, with a PostgreSQL of its own, until Ctrl-C or SIGTERM.
 
@@ -62,6 +68,7 @@ def up(
         workers,
         sandbox=_plan_sandbox() if sandbox else None,
         console_port=console_port,
+        serve_as_root=serve_as_root,
     )
 
     def ready(plan: Plan, home: Home, postgres: Postgres) -> None:
@@ -126,8 +133,7 @@ def _say_how_to_sign_in(plan: Plan) -> str:
 def _say_who_serves(name: str, plan: Plan) -> str:
     if plan.user is not None:
         return f"the user {name}"
-    where = f"in {sys.prefix}" + ("" if sys.base_prefix == sys.prefix else f" or its Python in {sys.base_prefix}")
-    return f"root (PostgreSQL: {name}), because the user {name} cannot read the installation {where}"
+    return f"root (PostgreSQL: {name}), because the user {name} cannot read the installation {where_installed()}"
 
 
 def _name(home: Home) -> str:

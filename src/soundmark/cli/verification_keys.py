@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from soundmark_sdk import KeySet, ReceiverFailure, read_key_history
+from soundmark_sdk import KeySet, ReceiverFailure, read_trusted_keys
 from soundmark_sdk.client import Client, ClientFailure
 
 from soundmark.cli.api import explain_failure
@@ -14,7 +14,11 @@ from soundmark.cli.intents import printable
 
 KeysFile = Annotated[
     Path | None,
-    typer.Option("--keys", metavar="FILE", help="Verify with the keys in this file, the answer of /v1/keys/history."),
+    typer.Option(
+        "--keys",
+        metavar="FILE",
+        help="Verify with the keys in this file: a JWK, a JWK Set, or the answer of /v1/keys/history.",
+    ),
 ]
 # A thousand keys, the most that a key set has, need less.
 _BYTES_MAX: Final = 1024 * 1024
@@ -26,9 +30,11 @@ def read_keys(keys_file: Path) -> KeySet:
     Raises: Refused.
     """
     try:
-        return read_key_history(read_bounded(keys_file, _BYTES_MAX))
+        return read_trusted_keys(read_bounded(keys_file, _BYTES_MAX))
     except ReceiverFailure:
-        raise Refused(f"{keys_file} does not contain the answer of /v1/keys/history") from None
+        raise Refused(
+            f"{keys_file} contains no keys: it must be a JWK, a JWK Set, or the answer of /v1/keys/history"
+        ) from None
 
 
 def fetch_keys(base_url: str) -> KeySet:

@@ -32,7 +32,8 @@ class Context:
     """The parts that every command may use, whether called by a route, a job or the command line. Made by `wiring`.
 
     `console_url` is where people accept invitations, and come back to from a provider's page. `accounting_currency` is
-    the only one in which the accounting system makes invoices. `extra_ca_file` holds authorities that mail servers may
+    the only one in which the accounting system makes invoices. `smtp_greeting` is the name by which mail servers are
+    greeted, None for the address of the connection. `extra_ca_file` holds authorities that mail servers may
     be certified by. `local_verifications_per_minute` is how often all processes together may ask the local provider
     about payments. `webhook_allow_loopback` is whether an organisation's webhooks may go to this machine; `webhooks`
     sends them. `release_evidence_path` is the file that the worker reads about the SDK's release.
@@ -41,6 +42,7 @@ class Context:
     base_url: str
     console_url: str
     accounting_currency: str
+    smtp_greeting: str | None
     extra_ca_file: Path | None
     release_evidence_path: Path | None
     local_verifications_per_minute: int

@@ -7,7 +7,7 @@ from soundmark.kit.http.problems import Kind, Problem
 
 
 class AccountingUnavailable(Problem):
-    """The accounting system cannot be reached, or does not answer as documented."""
+    """The accounting system cannot be reached, refuses our user, or does not answer as documented."""
 
     kind, code, title = Kind.UNAVAILABLE, "accounting_unavailable", "The accounting system is unavailable."
 

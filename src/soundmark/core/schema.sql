@@ -833,24 +833,26 @@ CREATE TABLE accounting_customers (
 );
 
 -- Draft invoices to make, one for each verified payment. A row is `processing` while a worker is on it, until `due_at`.
+-- `posted_invoice_id` is the accounting system's answer to the last post, `invoice_id` the invoice that proved to be it.
 CREATE TABLE accounting_outbox (
-    organization_id text        NOT NULL,
-    id              text        NOT NULL,
-    subscription_id text        NOT NULL,
-    checkout_id     text        NOT NULL,
-    payment_digest  bytea       NOT NULL,
-    description     text        NOT NULL,
-    amount_minor    bigint      NOT NULL,
-    currency        text        NOT NULL,
-    period_start    timestamptz NOT NULL,
-    period_end      timestamptz NOT NULL,
-    status          text        NOT NULL,
-    attempts        integer     NOT NULL DEFAULT 0,
-    due_at          timestamptz,
-    give_up_at      timestamptz NOT NULL,
-    invoice_id      bigint,
-    created_at      timestamptz NOT NULL,
-    updated_at      timestamptz NOT NULL,
+    organization_id   text        NOT NULL,
+    id                text        NOT NULL,
+    subscription_id   text        NOT NULL,
+    checkout_id       text        NOT NULL,
+    payment_digest    bytea       NOT NULL,
+    description       text        NOT NULL,
+    amount_minor      bigint      NOT NULL,
+    currency          text        NOT NULL,
+    period_start      timestamptz NOT NULL,
+    period_end        timestamptz NOT NULL,
+    status            text        NOT NULL,
+    attempts          integer     NOT NULL DEFAULT 0,
+    due_at            timestamptz,
+    give_up_at        timestamptz NOT NULL,
+    invoice_id        bigint,
+    created_at        timestamptz NOT NULL,
+    updated_at        timestamptz NOT NULL,
+    posted_invoice_id bigint,
     CONSTRAINT accounting_outbox_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT accounting_outbox_payment_key UNIQUE (organization_id, payment_digest),
     CONSTRAINT accounting_outbox_subscription_fkey FOREIGN KEY (organization_id, subscription_id)
@@ -860,7 +862,8 @@ CREATE TABLE accounting_outbox (
     CONSTRAINT accounting_outbox_due_check CHECK ((due_at IS NOT NULL) = (status IN ('pending', 'processing'))),
     CONSTRAINT accounting_outbox_invoice_check CHECK (
         (invoice_id IS NOT NULL) = (status = 'completed') AND invoice_id BETWEEN 1 AND 2147483647
-    )
+    ),
+    CONSTRAINT accounting_outbox_posted_check CHECK (posted_invoice_id BETWEEN 1 AND 2147483647)
 );
 
 CREATE INDEX accounting_outbox_of_subscription

@@ -14,6 +14,7 @@ from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.providers.dolibarr.client import AccountingClient
 from soundmark.core.providers.flouci.client import LocalProvider
 from soundmark.core.providers.freescout.client import DeskClient
+from soundmark.core.providers.smtp import find_greeting
 from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
@@ -133,6 +134,7 @@ def _parts(
     local: Any = _NotWired("local")
     accounting: Any = _NotWired("accounting")
     desk: Any = _NotWired("desk")
+    smtp_greeting: Any = _NotWired("smtp_greeting")
     extra_ca_file: Any = _NotWired("extra_ca_file")
     release_evidence_path: Any = _NotWired("release_evidence_path")
     if isinstance(settings, CoreSettings | CoreJobsSettings):
@@ -144,6 +146,7 @@ def _parts(
         platform_settings = PlatformSettings(db, sealer, settings)
         card = CardProvider(settings.card_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
         local = LocalProvider(settings.local_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
+        smtp_greeting = settings.smtp_greeting or find_greeting(settings.base_url)
         extra_ca_file = settings.extra_ca_file
         release_evidence_path = settings.release_evidence_path
         accounting = AccountingClient(extra_ca_file=extra_ca_file)
@@ -157,6 +160,7 @@ def _parts(
         "base_url": base_url,
         "console_url": console_url,
         "accounting_currency": accounting_currency,
+        "smtp_greeting": smtp_greeting,
         "extra_ca_file": extra_ca_file,
         "release_evidence_path": release_evidence_path,
         "local_verifications_per_minute": local_verifications_per_minute,

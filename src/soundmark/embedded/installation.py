@@ -39,6 +39,11 @@ def can_serve(user: OsUser, environ: Mapping[str, str]) -> bool:
     return can_run(user, [sys.executable, "-P", "-c", _TRIAL, str(soundmark.__file__)], environ)
 
 
+def where_installed() -> str:
+    """Return the folders that a user must be able to read to run this installation, for a message."""
+    return f"in {sys.prefix}" + ("" if sys.base_prefix == sys.prefix else f" or its Python in {sys.base_prefix}")
+
+
 def find_programs(user: OsUser | None) -> Path:
     """Return the folder of the bundled `postgres`, `initdb`, `psql` and `pg_dump`, after trying them as `user`.
 

@@ -11,6 +11,7 @@ from soundmark.settings.fields import (
     DatabaseUrl,
     EvidencePath,
     HttpUrl,
+    MailName,
     MasterKey,
     Port,
 )
@@ -68,6 +69,7 @@ class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings,
     local_api_url: ServiceUrl = "https://developers.flouci.com"
     local_verifications_per_minute: Annotated[int, Field(ge=1)] = 30
     accounting_currency: Currency = "TND"
+    smtp_greeting: MailName | None = None
     webhook_allow_loopback: bool = False
     jobs_metrics_port: Port | None = None
     release_evidence_path: EvidencePath | None = None

@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from soundmark.kit.crypto.sealing import parse_master_key
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.text.validation import check_url, has_valid_port, split_url
+from soundmark.kit.text.credentials import read_credential
+from soundmark.kit.text.validation import check_mail_name, check_url, has_valid_port, require_allowed_host, split_url
 
 _CREDENTIAL_CHARS_MIN: Final = 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -58,6 +59,8 @@ def _database_url(text: str) -> Secret:
     is_readable = _UNREADABLE.search(text) is None and parts.netloc.count("@") <= 1
     if not is_complete or not is_readable or not all(map(has_valid_port, servers_of(parts.netloc))):
         raise ValueError("must be a postgresql:// URL that names a database, with special characters percent-encoded")
+    for server in servers_of(parts.netloc):
+        require_allowed_host(split_url(f"//{server}").hostname or "")
     return Secret(text)
 
 
@@ -65,6 +68,7 @@ def _rate_limit_url(text: str) -> Secret:
     parts = split_url(text)
     if parts.scheme not in {"redis", "rediss"} or not has_valid_port(parts.netloc):
         raise ValueError("must be a redis:// or rediss:// URL, with special characters percent-encoded")
+    require_allowed_host(parts.hostname or "")
     return Secret(text)
 
 
@@ -90,9 +94,7 @@ def _operator_token(text: str) -> Secret:
 
 def _api_key(text: str) -> Secret:
     # A person's access token works as well, so any bearer credential is accepted.
-    if _BEARER.fullmatch(text.strip()) is None:
-        raise ValueError("must be a server key or an access token: printable ASCII characters without spaces")
-    return Secret(text.strip())
+    return Secret(read_credential(text))
 
 
 def _oidc_client_secret(text: str) -> Secret:
@@ -151,6 +153,7 @@ Credentials = Annotated[
     BeforeValidator(_credentials),
     Allowed("16 or more characters, or two such, separated by a comma"),
 ]
+MailName = Annotated[str, AfterValidator(check_mail_name), Allowed("a domain name or an IP address")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Networks = Annotated[
     tuple[IPv4Network | IPv6Network, ...],

@@ -65,6 +65,7 @@ class Options:
     workers_count: int
     sandbox: SandboxPlan | None = None
     console_port: int | None = None
+    serve_as_root: bool = False  # Allowed where no other user can; it never is the choice otherwise.
 
 
 @dataclass(frozen=True, slots=True)

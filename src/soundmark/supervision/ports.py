@@ -7,7 +7,7 @@ from typing import Final
 
 from soundmark import settings
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.sockets import CannotListen, PortTaken, require_unreserved, reserve_port
+from soundmark.kit.http.sockets import CannotListen, PortTaken, claim_port, require_unreserved, reserve_port
 from soundmark.operating_system.os_user import OsUser
 from soundmark.supervision.plan import LOOPBACK, Options, Ports
 
@@ -16,6 +16,7 @@ CONSOLE_PORT: Final = 8083
 # After a crash, children of the last run may hold a port until they have finished their requests.
 _WAIT_S: Final = 15
 _POLL_S: Final = 0.05
+_FREE_PORT_TRIES: Final = 5
 
 
 class ConsolePortRefused(CannotListen):
@@ -24,9 +25,10 @@ class ConsolePortRefused(CannotListen):
 
 @contextlib.contextmanager
 def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
-    """Reserve all ports, with our own sockets that are bound and never listen.
+    """Reserve all ports, with our own sockets that are bound and never listen, and claim them.
 
-    So nobody else gets a port while the process that uses it is being restarted.
+    So nobody else gets a port while the process that uses it is being started or restarted, not even an `up` that
+    starts at the same moment.
 
     Raises: CannotListen.
     """
@@ -34,7 +36,7 @@ def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash
     with contextlib.ExitStack() as stack:
 
         def hold(host: str, port: int = 0) -> int:
-            return int(stack.enter_context(reserve_port(host, port)).getsockname()[1])
+            return _hold_port(stack, host, port)
 
         def hold_chosen(host: str, port: int) -> int:
             while True:
@@ -65,6 +67,25 @@ def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash
         }
         metrics = {component: hold(LOOPBACK) for component in serving}
         yield Ports(serving, metrics, hold(LOOPBACK), None if options.sandbox is None else hold(LOOPBACK))
+
+
+def _hold_port(stack: contextlib.ExitStack, host: str, port: int) -> int:
+    """Reserve and claim a port until the end of `stack`, and return it; 0 takes a free one.
+
+    Raises: CannotListen.
+    """
+    # Between finding a free port and reserving it, another program may get it.
+    for tries_left in reversed(range(_FREE_PORT_TRIES if port == 0 else 1)):
+        try:
+            with contextlib.ExitStack() as taking:
+                held = taking.enter_context(reserve_port(host, port))
+                taking.enter_context(claim_port(held))
+                stack.enter_context(taking.pop_all())
+                return int(held.getsockname()[1])
+        except PortTaken:
+            if tries_left == 0:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def require_unreserved_ports(options: Options, console_host: str, user: OsUser) -> None:

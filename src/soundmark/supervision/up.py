@@ -14,7 +14,14 @@ import psycopg
 
 from soundmark import settings
 from soundmark.embedded.cluster_location import Home, find_home, make_home
-from soundmark.embedded.installation import NoPostgres, can_serve, find_chosen_programs, find_programs, version_of
+from soundmark.embedded.installation import (
+    NoPostgres,
+    can_serve,
+    find_chosen_programs,
+    find_programs,
+    version_of,
+    where_installed,
+)
 from soundmark.embedded.postgres import STOP_TIMEOUT_S, Cluster, ClusterFailed
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
@@ -54,6 +61,10 @@ _POSTGRES: Final = "PostgreSQL"
 _WITHOUT_DATABASE: Final[tuple[Component, ...]] = ("audio", "console")
 
 
+class RootRefused(Exception):
+    """Only root could run the components, and the caller has not allowed it; the message is one line for the user."""
+
+
 class MigrationRefused(Exception):
     """A database could not be brought to the current schema; the process that tried has printed the reason."""
 
@@ -65,6 +76,7 @@ Refusal = (
     MigrationRefused,
     NoPostgres,
     NotReady,
+    RootRefused,
     SettingGiven,
     SettingsInvalid,
     data_dir.DataDirRefused,
@@ -108,7 +120,7 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
         with hold_ports(options, console_host, clock, after_crash=turn.after_crash) as ports:
             home = find_home(options.data_dir)
             postgres, user = await asyncio.gather(
-                asyncio.to_thread(_find_postgres, home.user), asyncio.to_thread(_serving_user, home)
+                asyncio.to_thread(_find_postgres, home.user), asyncio.to_thread(_serving_user, home, options)
             )
             if user is not None:
                 require_unreserved_ports(options, console_host, user)
@@ -139,9 +151,22 @@ def _find_postgres(user: OsUser | None) -> Postgres:
     return Postgres(folder, version_of(folder, user), is_bundled=chosen is None)
 
 
-def _serving_user(home: Home) -> OsUser | None:
-    """Return the user for everything but PostgreSQL: the same one, or None (ourselves) if that user cannot run it."""
-    return home.user if home.user is not None and can_serve(home.user, foreign_environ()) else None
+def _serving_user(home: Home, options: Options) -> OsUser | None:
+    """Return the user for everything but PostgreSQL: the same one, or None (ourselves).
+
+    Root itself serves only if that user cannot run the installation and the caller allows it.
+
+    Raises: RootRefused.
+    """
+    if home.user is None or can_serve(home.user, foreign_environ()):
+        return home.user
+    if options.serve_as_root:
+        return None
+    raise RootRefused(
+        f"the user {home.user.name} cannot read the installation {where_installed()}, and nothing is to be served as "
+        "root: run `up` as an ordinary user, or install Soundmark where everybody can read it, such as in /opt, "
+        "or insist with --serve-as-root"
+    )
 
 
 def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Cluster, entropy: Entropy) -> Plan:

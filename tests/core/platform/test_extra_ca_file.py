@@ -71,7 +71,13 @@ async def test_mail(authority: PrivateAuthority, *, is_trusted: bool) -> None:
         elsewhere = SmtpServer(ELSEWHERE, server.port, False, "codes@example.org", "Soundmark", None, None)
         async with make_worker(Secret("postgresql://h/d"), authority.ca_file if is_trusted else None) as ctx:
             with contextlib.nullcontext() if is_trusted else pytest.raises(MailNotSent):
-                await send(elsewhere, mail, deadline=dt.timedelta(seconds=20), extra_ca_file=ctx.extra_ca_file)
+                await send(
+                    elsewhere,
+                    mail,
+                    greeting=ctx.smtp_greeting,
+                    deadline=dt.timedelta(seconds=20),
+                    extra_ca_file=ctx.extra_ca_file,
+                )
     assert [received.had_tls for received in server.received] == [True] * is_trusted
 
 

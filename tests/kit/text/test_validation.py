@@ -6,6 +6,7 @@ from soundmark.kit.text.validation import (
     UrlKind,
     check_ascii_email,
     check_host,
+    check_mail_name,
     check_url,
     is_loopback_host,
     is_secure_url,
@@ -89,6 +90,29 @@ def test_a_host_is_a_name_or_an_ip_address(host: str) -> None:
 def test_another_text_is_no_host(host: str) -> None:
     with pytest.raises(ValueError, match="must be a host name or an IP address"):
         check_host(host)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("soundmark.example.org", "soundmark.example.org"),
+        ("mail", "mail"),
+        ("192.0.2.1", "[192.0.2.1]"),
+        ("[192.0.2.1]", "[192.0.2.1]"),
+        ("2001:db8::1", "[IPv6:2001:db8::1]"),
+        ("[IPv6:2001:db8::1]", "[IPv6:2001:db8::1]"),
+    ],
+)
+def test_mail_servers_are_greeted_by_a_name_or_an_address_in_brackets(text: str, name: str) -> None:
+    assert check_mail_name(text) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a b", "a\r\nRSET", "mail_1", "ä.example", "[mail]", "[2001:db8::1]", "[192.0.2.1", "1.2.3", "a."]
+)
+def test_another_text_is_no_greeting(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a domain name or an IP address"):
+        check_mail_name(text)
 
 
 def test_an_address_in_any_language_is_parsed_and_only_an_ascii_one_sends() -> None:

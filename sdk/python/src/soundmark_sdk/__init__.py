@@ -30,6 +30,7 @@ from soundmark_sdk.hearing import hear_samples as hear_samples
 from soundmark_sdk.keys import KeySet as KeySet
 from soundmark_sdk.keys import read_key_history as read_key_history
 from soundmark_sdk.keys import read_key_set as read_key_set
+from soundmark_sdk.keys import read_trusted_keys as read_trusted_keys
 from soundmark_sdk.levels import Levels as Levels
 from soundmark_sdk.markers import Markers as Markers
 from soundmark_sdk.measuring import Consent as Consent

@@ -20,6 +20,8 @@ KEY_COUNT_MAX: Final = 1000
 _KEY: Final = frozenset({"kty", "crv", "alg", "use", "kid", "x", "status"})
 _PERIOD: Final = frozenset({"activated_at", "superseded_at"})
 _FIXED: Final = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig"}
+# What a key that is not ours may say of itself. RFC 9864 names the algorithm "Ed25519".
+_OF_ED25519: Final = {"kty": ["OKP"], "crv": ["Ed25519"], "alg": ["EdDSA", "Ed25519"], "use": ["sig"]}
 # A `next` key verifies too: it may have become `active` since this set was fetched.
 _STATUSES: Final = frozenset({"active", "next", "retiring"})
 
@@ -68,6 +70,34 @@ def read_key_history(body: bytes) -> KeySet:
     return collect_historic_keys(strict_json.parse(body))
 
 
+def read_trusted_keys(body: bytes) -> KeySet:
+    """Return keys that somebody chose to trust: a JWK, a JWK Set, or the answer of `GET /v1/keys/history`.
+
+    A key needs `kid` and `x` alone. As RFC 7517 asks, members that we do not know are ignored, and keys of another kind
+    in a set are skipped.
+
+    Raises: Unverifiable, also if there is no Ed25519 key.
+    Source: RFC 7517, sections 4 and 5; RFC 8037, section 2.
+    """
+    document = strict_json.parse(body)
+    entries = document.get("keys", [document]) if isinstance(document, dict) else None
+    if not isinstance(entries, list) or len(entries) > KEY_COUNT_MAX:
+        raise Unverifiable("These are not a JWK or a JWK Set of at most 1000 keys.")
+    by_id: dict[str, VerifyKey] = {}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise Unverifiable("A key is not an object.")
+        if any(name in entry and entry[name] not in values for name, values in _OF_ED25519.items()):
+            continue
+        key_id, key = _read_id_and_point(entry)
+        if key_id in by_id:
+            raise Unverifiable("Two keys have the same id.")
+        by_id[key_id] = key
+    if not by_id:
+        raise Unverifiable("There is no Ed25519 signature key.")
+    return KeySet(by_id)
+
+
 def collect_historic_keys(document: JsonValue) -> KeySet:
     """Return the keys of a JWK Set that was parsed already, as `read_key_history` does.
 
@@ -112,7 +142,11 @@ def _read_key(members: Mapping[str, JsonValue], statuses: AbstractSet[str]) -> t
     # A list cannot be looked up in a set.
     if not is_fixed or not isinstance(status, str) or status not in statuses:
         raise Unverifiable("A published key is not an Ed25519 signature key.")
-    point = members["x"]
+    return _read_id_and_point(members)
+
+
+def _read_id_and_point(members: Mapping[str, JsonValue]) -> tuple[str, VerifyKey]:
+    point = members.get("x")
     if not isinstance(point, str) or len(raw := base64url.decode(point)) != crypto_sign_PUBLICKEYBYTES:
-        raise Unverifiable("A published key does not have 32 bytes.")
-    return read_text(members["kid"], SHORT_TEXT), VerifyKey(raw)
+        raise Unverifiable("A key does not have 32 bytes.")
+    return read_text(members.get("kid"), SHORT_TEXT), VerifyKey(raw)

@@ -65,4 +65,5 @@ def _make_draft(outbox_id: str, subscription: Subscription, payment: VerifiedPay
         due_at=now,
         give_up_at=now + TRIED_FOR,
         created_at=now,
+        posted_invoice_id=None,
     )

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
 from soundmark.kit.http.tls import share_tls_context
 from soundmark.kit.open_transaction import assert_no_transaction
+from soundmark.kit.text.refused_hosts import is_refused_address
 
 
 class RequestLost(Exception):
@@ -45,7 +47,10 @@ class OutboundResponse:
 
 
 class OutboundClient:
-    """A client of one server that is not ours. `kit.http.tls` says which authorities it trusts."""
+    """A client of one server that is not ours. `kit.http.tls` says which authorities it trusts.
+
+    Settings refuse the addresses of `kit.text.refused_hosts`; a name that leads to one is refused here.
+    """
 
     def __init__(self, *, bytes_max: int, extra_ca_file: Path | None) -> None:
         """Raises: OSError if the file cannot be read or holds no certificate."""
@@ -66,12 +71,20 @@ class OutboundClient:
         Raises: RequestLost.
         """
         assert_no_transaction("a call to somebody else's server")
-        sending = self._client.stream(request.method, request.url, headers=dict(request.headers), content=request.body)
+        sending = self._client.stream(
+            request.method,
+            request.url,
+            headers=dict(request.headers),
+            content=request.body,
+            extensions={"trace": _judge_connection},
+        )
         try:
             async with asyncio.timeout(timeout_s), sending as response:
                 body = await self._read(response)
         except TimeoutError:
             raise RequestLost("deadline") from None
+        except _AddressRefused:
+            raise RequestLost("address_refused") from None
         except (httpx2.HTTPError, httpx2.InvalidURL):
             raise RequestLost("unreachable") from None
         except UnicodeEncodeError:
@@ -94,3 +107,21 @@ class OutboundClient:
                 raise RequestLost("oversized", is_final=True)
             chunks.append(chunk)
         return b"".join(chunks)
+
+
+class _AddressRefused(Exception):
+    """A name led to an address that no setting may have."""
+
+
+async def _judge_connection(event: str, info: Mapping[str, Any]) -> None:
+    """Close a new connection to a refused address before anything is sent on it.
+
+    Raises: _AddressRefused.
+    Source: httpcore, "Extensions", `trace`.
+    """
+    if event != "connection.connect_tcp.complete":
+        return
+    stream = info["return_value"]
+    if is_refused_address(ip_address(stream.get_extra_info("server_addr")[0])):
+        await stream.aclose()
+        raise _AddressRefused

@@ -1,7 +1,9 @@
 """Listening sockets that several processes share, so that the kernel spreads connections over them."""
 
+import contextlib
 import errno
 import socket
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +52,28 @@ def reserve_port(host: str, port: int) -> socket.socket:
         _bind(alone, host, port)
         port = alone.getsockname()[1]
     return shared_socket(host, port)
+
+
+def claim_port(held: socket.socket) -> contextlib.AbstractContextManager[object]:
+    """Claim the address of a bound socket against every other process that claims it, until the context ends.
+
+    A bound socket that does not listen yet keeps nobody from binding its port too, because both set SO_REUSEADDR; the
+    second would fail when it listens. A claim is a socket with a name in the kernel, which only one process can have,
+    and which disappears with its process. Like a port, it counts within one network namespace. Systems without such
+    names claim nothing.
+
+    Raises: PortTaken.
+    """
+    if sys.platform != "linux":
+        return contextlib.nullcontext()
+    host, port = held.getsockname()[:2]
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0soundmark/{_format_address(host, port)}")
+    except OSError as error:
+        claim.close()
+        raise _refusal(error, host, port) from error
+    return claim
 
 
 def require_unreserved(host: str, port: int, user: str) -> None:

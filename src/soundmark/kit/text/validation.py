@@ -11,6 +11,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, ValidatedEmail, validate_email
 
+from soundmark.kit.text.refused_hosts import is_refused_host
+
 # "https": https only. "secure": https, or http on a loopback address, which no network can tamper with.
 # "http": both, for a service in the operator's own network.
 UrlKind = Literal["https", "secure", "http"]
@@ -27,13 +29,46 @@ _URL_TEXT: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
 def check_host(text: str) -> str:
-    """Return `text` if it is a host name, or an IP address without brackets.
+    """Return `text` if it is a host name, or an IP address without brackets, that we may connect to.
 
     Raises: ValueError.
     """
     if not _is_ip_address(text) and not _is_host_name(text):
         raise ValueError("must be a host name or an IP address")
+    require_allowed_host(text)
     return text
+
+
+def require_allowed_host(host: str) -> None:
+    """Refuse a host that no setting may lead to, as `kit.text.refused_hosts` says.
+
+    Raises: ValueError.
+    """
+    if is_refused_host(host):
+        raise ValueError("must not lead to a link-local address or to the metadata server of a cloud")
+
+
+def check_mail_name(text: str) -> str:
+    """Return the name by which we greet mail servers: a domain name, or an IP address as an address literal.
+
+    Raises: ValueError.
+    Source: RFC 5321, sections 4.1.1.1 and 4.1.3.
+    """
+    bare = text.removeprefix("[").removesuffix("]")
+    bare = bare.removeprefix("IPv6:")
+    if _is_ip_address(bare) and text in {bare, write_address_literal(bare)}:
+        return write_address_literal(bare)
+    if "_" in text or not _is_host_name(text) or text.rpartition(".")[2].isdecimal():
+        raise ValueError("must be a domain name or an IP address")
+    return text
+
+
+def write_address_literal(address: str) -> str:
+    """Return an IP address as it stands in a greeting to a mail server.
+
+    Source: RFC 5321, section 4.1.3.
+    """
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
 
 
 def is_loopback_host(host: str) -> bool:
@@ -82,7 +117,7 @@ def check_ascii_email(text: str) -> str:
 
 
 def check_url(text: str, kind: UrlKind) -> str:
-    """Return `text` if it is a URL of this kind, without credentials, query or fragment.
+    """Return `text` if it is a URL of this kind, without credentials, query or fragment, that we may connect to.
 
     Raises: ValueError.
     """
@@ -93,13 +128,19 @@ def check_url(text: str, kind: UrlKind) -> str:
     # Even an empty query: a path that is appended later would end up behind it.
     if "@" in parts.netloc or "?" in text or "#" in text:
         raise ValueError("must be a URL without credentials, query or fragment")
+    require_allowed_host(parts.hostname or "")
     return text
 
 
 def is_secure_url(text: str) -> bool:
-    """Return whether `text` is a "secure" URL without credentials or fragment; it may have a query."""
+    """Return whether `text` is a "secure" URL without credentials or fragment that we may connect to.
+
+    It may have a query.
+    """
     parts = _split_with_host(text)
-    return parts is not None and _is_secure(parts) and "@" not in parts.netloc and "#" not in text
+    if parts is None or not _is_secure(parts) or is_refused_host(parts.hostname or ""):
+        return False
+    return "@" not in parts.netloc and "#" not in text
 
 
 def split_url(text: str) -> SplitResult:

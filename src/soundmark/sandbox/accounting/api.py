@@ -88,6 +88,7 @@ class AccountingApi:
         party = self._ledger.third_parties.find(str(request.path_params["id"]))
         if party is None or party.entity != self._entity_of(request):
             return make_error(404, "Not Found: Thirdparty not found")
+        self._require_sight()
         return JSONResponse(render_third_party(party))
 
     async def _create_invoice(self, request: Request) -> Response:
@@ -113,6 +114,7 @@ class AccountingApi:
             render_invoice(invoice)
             for invoice in self._ledger.invoices
             if invoice.entity == self._entity_of(request) and _matches(invoice, conditions)
+            if not self._ledger.choices.is_user_restricted
         ]
         limit, page = query.get("limit", str(_LIMIT_DEFAULT)), query.get("page", "0")
         if not limit.isdecimal() or not page.isdecimal():
@@ -134,7 +136,13 @@ class AccountingApi:
     def _answer_invoice(self, request: Request, invoice: DraftInvoice | None) -> Response:
         if invoice is None or invoice.entity != self._entity_of(request):
             return make_error(404, "Not Found: Invoice not found")
+        self._require_sight()
         return JSONResponse(render_invoice(invoice))
+
+    def _require_sight(self) -> None:
+        """Refuse a user who may not see third parties of others, nor their invoices."""
+        if self._ledger.choices.is_user_restricted:
+            raise _Refused(make_error(403, "Forbidden: Access not allowed for login svc"))
 
     async def _refuse_unknown(self, _: Request) -> Response:
         return make_error(404)

@@ -17,11 +17,13 @@ _SHOWN_DECIMALS: Final = 8  # The columns of the real database.
 class AccountingChoices:
     """What a person or a test may choose.
 
-    `decimals` are those of totals (MAIN_MAX_DECIMALS_TOT): 2 as installed, 3 where invoices are in dinars.
+    `decimals` are those of totals (MAIN_MAX_DECIMALS_TOT): 2 as installed, 3 where invoices are in dinars. A restricted
+    user lacks the right "Read all third parties (and their objects) by internal users", and represents none of them.
     """
 
     decimals: int = 2
     is_module_on: bool = True
+    is_user_restricted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

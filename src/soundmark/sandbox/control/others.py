@@ -78,10 +78,11 @@ class OtherControl:
         }
 
     async def _choose_accounting(self, fields: Fields, _: Mapping[str, str]) -> Any:
-        fields.require_known({"decimals", "module_on"})
+        fields.require_known({"decimals", "module_on", "restricted_user"})
         choices = self._accounting.choices
         choices.decimals = fields.whole("decimals", choices.decimals, most=_DECIMALS_MAX)
         choices.is_module_on = fields.flag("module_on", default=choices.is_module_on)
+        choices.is_user_restricted = fields.flag("restricted_user", default=choices.is_user_restricted)
         return {}
 
     async def _add_third_party(self, fields: Fields, _: Mapping[str, str]) -> Any:

@@ -36,6 +36,7 @@ def make_draft(status: DraftStatus, due_at: dt.datetime | None, give_up_at: dt.d
         due_at=due_at,
         give_up_at=give_up_at,
         created_at=NOW,
+        posted_invoice_id=None,
     )
 
 

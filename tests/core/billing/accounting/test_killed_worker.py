@@ -51,7 +51,7 @@ async def test_a_worker_that_is_killed_while_the_accounting_system_answers(
     await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
 
 
-async def test_a_worker_that_is_killed_before_the_result_is_stored(
+async def test_a_worker_that_is_killed_before_the_id_is_stored(
     customer: Customer,
     ctx: Context,
     stand_in: AccountingStandIn,
@@ -60,7 +60,7 @@ async def test_a_worker_that_is_killed_before_the_result_is_stored(
     database_url: Secret,
     measuring_url: str,
 ) -> None:
-    """Phase 4 found the draft, and only the worker knew."""
+    """The post was answered, and only the worker knew; the next search finds the draft."""
     outbox_id = await customer.draft(ctx)
     stand_in.hold("post")
     with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
@@ -70,7 +70,31 @@ async def test_a_worker_that_is_killed_before_the_result_is_stored(
             await rival.until_someone_waits()
             worker.kill()
     await until_alone(rival)
-    assert await customer.read(outbox_id) == ("processing", 1, None)
+    assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("processing", None)]
+    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+
+
+async def test_a_worker_that_is_killed_before_the_result_is_stored(
+    customer: Customer,
+    ctx: Context,
+    stand_in: AccountingStandIn,
+    rival: Rival,
+    clock: FakeClock,
+    database_url: Secret,
+    measuring_url: str,
+) -> None:
+    """It is killed in phase 4, and the id is stored: the next attempt does not depend on the search."""
+    outbox_id = await customer.draft(ctx)
+    stand_in.hold("post")
+    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
+        await stand_in.until_called("post")
+        stand_in.release()
+        stand_in.hold("search")
+        await stand_in.until_called("search", 2)
+        worker.kill()
+    stand_in.release()
+    assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("processing", 1)]
+    stand_in.faults["search"] = ["empty_list"]
     await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
 
 

@@ -180,15 +180,87 @@ async def test_a_system_that_rounds_to_two_decimals_is_found_out(
     assert [invoice["total_ttc"] for invoice in stand_in.invoices] == ["10.56000000"]
 
 
-async def test_a_search_that_never_finds_anything_leads_to_one_invoice(
+async def test_a_draft_that_the_search_does_not_find_is_read_by_its_id(
     customer: Customer, ctx: Context, stand_in: AccountingStandIn
 ) -> None:
-    """The answer named the new draft and the search does not find it: another attempt would make another draft."""
     outbox_id = await customer.draft(ctx)
     stand_in.faults["search"] = ["empty_list"] * 9
     assert await customer.work(ctx, outbox_id) is None
-    assert await customer.read(outbox_id) == ("failed", 1, None)
+    assert await customer.read(outbox_id) == ("completed", 1, 1)
+    assert [call.operation for call in stand_in.calls] == ["search", "post", "search", "read"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"socid": "8"}, "another_thirdparty"),
+        ({"total_ttc": "10.56000000"}, "another_total"),
+        ({"ref_ext": "svc:acc_of-somebody-else"}, "another_reference"),
+        ({"ref_ext": None}, "another_reference"),
+    ],
+)
+async def test_an_invoice_that_is_read_must_be_the_draft(
+    customer: Customer, ctx: Context, stand_in: AccountingStandIn, changes: dict[str, str | None], reason: str
+) -> None:
+    """A person changed it, or the settings name another accounting system: nothing is posted."""
+    outbox_id = await make_lost_draft(customer, ctx, stand_in)
+    stand_in.invoices[0].update(changes)
+    with capture_logs() as logs:
+        await customer.work(ctx, outbox_id)
+    assert (logs[-1]["event"], logs[-1]["reason"]) == ("draft_invoice_failed", reason)
     assert stand_in.count("post") == 1
+
+
+async def test_a_draft_that_was_deleted_is_made_again(
+    customer: Customer, ctx: Context, stand_in: AccountingStandIn
+) -> None:
+    """Only a 404 says so."""
+    outbox_id = await make_lost_draft(customer, ctx, stand_in)
+    stand_in.invoices.clear()
+    assert await customer.work(ctx, outbox_id) is None
+    assert await customer.read(outbox_id) == ("completed", 2, 1)
+    assert [call.operation for call in stand_in.calls[-4:]] == ["search", "read", "post", "search"]
+
+
+@pytest.mark.parametrize("fault", ["dropped", "sql_error", "html", "forbidden_html", "nonsense"])
+async def test_while_an_earlier_draft_cannot_be_read_nothing_is_posted(
+    customer: Customer, ctx: Context, stand_in: AccountingStandIn, fault: Fault
+) -> None:
+    outbox_id = await make_lost_draft(customer, ctx, stand_in)
+    stand_in.faults["search"] = ["empty_list"]
+    stand_in.faults["read"] = [fault]
+    assert await customer.work(ctx, outbox_id) is not None
+    assert await customer.read(outbox_id) == ("pending", 2, None)
+    assert stand_in.count("post") == 1
+
+
+async def test_a_draft_that_is_gone_as_soon_as_it_is_made_fails(
+    customer: Customer, ctx: Context, stand_in: AccountingStandIn, rival: Rival
+) -> None:
+    """Neither the search nor the read finds it; the id is kept, so that even a retry asks before it posts."""
+    outbox_id = await customer.draft(ctx)
+    stand_in.hold("post")
+    working = asyncio.create_task(customer.work(ctx, outbox_id))
+    await stand_in.until_called("post")
+    stand_in.invoices.clear()
+    stand_in.release()
+    with capture_logs() as logs:
+        assert await working is None
+    assert logs[-1]["reason"] == "not_found_after_post"
+    assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("failed", 1)]
+
+
+async def make_lost_draft(customer: Customer, ctx: Context, stand_in: AccountingStandIn) -> str:
+    """Make a draft whose second search failed, until the time of the next attempt; that search finds nothing."""
+    outbox_id = await customer.draft(ctx)
+    stand_in.hold("post")
+    working = asyncio.create_task(customer.work(ctx, outbox_id))
+    await stand_in.until_called("post")
+    stand_in.faults["search"] = ["dropped", "empty_list"]
+    stand_in.release()
+    assert await working is not None
+    customer.tenant.api.clock.advance(seconds=30)
+    return outbox_id
 
 
 async def test_a_search_that_ignores_the_filter_is_not_believed(

@@ -39,10 +39,11 @@ REFUSED: list[tuple[str, Any]] = [
     *(("accounting_tva_rate", value) for value in (19.001, 10**400)),
     ("smtp_from_email", "a@b\nBcc: c@d"),
     ("smtp_from_name", "a\0"),
-    ("smtp_host", True),
+    *(("smtp_host", value) for value in (True, "169.254.169.254")),
     ("smtp_port", "25"),
     ("smtp_secure", "true"),
     ("support_desk_base_url", "https://user:password@desk.example.org"),
+    *((name, "https://169.254.169.254") for name in ("accounting_base_url", "support_desk_base_url")),
     ("support_desk_mailbox_id", 0),
 ]
 

@@ -5,7 +5,9 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from support.core_client import Api
+from support.fake_clock import FakeClock
 from support.mail_server import MailServer, configure_mail, running_mail_server
 from support.rival import Rival
 from support.tenant import Tenant
@@ -13,8 +15,9 @@ from support.tenant import Tenant
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX
 from soundmark.core.features.tenancy.invitations import jobs
+from soundmark.kit.crypto.secret import Secret
 
-from .conftest import PAUSES_S, deliver, read_delivery
+from .conftest import PAUSES_S, deliver, make_worker, read_delivery
 
 
 async def test_a_finished_delivery_may_be_run_again_without_a_second_mail(
@@ -51,6 +54,37 @@ async def test_a_refusal_5xx_is_final(
     assert await deliver(ctx, invitation) is None
     assert await read_delivery(rival, invitation) == ("dead", 1, False)
     assert mail_server.received == []
+
+
+async def test_an_address_that_the_server_cannot_take_is_dead_at_once(
+    api: Api, tenant: Tenant, ctx: Context, rival: Rival
+) -> None:
+    """Without SMTPUTF8, four further attempts in 42 minutes would end in the same way."""
+    async with running_mail_server(knows_utf8=False) as server:
+        await configure_mail(api, server)
+        invitation = await tenant.make_invitation(email="jürgen@example.org")
+        with capture_logs() as logs:
+            assert await deliver(ctx, invitation) is None
+    assert await read_delivery(rival, invitation) == ("dead", 1, False)
+    (logged,) = [line for line in logs if line["event"] == "invitation_delivery"]
+    assert (logged["status"], logged["reason"]) == ("dead", "no_smtputf8")
+
+
+async def test_a_strict_server_takes_the_mail(tenant: Tenant, ctx: Context, mail_server: MailServer) -> None:
+    """It is greeted by the host of the base URL; in these tests that has a dot."""
+    mail_server.is_strict = True
+    invitation = await tenant.make_invitation()
+    assert await deliver(ctx, invitation) is None
+    assert mail_server.greetings == ["core.test"]
+
+
+async def test_the_setting_names_us_to_the_mail_server(
+    tenant: Tenant, mail_server: MailServer, database_url: Secret, clock: FakeClock
+) -> None:
+    invitation = await tenant.make_invitation()
+    async with make_worker(database_url, clock, SMTP_GREETING="192.0.2.7") as ctx:
+        assert await deliver(ctx, invitation) is None
+    assert mail_server.greetings == ["[192.0.2.7]"]
 
 
 async def test_a_busy_server_is_tried_five_times(

@@ -13,10 +13,10 @@ AccountingStatus: TypeAlias = Literal["not_scheduled", "pending", "processing", 
 
 DRAFT_PREFIX: Final = "acc_"
 TRIED_FOR: Final = timedelta(days=1)  # Contract, section 7, "Accounting".
-# An attempt is at most four calls of ten seconds each. It ends well before the next may begin, so that there are never
+# An attempt is at most five calls of ten seconds each. It ends well before the next may begin, so that there are never
 # two at the same time.
-ATTEMPT_MAX: Final = timedelta(seconds=45)
-LEASE: Final = timedelta(seconds=60)
+ATTEMPT_MAX: Final = timedelta(seconds=55)
+LEASE: Final = timedelta(seconds=75)
 
 _PAUSE_MIN: Final = timedelta(seconds=30)  # Contract, section 7, "Accounting".
 _PAUSE_MAX: Final = timedelta(hours=1)
@@ -52,7 +52,7 @@ class DraftInvoice:
 
     `amount_minor` is what was paid, tax included. No attempt may begin before `due_at`, because another is in progress
     or has just failed; it is None once the draft is completed or failed. No attempt follows one that fails after
-    `give_up_at`.
+    `give_up_at`. `posted_invoice_id` is the accounting system's answer to the last post, None if there was none.
     """
 
     organization_id: str
@@ -69,6 +69,7 @@ class DraftInvoice:
     due_at: datetime | None
     give_up_at: datetime
     created_at: datetime
+    posted_invoice_id: int | None
 
     @property
     def reference(self) -> str:

@@ -40,12 +40,23 @@ class AccountingCallFailed(Exception):
         self.reason: Final = reason
         self.status: Final = status
 
+    @property
+    def code(self) -> str:
+        """The reason and the status in one word, as the operating guide lists them."""
+        return self.reason if self.status is None else f"{self.reason}_{self.status}"
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the accounting system knows our key, and its user lacks a right. A firewall answers no JSON."""
+        return self.code == f"status_{HTTPStatus.FORBIDDEN}"
+
 
 @dataclass(frozen=True, slots=True)
 class FoundInvoice:
     """An invoice in the accounting system; `total` includes tax."""
 
     id: int
+    reference: str | None
     thirdparty_id: int
     total: Decimal
 
@@ -66,7 +77,7 @@ class NewDraft:
 
 class _InvoiceAnswer(msgspec.Struct, frozen=True):
     id: int
-    ref_ext: str
+    ref_ext: str | None
     socid: int
     total_ttc: Decimal
 
@@ -108,6 +119,19 @@ class AccountingClient:
         if any(invoice.ref_ext != reference for invoice in invoices):
             raise AccountingCallFailed("filter_ignored")
         return [_found(invoice) for invoice in invoices]
+
+    async def find_invoice(self, server: AccountingServer, invoice_id: int) -> FoundInvoice | None:
+        """Return the invoice with this id; None if the accounting system has none.
+
+        Raises: AccountingCallFailed. If it is forbidden, the invoice exists and our user may not see its third party.
+        """
+        response = await self._call(server, "GET", f"/invoices/{invoice_id}")
+        if response.status == HTTPStatus.NOT_FOUND:
+            return None
+        invoice = _found(_read(response, _InvoiceAnswer))
+        if invoice.id != invoice_id:
+            raise AccountingCallFailed("malformed")
+        return invoice
 
     async def create_draft(self, server: AccountingServer, draft: NewDraft) -> int:
         """Make a draft invoice and return its id.
@@ -161,7 +185,7 @@ def _read(response: OutboundResponse, shape: type[T]) -> T:
 def _found(invoice: _InvoiceAnswer) -> FoundInvoice:
     if not invoice.total_ttc.is_finite() or abs(invoice.total_ttc) >= _TOTAL_MAX:
         raise AccountingCallFailed("malformed")
-    return FoundInvoice(_require_id(invoice.id), invoice.socid, invoice.total_ttc)
+    return FoundInvoice(_require_id(invoice.id), invoice.ref_ext, invoice.socid, invoice.total_ttc)
 
 
 def _require_id(invoice_id: int) -> int:

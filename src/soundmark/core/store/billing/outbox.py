@@ -93,7 +93,7 @@ async def lock(tx: Tx, organization_id: str, outbox_id: str) -> DraftInvoice | N
         DraftInvoice,
         """
         SELECT organization_id, id, subscription_id, checkout_id, description, amount_minor, currency, period_start,
-               period_end, status, attempts, due_at, give_up_at, created_at
+               period_end, status, attempts, due_at, give_up_at, created_at, posted_invoice_id
           FROM accounting_outbox
          WHERE organization_id = %(organization_id)s
            AND id = %(outbox_id)s
@@ -122,6 +122,23 @@ async def update_processing(tx: Tx, draft: DraftInvoice, *, now: datetime) -> No
             "due_at": draft.due_at,
             "now": now,
         },
+    )
+
+
+async def update_posted(tx: Tx, draft: DraftInvoice, *, invoice_id: int, now: datetime) -> None:
+    """Store the accounting system's answer to the post of `draft`, unless its organisation was deleted.
+
+    The end of a lease does not matter: the invoice exists, whoever made it. Lock order: docs/locks.md.
+    """
+    await tx.run(
+        """
+        UPDATE accounting_outbox
+           SET posted_invoice_id = %(invoice_id)s,
+               updated_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(id)s
+        """,
+        {"organization_id": draft.organization_id, "id": draft.id, "invoice_id": invoice_id, "now": now},
     )
 
 
@@ -167,7 +184,7 @@ async def update_ended(
 
 
 async def update_retried(tx: Tx, draft: DraftInvoice, *, give_up_at: datetime, now: datetime) -> None:
-    """Make a locked, failed draft invoice pending again, as if it had never been tried."""
+    """Make a locked, failed draft invoice pending again; of its attempts it keeps the id that a post was answered."""
     await tx.run(
         """
         UPDATE accounting_outbox

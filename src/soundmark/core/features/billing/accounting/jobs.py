@@ -27,6 +27,8 @@ from soundmark.kit.postgres.jobs import UNTIL_DONE, Later
 from soundmark.settings.registry import AccountingSettings
 
 _log: Final = structlog.get_logger()
+# The search and the read need "Read customer's invoices"; the read alone also needs the third party to be visible.
+_MISSING_RIGHT: Final = "missing_right_read_all_third_parties"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,9 @@ async def make_draft(ctx: Context, *, organization_id: str, outbox_id: str) -> N
 
     1. Begin an attempt: mark it in the row, with the time until which nobody else may begin one.
     2. Search the accounting system for the draft, in case an earlier attempt made it.
-    3. If there is none, make it.
-    4. Search again, whatever the answer was, and compare what is there with what was paid.
+    3. If there is none, make it, and store its id in the row at once. But if an earlier post was answered with an id,
+       read that invoice first: only one that is gone is made again.
+    4. Search again, whatever the answer was, or else read the invoice, and compare what is there with what was paid.
     5. Store the result in the row.
 
     Safe to run late, repeatedly, in any order and concurrently. If a worker is killed after phase 3, the next attempt
@@ -82,7 +85,7 @@ async def make_draft(ctx: Context, *, organization_id: str, outbox_id: str) -> N
     never paid.
 
     Raises: Later, with the time at which to run again; DatabaseUnavailable.
-    Source: API v1, "Billing", accounting worker; contract, section 7, "Accounting"; docs/adr/0023.
+    Source: API v1, "Billing", accounting worker; contract, section 7, "Accounting"; docs/adr/0023 and 0034.
     """
     attempt = await _begin(ctx, organization_id, outbox_id)
     if attempt is None:
@@ -93,7 +96,7 @@ async def make_draft(ctx: Context, *, organization_id: str, outbox_id: str) -> N
     except _NotNow as not_now:
         ended = _DraftResult("pending", not_now.reason)
     except AccountingCallFailed as failed:
-        ended = _DraftResult("pending", failed.reason if failed.status is None else f"{failed.reason}_{failed.status}")
+        ended = _DraftResult("pending", failed.code)
     except Exception as error:  # noqa: BLE001 - such as a key that cannot be unsealed
         ended = _DraftResult("pending", type(error).__name__)
     again_at = await _note(ctx, attempt.draft, ended)
@@ -139,15 +142,57 @@ async def _search_post_search(ctx: Context, attempt: _DraftAttempt) -> _DraftRes
     found = await ctx.accounting.find_invoices(accounting.server, draft.reference)
     if found:
         return _compare(found, draft, thirdparty_id)
-    failure = await _post(ctx, accounting, draft, thirdparty_id)
+    if draft.posted_invoice_id is not None:
+        known = await _read_posted(ctx, accounting, draft, thirdparty_id, invoice_id=draft.posted_invoice_id)
+        if known is not None:
+            return known
+    posted = await _post(ctx, accounting, draft, thirdparty_id)
     found = await ctx.accounting.find_invoices(accounting.server, draft.reference)
     if found:
         return _compare(found, draft, thirdparty_id)
-    if failure is None:
-        # The search is broken: every further attempt would make another draft.
-        return _DraftResult("failed", "not_found_after_post")
-    if not await ctx.accounting.has_thirdparty(accounting.server, thirdparty_id):
-        return _DraftResult("failed", "unknown_thirdparty")
+    if isinstance(posted, AccountingCallFailed):
+        return await _explain_failed_post(ctx, accounting, thirdparty_id, posted)
+    known = await _read_posted(ctx, accounting, draft, thirdparty_id, invoice_id=posted)
+    # If even its id is not found, another post would be as blind as this one.
+    return known or _DraftResult("failed", "not_found_after_post")
+
+
+async def _read_posted(
+    ctx: Context, accounting: _Accounting, draft: DraftInvoice, thirdparty_id: int, *, invoice_id: int
+) -> _DraftResult | None:
+    """Read an invoice that a post was answered with, and that the search does not find; return None if it is gone.
+
+    Raises: AccountingCallFailed.
+    """
+    try:
+        invoice = await ctx.accounting.find_invoice(accounting.server, invoice_id)
+    except AccountingCallFailed as failed:
+        if failed.is_forbidden:
+            return _DraftResult("failed", _MISSING_RIGHT)
+        raise
+    if invoice is None:
+        return None
+    if invoice.reference != draft.reference:
+        # Somebody changed the reference, or the settings name another accounting system than at the post.
+        return _DraftResult("failed", "another_reference")
+    return _compare([invoice], draft, thirdparty_id)
+
+
+async def _explain_failed_post(
+    ctx: Context, accounting: _Accounting, thirdparty_id: int, failure: AccountingCallFailed
+) -> _DraftResult:
+    """Return why a post cannot succeed.
+
+    Raises: AccountingCallFailed, if a later attempt may succeed.
+    """
+    try:
+        if not await ctx.accounting.has_thirdparty(accounting.server, thirdparty_id):
+            return _DraftResult("failed", "unknown_thirdparty")
+    except AccountingCallFailed as failed:
+        if failed.is_forbidden:
+            # The search cannot see this third party's invoices, so it does not say whether the draft was made.
+            return _DraftResult("failed", _MISSING_RIGHT)
+        raise
     raise failure
 
 
@@ -169,10 +214,10 @@ async def _find_accounting(ctx: Context, draft: DraftInvoice) -> _Accounting:
 
 async def _post(
     ctx: Context, accounting: _Accounting, draft: DraftInvoice, thirdparty_id: int
-) -> AccountingCallFailed | None:
-    """Carry out phase 3; return None if the accounting system says that it made the draft, else what went wrong.
+) -> int | AccountingCallFailed:
+    """Carry out phase 3; return the new draft's id, which is stored by then, or what went wrong.
 
-    Raises: _NotNow if the lease is over: somebody else may be at this draft already.
+    Raises: _NotNow if the lease is over: somebody else may be at this draft already; DatabaseUnavailable.
     """
     assert draft.due_at is not None, "an attempt has a lease"
     if ctx.clock.now() >= draft.due_at:
@@ -189,10 +234,12 @@ async def _post(
         period_end=draft.period_end,
     )
     try:
-        await ctx.accounting.create_draft(accounting.server, new)
+        invoice_id = await ctx.accounting.create_draft(accounting.server, new)
     except AccountingCallFailed as failed:
         return failed
-    return None
+    async with ctx.db.transaction(tenant=draft.organization_id) as tx:
+        await outbox.update_posted(tx, draft, invoice_id=invoice_id, now=ctx.clock.now())
+    return invoice_id
 
 
 def _compare(found: list[FoundInvoice], draft: DraftInvoice, thirdparty_id: int) -> _DraftResult:

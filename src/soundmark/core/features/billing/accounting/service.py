@@ -23,6 +23,11 @@ from soundmark.kit.text.ids import may_be_id
 from soundmark.settings.registry import AccountingSettings
 
 _log: Final = structlog.get_logger()
+# The rights as the accounting system's page spells them.
+_FORBIDDEN: Final = (
+    "The accounting system refuses the user of accounting_api_key (403), which lacks a right:"
+    ' "Read third parties" or "Read all third parties (and their objects) by internal users".'
+)
 
 
 class UnknownThirdparty(Exception):
@@ -110,8 +115,8 @@ async def _require_thirdparty(ctx: Context, thirdparty_id: int) -> None:
     try:
         is_known = await ctx.accounting.has_thirdparty(server, thirdparty_id)
     except AccountingCallFailed as failed:
-        _log.warning("accounting_call_failed", reason=failed.reason, status=failed.status)
-        raise AccountingUnavailable from None
+        _log.warning("accounting_call_failed", reason=failed.code)
+        raise AccountingUnavailable(_FORBIDDEN if failed.is_forbidden else None) from None
     if not is_known:
         raise UnknownThirdparty
 

@@ -72,7 +72,7 @@ async def deliver(ctx: Context, *, organization_id: str, invitation_id: str) -> 
     try:
         await _send(ctx, attempt)
     except MailRefused as refused:
-        status, reason = "dead", str(refused.code)
+        status, reason = "dead", refused.reason
     except MailNotSent as failed:
         status, reason = "pending", failed.reason
     except Exception as error:  # noqa: BLE001 - such as a secret that cannot be unsealed
@@ -125,7 +125,7 @@ async def _send(ctx: Context, attempt: _Attempt) -> None:
     mail = write_invitation_email(
         attempt.delivery, token, base_url=ctx.base_url, console_url=ctx.console_url, server=server
     )
-    await send(server, mail, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
+    await send(server, mail, greeting=ctx.smtp_greeting, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
 
 
 async def _note(ctx: Context, attempt: _Attempt, status: str) -> datetime | None:

@@ -89,9 +89,9 @@ async def mail_owner(
     )
     attempt = earlier_attempts + 1
     try:
-        await send(server, mail, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
+        await send(server, mail, greeting=ctx.smtp_greeting, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
     except MailRefused as refused:
-        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason=str(refused.code))
+        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason=refused.reason)
     except MailNotSent as failed:
         _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason=failed.reason, attempt=attempt)
         if attempt < ATTEMPTS_MAX:
