@@ -105,6 +105,7 @@ CREATE TABLE api_keys (
     last_used_at      timestamptz,
     secret_rotated_at timestamptz,
     revoked_at        timestamptz,
+    name              text,
     CONSTRAINT api_keys_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT api_keys_project_fkey FOREIGN KEY (organization_id, project_id)
         REFERENCES projects (organization_id, id) ON DELETE CASCADE,
@@ -1061,3 +1062,22 @@ CREATE POLICY tickets_of_tenant ON tickets USING (organization_id = current_tena
 CREATE POLICY tickets_of_everybody ON tickets FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY tickets_resealed ON tickets FOR UPDATE USING (current_tenant() = '*');
 CREATE POLICY tickets_of_backup ON tickets FOR SELECT USING (is_backup());
+
+-- What people call an Audience integration, which is a row of Audience's database. Until Audience has answered,
+-- `named_id` is the id of the audit intent with which the integration is created.
+CREATE TABLE integration_names (
+    organization_id text NOT NULL,
+    named_id        text NOT NULL,
+    project_id      text NOT NULL,
+    name            text NOT NULL,
+    CONSTRAINT integration_names_pkey PRIMARY KEY (organization_id, named_id),
+    CONSTRAINT integration_names_project_fkey FOREIGN KEY (organization_id, project_id)
+        REFERENCES projects (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX integration_names_of_project ON integration_names (organization_id, project_id);
+
+ALTER TABLE integration_names ENABLE ROW LEVEL SECURITY;
+ALTER TABLE integration_names FORCE ROW LEVEL SECURITY;
+CREATE POLICY integration_names_of_tenant ON integration_names USING (organization_id = current_tenant());
+CREATE POLICY integration_names_of_backup ON integration_names FOR SELECT USING (is_backup());
