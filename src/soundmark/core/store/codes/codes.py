@@ -11,27 +11,28 @@ from soundmark.kit.postgres.arrays import bytes_array, text_array, time_array
 from soundmark.kit.postgres.transaction import Tx
 
 
-async def insert(tx: Tx, issued: Sequence[Code]) -> None:
-    """Insert Codes of one organisation, issued at the same time under one key, and their broadcasts."""
+async def insert(tx: Tx, issued: Sequence[Code], addresses: Sequence[bytes]) -> None:
+    """Insert Codes of one organisation, issued at the same time under one key, their addresses and broadcasts."""
     first = issued[0]
+    assert len(addresses) == len(issued), "every Code has an address"
     await tx.run(
         """
         WITH fresh AS (
             SELECT *
               FROM unnest(%(xr_ids)s::text[], %(tokens)s::text[], %(project_ids)s::text[], %(campaign_ids)s::text[],
                           %(issuers)s::text[], %(expire_at)s::timestamptz[], %(integration_ids)s::text[],
-                          %(payloads)s::bytea[], %(signatures)s::bytea[])
+                          %(payloads)s::bytea[], %(signatures)s::bytea[], %(addresses)s::bytea[])
                    AS fresh (xr_id, token, project_id, campaign_id, issuer, expires_at, integration_id, payload,
-                             signature)
+                             signature, address)
         ), audible AS (
             INSERT INTO broadcasts (token, payload, signature)
             SELECT token, payload, signature
               FROM fresh
         )
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
-                           broadcast_token, audience_integration_id, key_id)
+                           broadcast_token, audience_integration_id, key_id, address)
         SELECT %(organization_id)s, xr_id, project_id, campaign_id, issuer, %(issued_at)s, expires_at, token,
-               integration_id, %(key_id)s
+               integration_id, %(key_id)s, address
           FROM fresh
         """,
         {
@@ -47,6 +48,7 @@ async def insert(tx: Tx, issued: Sequence[Code]) -> None:
             "integration_ids": text_array(code.audience_integration_id for code in issued),
             "payloads": bytes_array(code.payload for code in issued),
             "signatures": bytes_array(code.signature for code in issued),
+            "addresses": bytes_array(addresses),
         },
     )
 
@@ -231,3 +233,56 @@ async def find_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> str
         {"key_id": key_id, "now": now},
     )
     return xr_id
+
+
+async def find_tenant_without_addresses(tx: Tx, *, after: str) -> str | None:
+    """Return the id of the next organisation, in the order of ids, with a Code whose address is not known yet."""
+    organization_id: str | None = await tx.value(
+        """
+        SELECT organization_id
+          FROM codes
+         WHERE address IS NULL
+           AND organization_id > %(after)s
+         ORDER BY organization_id
+         LIMIT 1
+        """,
+        {"after": after},
+    )
+    return organization_id
+
+
+async def lock_without_address(tx: Tx, organization_id: str, *, after: str, limit: int) -> list[ListedCode]:
+    """Lock up to `limit` Codes whose address is not known yet, by id, after `after`. Skips locked ones: never waits."""
+    return await tx.all(
+        ListedCode,
+        """
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND address IS NULL
+           AND xr_id > %(after)s
+         ORDER BY xr_id
+         LIMIT %(limit)s
+           FOR NO KEY UPDATE SKIP LOCKED
+        """,
+        {"organization_id": organization_id, "after": after, "limit": limit},
+    )
+
+
+async def update_addresses(tx: Tx, organization_id: str, xr_ids: Sequence[str], addresses: Sequence[bytes]) -> None:
+    """Set the addresses of locked Codes."""
+    await tx.run(
+        """
+        UPDATE codes
+           SET address = found.address
+          FROM unnest(%(xr_ids)s::text[], %(addresses)s::bytea[]) AS found (xr_id, address)
+         WHERE codes.organization_id = %(organization_id)s
+           AND codes.xr_id = found.xr_id
+        """,
+        {
+            "organization_id": organization_id,
+            "xr_ids": text_array(xr_ids),
+            "addresses": bytes_array(addresses),
+        },
+    )
