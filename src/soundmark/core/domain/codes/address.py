@@ -15,7 +15,8 @@ ADDRESS_CHARS_MAX: Final = 200
 # That of a Code whose intent has no address. Every prefix has a character, so none finds it.
 NO_ADDRESS: Final = b""
 
-_BEFORE_PATH: Final = re.compile(r".*?://[^/?#]*|.*", re.DOTALL)
+_AFTER_SCHEME: Final = "://"
+_PATH: Final = re.compile(r"[/?#]")
 
 
 def address_of(resource: Mapping[str, Any]) -> bytes:
@@ -40,11 +41,12 @@ def comparable_form(text: str) -> bytes:
     """
     # In this order: what is cut off has no influence on what is left.
     cut = text[:ADDRESS_CHARS_MAX]
-    match = _BEFORE_PATH.match(cut)
-    assert match is not None, "it matches every text"
-    end = match.end()
+    scheme_end = cut.find(_AFTER_SCHEME)
+    path = _PATH.search(cut, scheme_end + len(_AFTER_SCHEME)) if scheme_end >= 0 else None
     # The `lower` of bytes leaves other letters alone.
-    return cut[:end].encode().lower() + cut[end:].encode()
+    if path is None:
+        return cut.encode().lower()
+    return cut[: path.start()].encode().lower() + cut[path.start() :].encode()
 
 
 def bounds_of(prefix: str) -> tuple[bytes, bytes]:

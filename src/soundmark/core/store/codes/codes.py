@@ -7,7 +7,7 @@ from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_CODES_MAX
-from soundmark.kit.postgres.arrays import bytes_array, text_array, time_array
+from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array, time_array
 from soundmark.kit.postgres.transaction import Tx
 
 
@@ -15,15 +15,16 @@ async def insert(tx: Tx, issued: Sequence[Code], addresses: Sequence[bytes]) -> 
     """Insert Codes of one organisation, issued at the same time under one key, their addresses and broadcasts."""
     first = issued[0]
     assert len(addresses) == len(issued), "every Code has an address"
+    numbers = {address: number for number, address in enumerate(dict.fromkeys(addresses), start=1)}
     await tx.run(
         """
         WITH fresh AS (
             SELECT *
               FROM unnest(%(xr_ids)s::text[], %(tokens)s::text[], %(project_ids)s::text[], %(campaign_ids)s::text[],
                           %(issuers)s::text[], %(expire_at)s::timestamptz[], %(integration_ids)s::text[],
-                          %(payloads)s::bytea[], %(signatures)s::bytea[], %(addresses)s::bytea[])
+                          %(payloads)s::bytea[], %(signatures)s::bytea[], %(address_numbers)s::int[])
                    AS fresh (xr_id, token, project_id, campaign_id, issuer, expires_at, integration_id, payload,
-                             signature, address)
+                             signature, address_number)
         ), audible AS (
             INSERT INTO broadcasts (token, payload, signature)
             SELECT token, payload, signature
@@ -32,7 +33,7 @@ async def insert(tx: Tx, issued: Sequence[Code], addresses: Sequence[bytes]) -> 
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
                            broadcast_token, audience_integration_id, key_id, address)
         SELECT %(organization_id)s, xr_id, project_id, campaign_id, issuer, %(issued_at)s, expires_at, token,
-               integration_id, %(key_id)s, address
+               integration_id, %(key_id)s, (%(addresses)s::bytea[])[address_number]
           FROM fresh
         """,
         {
@@ -48,7 +49,9 @@ async def insert(tx: Tx, issued: Sequence[Code], addresses: Sequence[bytes]) -> 
             "integration_ids": text_array(code.audience_integration_id for code in issued),
             "payloads": bytes_array(code.payload for code in issued),
             "signatures": bytes_array(code.signature for code in issued),
-            "addresses": bytes_array(addresses),
+            # Few, because a batch has one: to read the same one a hundred times would cost more than to store it.
+            "addresses": bytes_array(numbers),
+            "address_numbers": plain_array(numbers[address] for address in addresses),
         },
     )
 

@@ -1,5 +1,6 @@
 """Commands on Codes."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -84,6 +85,7 @@ async def list_signed_codes(
     for code in found:
         with suppress(CodeNotFound):
             verified.append(await verify_code(ctx, code))
+        await asyncio.sleep(0)  # A hundred signatures take long enough that others need the event loop in between.
     return _judge_page(ctx, code_filter, Page(verified, listed.next_position))
 
 
