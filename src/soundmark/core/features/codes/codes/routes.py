@@ -107,7 +107,7 @@ async def list_codes(
     """
     bound_to = _bound_to(scope, filters, order)
     after = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
-    data: list[CodeSummary | CodeWithIntent]
+    data: list[CodeWithIntent | CodeSummary]
     if include is None:
         page, now = await service.list_codes(ctx, scope, filters, order, after=after, limit=limit)
         data, next_position = [summary_view(code, now) for code in page.entries], page.next_position

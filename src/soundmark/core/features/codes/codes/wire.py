@@ -35,5 +35,5 @@ class CodePage(Wire):
     They have their intents if the request includes them.
     """
 
-    data: list[CodeSummary | CodeWithIntent]
+    data: list[CodeWithIntent | CodeSummary]  # In this order, because generated clients take the first that fits.
     next_cursor: str | None
