@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from soundmark.core.access.server_keys import digest_of_secret
+from soundmark.core.domain.codes.address import address_of
 from soundmark.core.domain.codes.code import Facts, payload_of
 from soundmark.core.features.codes.signing_keys.service import ensure_active, list_keys
 from soundmark.core.live.keyring import unseal_key
@@ -21,11 +22,8 @@ ORGANIZATION_ID = "org_" + "b" * 22
 PROJECT_ID = "prj_" + "b" * 22
 API_KEY_ID = "key_" + "b" * 22
 PERSON = "bench-person"
-INTENT = {
-    "type": "link",
-    "action": "open",
-    "resource": {"url": "https://example.org/programmes/tonight", "title": "Tonight's programme", "at": 1795204968},
-}
+RESOURCE = {"url": "https://example.org/programmes/tonight", "title": "Tonight's programme", "at": 1795204968}
+INTENT = {"type": "link", "action": "open", "resource": RESOURCE}
 
 
 async def first_key(url: Secret, master_key: bytes) -> SigningKey:
@@ -83,11 +81,12 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range, *, campaign_id: str
                     copy.write_row((token, payload, key.sign(payload)))
             with cursor.copy(
                 "COPY codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,"
-                " broadcast_token, key_id) FROM STDIN"
+                " broadcast_token, key_id, address) FROM STDIN"
             ) as copy:
+                address = address_of(RESOURCE)
                 tenant, rest = (ORGANIZATION_ID,), (PROJECT_ID, campaign_id, "Bench", now, now + _LIFE)
                 for token, xr_id, _ in rows:
-                    copy.write_row((*tenant, xr_id, *rest, token, key.key_id))
+                    copy.write_row((*tenant, xr_id, *rest, token, key.key_id, address))
 
 
 def settle(url: Secret) -> None:

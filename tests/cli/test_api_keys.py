@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Tenant, answered, run
+from .conftest import Tenant, answered, cells, run
 
 SCOPES = ("--scope", "codes:read", "--scope", "codes:write")
 
@@ -83,3 +83,18 @@ def test_wrong_usage_is_status_2() -> None:
     wrong = run("api-keys", "create", "--scope", "codes:all")
     assert (wrong.status, "Value error" in wrong.err) == (2, False)
     assert run("api-keys", "create", *SCOPES, "--expires-in-days", "366").status == 2
+
+
+def test_a_key_is_named_renamed_and_loses_its_name(chosen: Tenant, tmp_path: Path) -> None:
+    create = ("api-keys", "create", *SCOPES, "--name", "Playout", "--quiet", "--secret-file", str(tmp_path / "key"))
+    key_id = chosen.run_as_operator(*create).out.strip()
+    assert cells(chosen.run_as_operator("api-keys", "list"))[0][:2] == [key_id, "Playout"]
+    assert cells(chosen.run_as_operator("api-keys", "rename", key_id, "Studio"))[0][:2] == [key_id, "Studio"]
+    unnamed = answered(chosen.run_as_operator("api-keys", "rename", key_id, "--no-name", "--json"))
+    assert (unnamed["id"], unnamed["name"]) == (key_id, None)
+
+
+@pytest.mark.parametrize("options", [(), ("Studio", "--no-name")])
+def test_a_rename_gives_or_removes_a_name(chosen: Tenant, options: tuple[str, ...]) -> None:
+    done = chosen.run_as_operator("api-keys", "rename", "key_" + "A" * 22, *options)
+    assert (done.status, "give either NAME or --no-name" in done.err) == (2, True)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from soundmark.cli import codes
 
-from .conftest import Tenant, answered
+from .conftest import Tenant, answered, cells
 
 UNKNOWN = "xr_" + "0" * 22
 
@@ -51,6 +51,22 @@ def test_a_list_is_filtered_and_paged(tenant: Tenant) -> None:
     assert all(code["broadcast_frame"] in table.out for code in page["data"])
     assert table.err.startswith("more: --cursor ")
     assert answered(tenant.run("codes", "list", "--status", "revoked", "--json"))["data"] == []
+
+
+def test_a_list_is_ordered_searched_and_shows_intents(tenant: Tenant) -> None:
+    """An issuer's text must not control the terminal."""
+    hostile = {"type": "link", "action": "open", "resource": {"url": "https://one.example/\x1b[2J"}}
+    (one,) = tenant.make_codes(1, intent=hostile, expires_at="2098-01-01T00:00:00Z")
+    (two,) = tenant.make_codes(1, expires_at="2097-01-01T00:00:00Z")
+    by_expiry = answered(tenant.run("codes", "list", "--sort", "expires_at", "--order", "asc", "--json"))
+    assert [code["xr_id"] for code in by_expiry["data"]] == [two["xr_id"], one["xr_id"]]
+    oldest = tenant.run("codes", "list", "--order", "asc", "--quiet")
+    assert oldest.out.split() == [one["xr_id"], two["xr_id"]]
+    search = ("codes", "list", "--address-prefix", "HTTPS://ONE", "--include-intent")
+    assert [code["intent"] for code in answered(tenant.run(*search, "--json"))["data"]] == [hostile]
+    shown = "".join(row[-1] for row in cells(tenant.run(*search)))  # A long intent takes several lines.
+    assert "https://one.example" in shown.replace(" ", "")
+    assert shown.isprintable()
 
 
 def test_a_code_is_shown_with_its_intent(tenant: Tenant) -> None:

@@ -21,11 +21,14 @@ def test_an_integration_lives_and_ends_at_a_terminal(tenant: Tenant, tmp_path: P
     as_operator = tenant.run_as_operator
     assert as_operator("use", tenant.organization_id, tenant.project_id).status == 0
     file = tmp_path / "publisher.secret"
-    create = ("integrations", "create", "--mode", "demo", "--retention-days", "14")
+    create = ("integrations", "create", "--mode", "demo", "--retention-days", "14", "--name", "Studio")
     made = as_operator(*create, "--secret-file", str(file), "--quiet").out.strip()
     first = file.read_text()
     assert (made[:4], first[:4]) == ("int_", "xhm_")
-    assert cells(as_operator("integrations", "list"))[0][:4] == [made, "demo", "14 days", "active"]
+    assert cells(as_operator("integrations", "list"))[0][:5] == [made, "Studio", "demo", "14 days", "active"]
+    assert cells(as_operator("integrations", "rename", made, "Lobby"))[0][:2] == [made, "Lobby"]
+    assert answered(as_operator("integrations", "rename", made, "--no-name", "--json"))["name"] is None
+    assert (as_operator("integrations", "rename", made).status) == 2
 
     rotated = answered(as_operator("integrations", "rotate-secret", made, "--json"))
     assert rotated["hmac_secret"] != first.strip()

@@ -42,6 +42,8 @@ from support.prepared_calls import (
     preview_organization,
     preview_project,
     remove_member,
+    rename_integration,
+    rename_key,
     rename_organization,
     rename_project,
     replay_webhooks,
@@ -180,6 +182,10 @@ ROWS: Final[Mapping[str, Row]] = {
     "recover_codes": Row(issue_two_before, roles=ADMINS, foreign="code_issue_not_found"),
     # Everybody may leave: test_remove_member.py.
     "remove_member": Row(remove_member, roles=EVERYBODY, foreign="member_not_found", audited="member.removed"),
+    "rename_api_key": Row(rename_key, roles=ADMINS, foreign="api_key_not_found", audited="api_key.renamed"),
+    "rename_integration": Row(
+        rename_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_renamed"
+    ),
     "rename_organization": Row(rename_organization, roles=ADMINS, audited="organization.updated"),
     "rename_project": Row(rename_project, roles=ADMINS, foreign="project_not_found", audited="project.updated"),
     "render_code": Row(make_code, roles=READERS, foreign="code_not_found"),

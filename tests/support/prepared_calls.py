@@ -135,6 +135,10 @@ async def make_integration(world: World) -> Call:
     return Call(path={"integration_id": integration["id"]}, params=world.tenant.in_project)
 
 
+async def rename_integration(world: World) -> Call:
+    return replace(await make_integration(world), json={"name": "Studio"})
+
+
 async def change_retention(world: World) -> Call:
     return replace(await make_integration(world), json={"retention_days": 7})
 
@@ -152,6 +156,10 @@ async def sign_event(world: World) -> Call:
 async def make_key(world: World) -> Call:
     key = await world.tenant.make_key()
     return Call(path={"api_key_id": key["id"]}, params=world.tenant.query)
+
+
+async def rename_key(world: World) -> Call:
+    return replace(await make_key(world), json={"name": "Playout"})
 
 
 async def change_member(world: World) -> Call:

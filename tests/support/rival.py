@@ -34,6 +34,15 @@ class Rival:
             cursor = await connection.execute(statement.encode(), params)
             return await cursor.fetchall()
 
+    async def explain(self, role: str, organization_id: str, statement: str, *params: Any) -> str:
+        """Return the plan of a statement of a tenant, by whatever index there is, as `role` may see the rows."""
+        async with borrow_async(self._url) as connection, connection.transaction(force_rollback=True):
+            await connection.execute("SELECT set_config('role', %s, true)", [role])
+            await connection.execute("SELECT set_config('soundmark.tenant', %s, true)", [organization_id])
+            await connection.execute("SET LOCAL enable_seqscan = off")
+            cursor = await connection.execute(f"EXPLAIN {statement}".encode(), params)
+            return "\n".join([line for (line,) in await cursor.fetchall()])
+
     @contextlib.asynccontextmanager
     async def holding(self, statement: str, *params: Any) -> AsyncIterator[None]:
         """Hold the locks that one statement takes until the block ends."""

@@ -59,6 +59,8 @@ Project = Annotated[
 ProjectFilter = Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Show only this project's.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's response as one line of JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only ids.")]
+NewName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The new name.")]
+NoName = Annotated[bool, typer.Option("--no-name", help="Remove the name.")]
 PageLimit = Annotated[int, typer.Option("--limit", min=1, max=100, help="The most to show.")]
 PageCursor = Annotated[str | None, typer.Option("--cursor", help="Continue where the previous page ended.")]
 
@@ -212,6 +214,15 @@ def check_quiet(secret_file: Path | None, *, quiet: bool) -> None:
     """
     if quiet and secret_file is None:
         raise typer.BadParameter("--quiet does not print the secret; add --secret-file")
+
+
+def check_new_name(name: str | None, *, no_name: bool) -> None:
+    """Require either a new name or its removal.
+
+    Raises: typer.BadParameter.
+    """
+    if (name is None) != no_name:
+        raise typer.BadParameter("give either NAME or --no-name")
 
 
 def make_label(name: str) -> str:

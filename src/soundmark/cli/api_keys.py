@@ -10,6 +10,8 @@ from soundmark.cli.api import (
     AsJson,
     BaseUrl,
     KeyFile,
+    NewName,
+    NoName,
     Organization,
     PageCursor,
     PageLimit,
@@ -17,6 +19,7 @@ from soundmark.cli.api import (
     ProjectFilter,
     Quiet,
     UpDir,
+    check_new_name,
     check_quiet,
     open_client,
     show_json,
@@ -38,12 +41,12 @@ class Scope(StrEnum):
 
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="The key's id, not its secret.")]
-_HEADINGS = ("Key", "Scopes", "Status", "Created", "Expires", "Last used")
+_HEADINGS = ("Key", "Name", "Scopes", "Status", "Created", "Expires", "Last used")
 
 
 @app.callback()
 def api_keys() -> None:
-    """Create, list and revoke server keys, and replace their secrets. A server key cannot do this itself."""
+    """Create, list, rename and revoke server keys, and replace their secrets. A server key cannot do this itself."""
 
 
 @app.command()
@@ -53,6 +56,7 @@ def create(
     expires_in_days: Annotated[
         int | None, typer.Option(metavar="DAYS", min=1, max=365, help="Days until it expires. Default: 90.")
     ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
     secret_file: SecretFile = None,
     force: Force = False,
     organization: Organization = None,
@@ -69,7 +73,7 @@ def create(
         secret_sink(secret_file, force=force) as keep,
         open_client(base_url, key_file, data_dir, organization, project) as client,
     ):
-        made = client.api_keys.create({scope.value for scope in scopes}, expires_in_days=expires_in_days)
+        made = client.api_keys.create({scope.value for scope in scopes}, expires_in_days=expires_in_days, name=name)
         keep(made.secret)
     secret = ("secret", made.secret)
     show_made(
@@ -93,6 +97,25 @@ def list_api_keys(
     with open_client(base_url, key_file, data_dir, organization) as client:
         page = client.api_keys.page(project_id=project, limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command()
+def rename(
+    api_key_id: KeyId,
+    name: NewName = None,
+    *,
+    no_name: NoName = False,
+    organization: Organization = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the name of a key, whatever its status."""
+    check_new_name(name, no_name=no_name)
+    with open_client(base_url, key_file, data_dir, organization) as client:
+        renamed = client.api_keys.rename(api_key_id, name)
+    show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 
 
 @app.command()
@@ -139,4 +162,4 @@ def rotate_secret(
 
 
 def _row(key: ApiKey) -> tuple[object, ...]:
-    return (key.id, " ".join(key.scopes), key.status, key.created_at, key.expires_at, key.last_used_at)
+    return (key.id, key.name, " ".join(key.scopes), key.status, key.created_at, key.expires_at, key.last_used_at)

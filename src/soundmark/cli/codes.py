@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final, Literal
+from typing import Annotated, BinaryIO, Final, Literal, TypeAlias
 
 import typer
 from rich.progress import DownloadColumn
-from soundmark_sdk.client import CodeFilters, IssueRequest
+from soundmark_sdk.client import CodeFilters, CodeOrder, IssueRequest
 from soundmark_sdk.client.records import Status
 
 from soundmark.cli.api import (
@@ -30,7 +30,7 @@ from soundmark.cli.api import (
     show_json,
     show_page,
 )
-from soundmark.cli.code_table import HEADINGS, code_row, show_issued
+from soundmark.cli.code_table import HEADINGS, code_row, row_with_intent, show_issued
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import format_intent, read_intent
 from soundmark.cli.issuing import (
@@ -69,6 +69,8 @@ def _read_key(text: str) -> str:
     return text
 
 
+SortTime: TypeAlias = Literal["issued_at", "expires_at"]
+Direction: TypeAlias = Literal["desc", "asc"]
 XrId = Annotated[str, typer.Argument(metavar="XR_ID", help="The Code's id.")]
 XrIds = Annotated[list[str], typer.Argument(metavar="XR_ID...", help="The Codes' ids.")]
 OwnProject = Annotated[
@@ -175,6 +177,13 @@ def list_codes(
         datetime | None,
         typer.Option(parser=read_moment, metavar="TIME", help="Show only those issued before this time."),
     ] = None,
+    address_prefix: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Show only those whose intent's URL begins with this text."),
+    ] = None,
+    sort: Annotated[SortTime | None, typer.Option(help="The time to order by. Default: issued_at.")] = None,
+    order: Annotated[Direction | None, typer.Option(help="The latest first, or the earliest. Default: desc.")] = None,
+    include_intent: Annotated[bool, typer.Option("--include-intent", help="Show their intents, too.")] = False,
     limit: PageLimit = 50,
     cursor: PageCursor = None,
     quiet: Quiet = False,
@@ -183,7 +192,7 @@ def list_codes(
     data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List Codes, newest first."""
+    """List Codes, newest first unless --sort and --order say otherwise."""
     filters = CodeFilters(
         project_id=project,
         campaign_id=campaign,
@@ -191,14 +200,20 @@ def list_codes(
         issuer=issuer,
         created_from=created_from,
         created_to=created_to,
+        address_prefix=address_prefix,
     )
+    # An older service knows no orders, so that the default is not sent.
+    chosen = CodeOrder(sort=sort or "issued_at", order=order or "desc") if sort or order else None
     with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.codes.page(filters, limit=limit, cursor=cursor)
+        page = client.codes.page(filters, order=chosen, include_intent=include_intent, limit=limit, cursor=cursor)
     if quiet:
         for code in page.data:
             typer.echo(code.xr_id)
         return
-    show_page(page, HEADINGS, code_row, as_json=as_json)
+    if include_intent:
+        show_page(page, (*HEADINGS, "Intent"), row_with_intent, as_json=as_json)
+    else:
+        show_page(page, HEADINGS, code_row, as_json=as_json)
 
 
 @app.command()

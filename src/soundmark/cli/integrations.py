@@ -9,12 +9,15 @@ from soundmark.cli.api import (
     AsJson,
     BaseUrl,
     KeyFile,
+    NewName,
+    NoName,
     Organization,
     PageCursor,
     PageLimit,
     Project,
     Quiet,
     UpDir,
+    check_new_name,
     check_quiet,
     open_client,
     show_json,
@@ -26,12 +29,12 @@ from soundmark.cli.secret_output import Force, SecretFile, secret_sink
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 IntegrationId = Annotated[str, typer.Argument(metavar="INTEGRATION", help="The integration's id.")]
-_HEADINGS = ("Integration", "Mode", "Retention", "Status", "Created", "Revoked")
+_HEADINGS = ("Integration", "Name", "Mode", "Retention", "Status", "Created", "Revoked")
 
 
 @app.callback()
 def integrations() -> None:
-    """Create, list and revoke Audience integrations, and change their retention, secret and Core key."""
+    """Create, list, rename and revoke Audience integrations, and change their retention, secret and Core key."""
 
 
 @app.command()
@@ -43,6 +46,7 @@ def create(
     retention_days: Annotated[
         int, typer.Option(metavar="DAYS", min=1, help="Days to keep events; at most 14 in demo mode.")
     ],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
     secret_file: SecretFile = None,
     force: Force = False,
     organization: Organization = None,
@@ -59,7 +63,7 @@ def create(
         secret_sink(secret_file, force=force) as keep,
         open_client(base_url, key_file, data_dir, organization, project) as client,
     ):
-        made = client.integrations.create(mode, retention_days=retention_days)
+        made = client.integrations.create(mode, retention_days=retention_days, name=name)
         keep(made.hmac_secret)
     secret = ("hmac_secret", made.hmac_secret)
     show_made(
@@ -83,6 +87,26 @@ def list_integrations(
     with open_client(base_url, key_file, data_dir, organization, project) as client:
         page = client.integrations.page(limit=limit, cursor=cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
+
+
+@app.command()
+def rename(
+    integration_id: IntegrationId,
+    name: NewName = None,
+    *,
+    no_name: NoName = False,
+    organization: Organization = None,
+    project: Project = None,
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    data_dir: UpDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the name of an integration, whatever its status."""
+    check_new_name(name, no_name=no_name)
+    with open_client(base_url, key_file, data_dir, organization, project) as client:
+        renamed = client.integrations.rename(integration_id, name)
+    show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 
 
 @app.command()
@@ -177,6 +201,7 @@ def replace_core_key(
 def _row(integration: Integration) -> tuple[object, ...]:
     return (
         integration.id,
+        integration.name,
         integration.mode,
         f"{integration.retention_days} days",
         integration.status,

@@ -5,10 +5,12 @@ from typing import Final
 # A test compares them with the published API.
 ACTIONS: Final = (
     "api_key.created",
+    "api_key.renamed",
     "api_key.revoked",
     "api_key.secret_rotated",
     "audience.integration_core_key_update",
     "audience.integration_provisioning",
+    "audience.integration_renamed",
     "audience.integration_retention_update",
     "audience.integration_revocation",
     "audience.integration_secret_rotation",

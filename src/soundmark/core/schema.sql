@@ -61,6 +61,7 @@ CREATE TABLE codes (
     audience_integration_id text,
     key_id                  text        NOT NULL,
     revoked_at              timestamptz,
+    address                 bytea,
     CONSTRAINT codes_pkey PRIMARY KEY (organization_id, xr_id),
     CONSTRAINT codes_broadcast_token_key UNIQUE (organization_id, broadcast_token),
     CONSTRAINT codes_project_fkey FOREIGN KEY (organization_id, project_id)
@@ -71,6 +72,10 @@ CREATE TABLE codes (
 CREATE INDEX codes_newest_first ON codes (organization_id, issued_at DESC, xr_id DESC);
 -- Announces the expiry of Codes to webhook endpoints.
 CREATE INDEX codes_by_expiry ON codes (organization_id, expires_at);
+-- The beginning of the intent's address, as bytes: a text cannot hold every character that an address may. It is empty
+-- if the intent has none, and null until a job has read it from the payload of a Code that an older release issued.
+CREATE INDEX codes_by_address ON codes (organization_id, address) WHERE address IS NOT NULL;
+CREATE INDEX codes_without_address ON codes (organization_id, xr_id) WHERE address IS NULL;
 
 -- `push_began_at` is when Audience began to receive a key, `pushed_at` when every integration had it.
 -- A signing key outlives everything that it signed, but its secret half is deleted when it retires. A public half is
@@ -105,6 +110,7 @@ CREATE TABLE api_keys (
     last_used_at      timestamptz,
     secret_rotated_at timestamptz,
     revoked_at        timestamptz,
+    name              text,
     CONSTRAINT api_keys_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT api_keys_project_fkey FOREIGN KEY (organization_id, project_id)
         REFERENCES projects (organization_id, id) ON DELETE CASCADE,
@@ -1122,3 +1128,22 @@ CREATE POLICY tickets_of_tenant ON tickets USING (organization_id = current_tena
 CREATE POLICY tickets_of_everybody ON tickets FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY tickets_resealed ON tickets FOR UPDATE USING (current_tenant() = '*');
 CREATE POLICY tickets_of_backup ON tickets FOR SELECT USING (is_backup());
+
+-- What people call an Audience integration, which is a row of Audience's database. Until Audience has answered,
+-- `named_id` is the id of the audit intent with which the integration is created.
+CREATE TABLE integration_names (
+    organization_id text NOT NULL,
+    named_id        text NOT NULL,
+    project_id      text NOT NULL,
+    name            text NOT NULL,
+    CONSTRAINT integration_names_pkey PRIMARY KEY (organization_id, named_id),
+    CONSTRAINT integration_names_project_fkey FOREIGN KEY (organization_id, project_id)
+        REFERENCES projects (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX integration_names_of_project ON integration_names (organization_id, project_id);
+
+ALTER TABLE integration_names ENABLE ROW LEVEL SECURITY;
+ALTER TABLE integration_names FORCE ROW LEVEL SECURITY;
+CREATE POLICY integration_names_of_tenant ON integration_names USING (organization_id = current_tenant());
+CREATE POLICY integration_names_of_backup ON integration_names FOR SELECT USING (is_backup());

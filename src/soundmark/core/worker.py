@@ -13,6 +13,7 @@ from soundmark.core.features.billing.checkouts import jobs as checkouts
 from soundmark.core.features.billing.subscriptions import jobs as subscriptions
 from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
 from soundmark.core.features.billing.webhooks.healing import healing
+from soundmark.core.features.codes.codes import jobs as addresses
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.platform.release import jobs as release
@@ -56,6 +57,7 @@ async def _run(settings: CoreJobsSettings) -> None:
     app = jobs_app(settings.core_database_url, application_name=_NAME)
     for feature in (
         accounting,
+        addresses,
         audience_control,
         billing_catalog,
         checkouts,

@@ -86,10 +86,15 @@ class CodeSummary(Wire):
     audience_integration_id: IntegrationId | None
 
 
-class CodeDetail(CodeSummary):
-    """A Code with its intent and its signed record."""
+class CodeWithIntent(CodeSummary):
+    """A Code as it appears in a list that includes the intents."""
 
     intent: Intent
+
+
+class CodeDetail(CodeWithIntent):
+    """A Code with its intent and its signed record."""
+
     signed_code: SignedCode
 
 

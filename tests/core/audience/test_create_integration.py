@@ -44,6 +44,7 @@ async def test_an_integration_is_created_and_its_secret_shown_once(
         "id": integration_id,
         "organization_id": tenant.organization_id,
         "project_id": tenant.project_id,
+        "name": None,
         "mode": "demo",
         "retention_days": 14,
         "status": "active",

@@ -76,6 +76,11 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
             tenant.project_id,
             tenant.project_id,
         )
+        await rival.run(
+            "INSERT INTO integration_names VALUES (%s, 'int_1', %s, 'Studio')",
+            tenant.organization_id,
+            tenant.project_id,
+        )
         await insert_billing_rows(rival, tenant)
         await insert_webhook_rows(rival, tenant, endpoint_id)
     return made[0][0], made[1][0]

@@ -12,11 +12,11 @@ from support.tenant import Tenant, make_second_project, make_tenant
 async def fill(tenant: Tenant) -> None:
     """Make some of everything in a project: three Codes, one of them measured and one revoked."""
     campaign = await tenant.make_campaign("Tonight")
-    integration = await tenant.make_integration()
+    integration = await tenant.make_integration(name="Studio")
     await tenant.make_code(audience={"enabled": True, "integration_id": integration["id"]}, issuer='"Nördlicht" 🎙')
     await tenant.make_code(campaign_id=campaign["id"])
     await tenant.revoke((await tenant.make_code())["xr_id"])
-    await tenant.make_key(scopes=["codes:read"])
+    await tenant.make_key(scopes=["codes:read"], name="Playout")
 
 
 async def export(tenant: Tenant, kind: str) -> bytes:

@@ -145,16 +145,16 @@ class AudienceChannel:
         request = _change(project, integration_id, body, operation_id=operation_id, request_id=request_id)
         return await self._channel.call(private.REPLACE_CORE_KEY, request)
 
-    async def has_applied(self, operation_id: str, *, request_id: str) -> bool:
-        """Return whether the operation was carried out."""
+    async def find_applied(self, operation_id: str, *, request_id: str) -> str | None:
+        """Return the id of the integration on which the operation was carried out; None if it was not."""
         request = PrivateRequest(request_id=request_id, path={"operation_id": operation_id})
         try:
             applied = await self._channel.call(private.READ_OPERATION, request)
         except NotFound:
-            return False
+            return None
         if applied.id != operation_id:
             raise self._channel.fail("other_operation")
-        return True
+        return applied.integration_id
 
     async def put_entitlement(self, organization_id: str, entitlement: Entitlement, *, request_id: str) -> None:
         """Send an entitlement. Audience keeps the latest revision."""

@@ -62,9 +62,9 @@ from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.accounting_customers import accounting_customer_view
 from soundmark.core.views.campaigns import campaign_view
 from soundmark.core.views.codes import detail_view, issued_view, summary_view
-from soundmark.core.views.integrations import integration_view
+from soundmark.core.views.integrations import archived_integration, integration_view
 from soundmark.core.views.signing_keys import historic_key
-from soundmark.core.views.tenancy import api_key_view, member_view, organization_view, project_view
+from soundmark.core.views.tenancy import api_key_view, archived_api_key, member_view, organization_view, project_view
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey
@@ -109,6 +109,7 @@ _API_KEY: Final = ApiKey(
     id="key_cGxheW91dC1zZXJ2ZXItZX",
     organization_id=_ORGANIZATION.id,
     project_id=_PROJECT.id,
+    name="Playout server",
     scopes=["codes:read", "codes:write"],
     created_at=ISSUED_AT,
     expires_at=ISSUED_AT + timedelta(days=90),
@@ -145,6 +146,7 @@ _ORGANIZATION_PREVIEW: Final = ClosurePreview(
 )
 _CALLER: Final = ServerKey(_API_KEY.id, _ORGANIZATION.id, _PROJECT.id, frozenset(_API_KEY.scopes), digest=b"")
 _API_KEY_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
+_INTEGRATION_NAME: Final = "Studio measurement"
 _INTEGRATION: Final = IntegrationResponse(
     id="int_c3R1ZGlvLW1lYXN1cmVtZW",
     organization_id=_ORGANIZATION.id,
@@ -277,8 +279,8 @@ def _archives(code: Code) -> dict[str, Any]:
     records = {
         "campaigns": campaign_view(_CAMPAIGN),
         "codes": detail_view(code, ISSUED_AT),
-        "api_keys": api_key_view(_API_KEY, ISSUED_AT),
-        "audience_integrations": integration_view(_INTEGRATION),
+        "api_keys": archived_api_key(_API_KEY, ISSUED_AT),
+        "audience_integrations": archived_integration(_INTEGRATION),
     }
     people = {"members": member_view(_MEMBER), "projects": project}
     return {
@@ -325,6 +327,7 @@ def examples() -> dict[str, Any]:
         "accept_invitation": joined_view(Joined(_INVITATION.organization_id, _INVITATION.role)),
         "create_api_key": api_key_with_secret(_API_KEY, _API_KEY_SECRET, ISSUED_AT),
         "list_api_keys": ApiKeyPage(data=[api_key_view(_API_KEY, ISSUED_AT)], next_cursor=None),
+        "rename_api_key": api_key_view(_API_KEY, ISSUED_AT),
         "revoke_api_key": api_key_view(replace(_API_KEY, revoked_at=_LATER), _LATER),
         "rotate_api_key_secret": api_key_with_secret(
             replace(_API_KEY, secret_rotated_at=_LATER), _API_KEY_SECRET, _LATER
@@ -337,13 +340,17 @@ def examples() -> dict[str, Any]:
         "archive_campaign": campaign_view(replace(_CAMPAIGN, archived_at=_STOPPED_AT)),
         "stop_campaign": stopped_view(Stopped(replace(_CAMPAIGN, archived_at=_STOPPED_AT), revoked_count=60)),
         "summarise_campaign": campaign_summary_view(_SUMMARY),
-        "create_integration": with_secret_view(IntegrationSecret(_INTEGRATION, _HMAC_SECRET)),
-        "list_integrations": IntegrationPage(data=[integration_view(_INTEGRATION)], next_cursor=None),
+        "create_integration": with_secret_view(IntegrationSecret(_INTEGRATION, _HMAC_SECRET), _INTEGRATION_NAME),
+        "list_integrations": IntegrationPage(
+            data=[integration_view(_INTEGRATION, _INTEGRATION_NAME)], next_cursor=None
+        ),
+        "rename_integration": integration_view(_INTEGRATION, _INTEGRATION_NAME),
         "revoke_integration": integration_view(
-            _INTEGRATION.model_copy(update={"status": "revoked", "revoked_at": _LATER})
+            _INTEGRATION.model_copy(update={"status": "revoked", "revoked_at": _LATER}), _INTEGRATION_NAME
         ),
         "rotate_integration_secret": with_secret_view(
-            IntegrationSecret(_INTEGRATION.model_copy(update={"secret_rotated_at": _LATER}), _HMAC_SECRET)
+            IntegrationSecret(_INTEGRATION.model_copy(update={"secret_rotated_at": _LATER}), _HMAC_SECRET),
+            _INTEGRATION_NAME,
         ),
         "change_integration_retention": retention_view(_RETENTION),
         "replace_integration_core_key": core_key_view(

@@ -41,6 +41,7 @@ _ON_PROJECT: Final = (
 _ON_CAMPAIGN: Final = ("update_campaign", "archive_campaign", "stop_campaign", "summarise_campaign", "list_codes")
 _ON_INTEGRATION: Final = (
     "read_audience_report",
+    "rename_integration",
     "rotate_integration_secret",
     "change_integration_retention",
     "replace_integration_core_key",
@@ -89,7 +90,7 @@ def _of_invitation(at: str) -> Following:
 
 def _of_api_key(at: str) -> Following:
     key = _take(at, organization_id="organization_id", api_key_id="id")
-    return dict.fromkeys(("revoke_api_key", "rotate_api_key_secret"), key)
+    return dict.fromkeys(("rename_api_key", "revoke_api_key", "rotate_api_key_secret"), key)
 
 
 def _of_campaign(at: str) -> Following:

@@ -6,12 +6,17 @@ from typing import Any
 
 from soundmark.core.domain.codes.code import Code, ListedCode, frame_of
 from soundmark.kit.text import base64url
-from soundmark.wire.xr_code import CodeDetail, CodeIssued, CodeSummary, SignedCode
+from soundmark.wire.xr_code import CodeDetail, CodeIssued, CodeSummary, CodeWithIntent, Intent, SignedCode
 
 
 def summary_view(code: ListedCode, now: datetime) -> CodeSummary:
     """Return the view of a Code in lists, with its status at `now`."""
     return CodeSummary(**_summary(code, now))
+
+
+def with_intent_view(code: Code, now: datetime) -> CodeWithIntent:
+    """Return the view of a Code in lists that include the intents, with its status at `now`."""
+    return CodeWithIntent(**_summary(code, now), intent=Intent(**json.loads(code.payload)["intent"]))
 
 
 def detail_view(code: Code, now: datetime) -> CodeDetail:

@@ -8,8 +8,8 @@ from soundmark.wire.private.integrations import IntegrationResponse
 from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Timestamp, Wire
 
 
-class IntegrationView(Wire):
-    """An integration, without its secret and anything derived from it."""
+class ArchivedIntegration(Wire):
+    """An integration as archives have it: without its secret, anything derived from it, and its name."""
 
     id: IntegrationId
     organization_id: str
@@ -23,9 +23,15 @@ class IntegrationView(Wire):
     revoked_at: Timestamp | None
 
 
-def integration_view(integration: IntegrationResponse) -> IntegrationView:
-    """Return the view of one integration."""
-    return IntegrationView(
+class IntegrationView(ArchivedIntegration):
+    """An integration, without its secret and anything derived from it."""
+
+    name: Annotated[str | None, Field(description="A name for people; null if the integration has none.")]
+
+
+def archived_integration(integration: IntegrationResponse) -> ArchivedIntegration:
+    """Return one integration as archives have it."""
+    return ArchivedIntegration(
         id=integration.id,
         organization_id=integration.organization_id,
         project_id=integration.project_id,
@@ -37,3 +43,8 @@ def integration_view(integration: IntegrationResponse) -> IntegrationView:
         secret_rotated_at=integration.secret_rotated_at,
         revoked_at=integration.revoked_at,
     )
+
+
+def integration_view(integration: IntegrationResponse, name: str | None) -> IntegrationView:
+    """Return the view of one integration with its name."""
+    return IntegrationView(**dict(archived_integration(integration)), name=name)

@@ -1,7 +1,9 @@
 """The public views of organisations, projects, members and API keys."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from soundmark.core.domain.tenancy.api_key import ApiKey, KeyState
 from soundmark.core.domain.tenancy.member import Member
@@ -39,8 +41,8 @@ class MemberView(Wire):
     created_at: Timestamp
 
 
-class ApiKeyView(Wire):
-    """An API key without its secret, which cannot be read again."""
+class ArchivedApiKey(Wire):
+    """An API key as archives have it: without its secret and its name."""
 
     id: str
     organization_id: str
@@ -52,6 +54,12 @@ class ApiKeyView(Wire):
     last_used_at: Timestamp | None
     secret_rotated_at: Timestamp | None
     revoked_at: Timestamp | None
+
+
+class ApiKeyView(ArchivedApiKey):
+    """An API key without its secret, which cannot be read again."""
+
+    name: Annotated[str | None, Field(description="A name for people; null if the key has none.")]
 
 
 def organization_view(organization: Organization) -> OrganizationView:
@@ -81,9 +89,9 @@ def member_view(member: Member) -> MemberView:
     return MemberView(subject_id=member.subject_id, email=member.email, role=member.role, created_at=member.created_at)
 
 
-def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
-    """Return the view of one key, with its status at `now`."""
-    return ApiKeyView(
+def archived_api_key(key: ApiKey, now: datetime) -> ArchivedApiKey:
+    """Return one key as archives have it, with its status at `now`."""
+    return ArchivedApiKey(
         id=key.id,
         organization_id=key.organization_id,
         project_id=key.project_id,
@@ -95,3 +103,8 @@ def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
         secret_rotated_at=key.secret_rotated_at,
         revoked_at=key.revoked_at,
     )
+
+
+def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
+    """Return the view of one key, with its status at `now`."""
+    return ApiKeyView(**dict(archived_api_key(key, now)), name=key.name)

@@ -38,10 +38,15 @@ class Tx:
         """Make `Database.take_announced` return `name` after the transaction has ended."""
         self.announced.add(name)
 
-    async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
-        """Return every row as a `record`, whose fields have the names of the columns."""
+    async def all(
+        self, record: type[R], statement: LiteralString, params: Params | None = None, *, plan_anew: bool = False
+    ) -> list[R]:
+        """Return every row as a `record`, whose fields have the names of the columns.
+
+        With `plan_anew`, the server never keeps the statement's plan, which then always fits the parameters.
+        """
         async with self._connection.cursor(row_factory=class_row(record)) as cursor:
-            await cursor.execute(statement, params)
+            await cursor.execute(statement, params, prepare=False if plan_anew else None)
             await self._until_synced()
             return await cursor.fetchall()
 

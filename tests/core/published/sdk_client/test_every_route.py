@@ -30,6 +30,7 @@ from soundmark_sdk.client import (
     AsyncClient,
     AuditFilters,
     CodeFilters,
+    CodeOrder,
     ReportFilters,
 )
 from soundmark_sdk.client.records import Code
@@ -131,9 +132,12 @@ async def walk_people(world: World, tenant: Tenant) -> None:
 async def walk_keys(tenant: Tenant) -> None:
     client, organization_id = tenant.client, tenant.organization_id
     key = await client.api_keys.create(
-        {"codes:read"}, expires_in_days=1, organization_id=organization_id, project_id=tenant.project_id
+        {"codes:read"}, expires_in_days=1, name="Playout", organization_id=organization_id, project_id=tenant.project_id
     )
     assert (key.scopes, key.status, key.last_used_at) == (("codes:read",), "active", None)
+    assert key.name == "Playout"
+    assert (await client.api_keys.rename(key.id, "Studio", organization_id=organization_id)).name == "Studio"
+    assert (await client.api_keys.rename(key.id, None, organization_id=organization_id)).name is None
     rotated = await client.api_keys.rotate_secret(key.id, organization_id=organization_id)
     assert rotated.secret != key.secret
     assert rotated.secret not in repr(rotated)
@@ -163,6 +167,13 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
     assert [one.xr_id for one in listed][-1] == code.xr_id
     assert len(listed) == 4
     assert (await codes.page(CodeFilters(status="revoked"), organization_id=organization_id)).data == ()
+    assert [one.intent for one in listed] == [None] * 4
+    at = CodeFilters(address_prefix=str(request.intent.resource["url"])[:8].upper())
+    oldest_first = {"order": CodeOrder(order="asc"), "organization_id": organization_id}
+    (first, *_) = (await codes.page(at, include_intent=True, **oldest_first)).data
+    assert (first.xr_id, first.intent) == (code.xr_id, request.intent)
+    nowhere = CodeFilters(address_prefix="nowhere")
+    assert [one async for one in codes.list(nowhere, include_intent=True, **oldest_first)] == []
     assert await codes.show(code.xr_id, project_id=tenant.project_id, organization_id=organization_id) == code
 
     wav = io.BytesIO()
@@ -228,8 +239,10 @@ async def walk_campaigns(tenant: Tenant) -> None:
 async def walk_audience(world: World, tenant: Tenant) -> None:
     integrations, audience = tenant.client.integrations, tenant.client.audience
     ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
-    made = await integrations.create("demo", retention_days=14, **ids)
+    made = await integrations.create("demo", retention_days=14, name="Studio", **ids)
     assert (made.mode, made.status, made.secret_rotated_at) == ("demo", "active", None)
+    assert made.name == "Studio"
+    assert (await integrations.rename(made.id, "Lobby", **ids)).name == "Lobby"
     rotated = await integrations.rotate_secret(made.id, **ids)
     assert len({made.hmac_secret, rotated.hmac_secret}) == 2
     assert rotated.secret_rotated_at is not None

@@ -36,9 +36,12 @@ from soundmark.settings import KeysSettings
 
 
 async def fill(tenant: Tenant) -> dict[str, list[Any]]:
-    """Make some of everything in a project; return the records as their own routes show them, in no order."""
+    """Make some of everything in a project; return the records as their own routes show them, in no order.
+
+    Names of integrations and keys are in no archive: the format is older, and closed.
+    """
     campaigns = [await tenant.make_campaign("Tonight"), await tenant.make_campaign("Tomorrow")]
-    integration = await tenant.make_integration()
+    integration = await tenant.make_integration(name="Studio")
     measured = {"enabled": True, "integration_id": integration["id"]}
     codes = [
         await tenant.make_code(audience=measured, issuer='Radio "Nördlicht" 🎙'),
@@ -46,17 +49,17 @@ async def fill(tenant: Tenant) -> dict[str, list[Any]]:
         await tenant.make_code(),
     ]
     await tenant.revoke(codes[1]["xr_id"])
-    keys = [await tenant.make_key(scopes=["codes:read"]), await tenant.make_key()]
+    keys = [await tenant.make_key(scopes=["codes:read"], name="Playout"), await tenant.make_key()]
     return {
         "campaigns": [_without(campaign) for campaign in campaigns],
         "codes": [(await tenant.api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json for code in codes],
-        "api_keys": [_without(key, "secret") for key in keys],
-        "audience_integrations": [_without(integration, "hmac_secret")],
+        "api_keys": [_without(key, "secret", "name") for key in keys],
+        "audience_integrations": [_without(integration, "hmac_secret", "name")],
     }
 
 
-def _without(record: dict[str, Any], *secrets: str) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name not in secrets}
+def _without(record: dict[str, Any], *members: str) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in members}
 
 
 async def read_all(tenant: Tenant, path: str) -> Any:

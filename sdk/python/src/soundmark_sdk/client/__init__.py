@@ -15,6 +15,7 @@ from soundmark_sdk.client.recovery import RememberedIssuance as RememberedIssuan
 from soundmark_sdk.client.requests import UNCHANGED as UNCHANGED
 from soundmark_sdk.client.requests import AuditFilters as AuditFilters
 from soundmark_sdk.client.requests import CodeFilters as CodeFilters
+from soundmark_sdk.client.requests import CodeOrder as CodeOrder
 from soundmark_sdk.client.requests import IssueRequest as IssueRequest
 from soundmark_sdk.client.requests import ReportFilters as ReportFilters
 from soundmark_sdk.records import Intent as Intent

@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from soundmark_sdk import timestamps
 from soundmark_sdk.client.records import Status
@@ -63,7 +63,11 @@ class IssueRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFilters:
-    """The Codes to list: those that match every filter. `created_to` is exclusive."""
+    """The Codes to list: those that match every filter. `created_to` is exclusive.
+
+    The address of a Code is its intent's `resource.url`. `address_prefix` is the text that it begins with, where the
+    case of ASCII letters counts from the path on only.
+    """
 
     project_id: str | None = None
     campaign_id: str | None = None
@@ -71,6 +75,7 @@ class CodeFilters:
     issuer: str | None = None
     created_from: datetime | None = None
     created_to: datetime | None = None
+    address_prefix: str | None = None
 
     def make_query(self) -> dict[str, str | None]:
         """Return the parameters of the request."""
@@ -81,7 +86,20 @@ class CodeFilters:
             "issuer": self.issuer,
             "created_from": write_time(self.created_from),
             "created_to": write_time(self.created_to),
+            "address_prefix": self.address_prefix,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeOrder:
+    """The order of a list of Codes: by the time of their issuance or expiry, the latest first or the earliest."""
+
+    sort: Literal["issued_at", "expires_at"] = "issued_at"
+    order: Literal["desc", "asc"] = "desc"
+
+    def make_query(self) -> dict[str, str]:
+        """Return the parameters of the request."""
+        return {"sort": self.sort, "order": self.order}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

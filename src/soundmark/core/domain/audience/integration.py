@@ -18,6 +18,14 @@ def may_be_integration_id(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """The integration that a caller names, by its project and its id."""
+
+    project_id: str
+    integration_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entitlement:
     """The number of events that an organisation may measure in a mode each month, until `ends_at` if that is not None.
 

@@ -17,6 +17,7 @@ class ApiKey:
     id: str
     organization_id: str
     project_id: str
+    name: str | None
     scopes: Sequence[KeyScope]
     created_at: datetime
     expires_at: datetime

@@ -9,10 +9,12 @@ from soundmark.core.domain.tenancy.scope import ActorType
 # API v1, "Tenant audit actions", and contract, section 3. New features add their actions here.
 AuditAction = Literal[
     "api_key.created",
+    "api_key.renamed",
     "api_key.revoked",
     "api_key.secret_rotated",
     "audience.integration_core_key_update",
     "audience.integration_provisioning",
+    "audience.integration_renamed",
     "audience.integration_retention_update",
     "audience.integration_revocation",
     "audience.integration_secret_rotation",

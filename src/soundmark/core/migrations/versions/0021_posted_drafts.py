@@ -3,7 +3,7 @@
 from soundmark.kit.postgres.revision import run_script
 
 revision = "0021"
-down_revision = "0018"
+down_revision = "0020"
 
 
 def upgrade() -> None:

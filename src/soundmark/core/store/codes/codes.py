@@ -7,31 +7,33 @@ from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_CODES_MAX
-from soundmark.kit.postgres.arrays import bytes_array, text_array, time_array
+from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array, time_array
 from soundmark.kit.postgres.transaction import Tx
 
 
-async def insert(tx: Tx, issued: Sequence[Code]) -> None:
-    """Insert Codes of one organisation, issued at the same time under one key, and their broadcasts."""
+async def insert(tx: Tx, issued: Sequence[Code], addresses: Sequence[bytes]) -> None:
+    """Insert Codes of one organisation, issued at the same time under one key, their addresses and broadcasts."""
     first = issued[0]
+    assert len(addresses) == len(issued), "every Code has an address"
+    numbers = {address: number for number, address in enumerate(dict.fromkeys(addresses), start=1)}
     await tx.run(
         """
         WITH fresh AS (
             SELECT *
               FROM unnest(%(xr_ids)s::text[], %(tokens)s::text[], %(project_ids)s::text[], %(campaign_ids)s::text[],
                           %(issuers)s::text[], %(expire_at)s::timestamptz[], %(integration_ids)s::text[],
-                          %(payloads)s::bytea[], %(signatures)s::bytea[])
+                          %(payloads)s::bytea[], %(signatures)s::bytea[], %(address_numbers)s::int[])
                    AS fresh (xr_id, token, project_id, campaign_id, issuer, expires_at, integration_id, payload,
-                             signature)
+                             signature, address_number)
         ), audible AS (
             INSERT INTO broadcasts (token, payload, signature)
             SELECT token, payload, signature
               FROM fresh
         )
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
-                           broadcast_token, audience_integration_id, key_id)
+                           broadcast_token, audience_integration_id, key_id, address)
         SELECT %(organization_id)s, xr_id, project_id, campaign_id, issuer, %(issued_at)s, expires_at, token,
-               integration_id, %(key_id)s
+               integration_id, %(key_id)s, (%(addresses)s::bytea[])[address_number]
           FROM fresh
         """,
         {
@@ -47,6 +49,9 @@ async def insert(tx: Tx, issued: Sequence[Code]) -> None:
             "integration_ids": text_array(code.audience_integration_id for code in issued),
             "payloads": bytes_array(code.payload for code in issued),
             "signatures": bytes_array(code.signature for code in issued),
+            # Few, because a batch has one: to read the same one a hundred times would cost more than to store it.
+            "addresses": bytes_array(numbers),
+            "address_numbers": plain_array(numbers[address] for address in addresses),
         },
     )
 
@@ -231,3 +236,56 @@ async def find_unexpired_signed_by(tx: Tx, key_id: str, *, now: datetime) -> str
         {"key_id": key_id, "now": now},
     )
     return xr_id
+
+
+async def find_tenant_without_addresses(tx: Tx, *, after: str) -> str | None:
+    """Return the id of the next organisation, in the order of ids, with a Code whose address is not known yet."""
+    organization_id: str | None = await tx.value(
+        """
+        SELECT organization_id
+          FROM codes
+         WHERE address IS NULL
+           AND organization_id > %(after)s
+         ORDER BY organization_id
+         LIMIT 1
+        """,
+        {"after": after},
+    )
+    return organization_id
+
+
+async def lock_without_address(tx: Tx, organization_id: str, *, after: str, limit: int) -> list[ListedCode]:
+    """Lock up to `limit` Codes whose address is not known yet, by id, after `after`. Skips locked ones: never waits."""
+    return await tx.all(
+        ListedCode,
+        """
+        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+               audience_integration_id, key_id, revoked_at
+          FROM codes
+         WHERE organization_id = %(organization_id)s
+           AND address IS NULL
+           AND xr_id > %(after)s
+         ORDER BY xr_id
+         LIMIT %(limit)s
+           FOR NO KEY UPDATE SKIP LOCKED
+        """,
+        {"organization_id": organization_id, "after": after, "limit": limit},
+    )
+
+
+async def update_addresses(tx: Tx, organization_id: str, xr_ids: Sequence[str], addresses: Sequence[bytes]) -> None:
+    """Set the addresses of locked Codes."""
+    await tx.run(
+        """
+        UPDATE codes
+           SET address = found.address
+          FROM unnest(%(xr_ids)s::text[], %(addresses)s::bytea[]) AS found (xr_id, address)
+         WHERE codes.organization_id = %(organization_id)s
+           AND codes.xr_id = found.xr_id
+        """,
+        {
+            "organization_id": organization_id,
+            "xr_ids": text_array(xr_ids),
+            "addresses": bytes_array(addresses),
+        },
+    )

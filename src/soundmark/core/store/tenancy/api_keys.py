@@ -15,8 +15,8 @@ async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
     return await db.one_or_none(
         ApiKey,
         """
-        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
-               revoked_at
+        SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
+               secret_rotated_at, revoked_at
           FROM api_key_of_credential(%(digest)s)
         """,
         {"digest": digest},
@@ -66,13 +66,14 @@ async def insert(tx: Tx, scope: TenantScope, key: ApiKey) -> None:
     """Insert a key; `insert_digest` makes it usable."""
     await tx.run(
         """
-        INSERT INTO api_keys (organization_id, id, project_id, scopes, created_at, expires_at)
-        VALUES (%(organization_id)s, %(key_id)s, %(project_id)s, %(scopes)s, %(created_at)s, %(expires_at)s)
+        INSERT INTO api_keys (organization_id, id, project_id, name, scopes, created_at, expires_at)
+        VALUES (%(organization_id)s, %(key_id)s, %(project_id)s, %(name)s, %(scopes)s, %(created_at)s, %(expires_at)s)
         """,
         {
             "organization_id": scope.organization_id,
             "key_id": key.id,
             "project_id": key.project_id,
+            "name": key.name,
             "scopes": list(key.scopes),
             "created_at": key.created_at,
             "expires_at": key.expires_at,
@@ -123,14 +124,27 @@ async def lock(tx: Tx, scope: TenantScope, key_id: str) -> ApiKey | None:
     return await tx.one_or_none(
         ApiKey,
         """
-        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
-               revoked_at
+        SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
+               secret_rotated_at, revoked_at
           FROM api_keys
          WHERE organization_id = %(organization_id)s
            AND id = %(key_id)s
            FOR UPDATE
         """,
         {"organization_id": scope.organization_id, "key_id": key_id},
+    )
+
+
+async def update_name(tx: Tx, scope: TenantScope, key_id: str, *, name: str | None) -> None:
+    """Change the name of one key; None removes it."""
+    await tx.run(
+        """
+        UPDATE api_keys
+           SET name = %(name)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(key_id)s
+        """,
+        {"organization_id": scope.organization_id, "key_id": key_id, "name": name},
     )
 
 
@@ -155,8 +169,8 @@ async def list_newest_first(
     return await tx.all(
         ApiKey,
         """
-        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
-               revoked_at
+        SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
+               secret_rotated_at, revoked_at
           FROM api_keys
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
@@ -183,8 +197,8 @@ def list_oldest_first(
     return tx.pages(
         ApiKey,
         """
-        SELECT id, organization_id, project_id, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
-               revoked_at
+        SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
+               secret_rotated_at, revoked_at
           FROM api_keys
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)

@@ -1,7 +1,7 @@
 """Audience integrations and their reports."""
 
 from collections.abc import AsyncIterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from soundmark_sdk.client._async.group import AsyncGroup
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id
@@ -26,6 +26,7 @@ class AsyncIntegrations(AsyncGroup):
         mode: AudienceMode,
         *,
         retention_days: int,
+        name: str | None = None,
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> IntegrationWithSecret:
@@ -34,8 +35,24 @@ class AsyncIntegrations(AsyncGroup):
         If the answer is lost, so is the secret: find the integration with `list`; revoke it or use `rotate_secret`.
         """
         tenant = await self._sender.choose_project(organization_id, project_id)
-        document = {**tenant, "mode": mode, "retention_days": retention_days}
+        document: dict[str, Any] = {**tenant, "mode": mode, "retention_days": retention_days}
+        if name is not None:
+            document["name"] = name
         return await self._sender.call(IntegrationWithSecret, make_call("POST", "/v1/audience/integrations", document))
+
+    async def rename(
+        self,
+        integration_id: str,
+        name: str | None,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> Integration:
+        """Change the name of an integration, whatever its status; None removes the name."""
+        path = f"/v1/audience/integrations/{quote_id(integration_id)}"
+        tenant = await self._sender.choose_project(organization_id, project_id)
+        call = make_call("PATCH", path, {"name": name}, is_repeatable=True, **tenant)
+        return await self._sender.call(Integration, call)
 
     async def revoke(
         self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None

@@ -167,6 +167,7 @@ class AsyncApiKeys(AsyncGroup):
         scopes: Collection[KeyScope],
         *,
         expires_in_days: int | None = None,
+        name: str | None = None,
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> ApiKeyWithSecret:
@@ -175,7 +176,15 @@ class AsyncApiKeys(AsyncGroup):
         document: dict[str, Any] = {**tenant, "scopes": sorted(scopes)}
         if expires_in_days is not None:
             document["expires_in_days"] = expires_in_days
+        if name is not None:
+            document["name"] = name
         return await self._sender.call(ApiKeyWithSecret, make_call("POST", "/v1/api-keys", document))
+
+    async def rename(self, api_key_id: str, name: str | None, *, organization_id: str | None = None) -> ApiKey:
+        """Change the name of a key, whatever its status; None removes the name."""
+        path = f"/v1/api-keys/{quote_id(api_key_id)}"
+        tenant = await self._sender.choose_organization(organization_id)
+        return await self._sender.call(ApiKey, make_call("PATCH", path, {"name": name}, is_repeatable=True, **tenant))
 
     async def revoke(self, api_key_id: str, *, organization_id: str | None = None) -> ApiKey:
         """Revoke a key; a key that was revoked or has expired does not change."""

@@ -2,7 +2,7 @@
 """Audience integrations and their reports."""
 
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from soundmark_sdk.client._sync.group import Group
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id
@@ -27,6 +27,7 @@ class Integrations(Group):
         mode: AudienceMode,
         *,
         retention_days: int,
+        name: str | None = None,
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> IntegrationWithSecret:
@@ -35,8 +36,24 @@ class Integrations(Group):
         If the answer is lost, so is the secret: find the integration with `list`; revoke it or use `rotate_secret`.
         """
         tenant = self._sender.choose_project(organization_id, project_id)
-        document = {**tenant, "mode": mode, "retention_days": retention_days}
+        document: dict[str, Any] = {**tenant, "mode": mode, "retention_days": retention_days}
+        if name is not None:
+            document["name"] = name
         return self._sender.call(IntegrationWithSecret, make_call("POST", "/v1/audience/integrations", document))
+
+    def rename(
+        self,
+        integration_id: str,
+        name: str | None,
+        *,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> Integration:
+        """Change the name of an integration, whatever its status; None removes the name."""
+        path = f"/v1/audience/integrations/{quote_id(integration_id)}"
+        tenant = self._sender.choose_project(organization_id, project_id)
+        call = make_call("PATCH", path, {"name": name}, is_repeatable=True, **tenant)
+        return self._sender.call(Integration, call)
 
     def revoke(
         self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None

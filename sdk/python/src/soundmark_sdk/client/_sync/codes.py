@@ -20,7 +20,7 @@ from soundmark_sdk.client.records import (
     StoppedCampaign,
 )
 from soundmark_sdk.client.recovery import RememberedIssuance
-from soundmark_sdk.client.requests import UNCHANGED, CodeFilters, IssueRequest, Unchanged, write_value
+from soundmark_sdk.client.requests import UNCHANGED, CodeFilters, CodeOrder, IssueRequest, Unchanged, write_value
 
 
 class Codes(Group):
@@ -82,12 +82,17 @@ class Codes(Group):
         self,
         filters: CodeFilters | None = None,
         *,
+        order: CodeOrder | None = None,
+        include_intent: bool = False,
         organization_id: str | None = None,
         limit: int = PAGE_SIZE_MAX,
         cursor: str | None = None,
     ) -> Page[ListedCode]:
-        """Return one page of the Codes that match the filters."""
-        query = (filters or CodeFilters()).make_query()
+        """Return one page of the Codes that match the filters, newest first unless `order` says otherwise.
+
+        A page may be shorter than `limit`, even empty: only a `next_cursor` that is None is the end.
+        """
+        query = _make_list_query(filters, order, include_intent=include_intent)
         tenant = self._sender.choose_organization(organization_id)
         call = make_get("/v1/codes", **tenant, **query, limit=limit, cursor=cursor)
         return self._sender.get_page(ListedCode, call)
@@ -96,11 +101,13 @@ class Codes(Group):
         self,
         filters: CodeFilters | None = None,
         *,
+        order: CodeOrder | None = None,
+        include_intent: bool = False,
         organization_id: str | None = None,
         page_size: int = PAGE_SIZE_MAX,
     ) -> Iterator[ListedCode]:
-        """Yield every Code that matches the filters."""
-        query = (filters or CodeFilters()).make_query()
+        """Yield every Code that matches the filters, newest first unless `order` says otherwise."""
+        query = _make_list_query(filters, order, include_intent=include_intent)
         tenant = self._sender.choose_organization(organization_id)
         yield from self._sender.iterate(ListedCode, make_get("/v1/codes", **tenant, **query, limit=page_size))
 
@@ -248,3 +255,14 @@ class Campaigns(Group):
         """Yield every campaign of a project."""
         tenant = self._sender.choose_project(organization_id, project_id)
         yield from self._sender.iterate(Campaign, make_get("/v1/campaigns", **tenant, limit=page_size))
+
+
+def _make_list_query(
+    filters: CodeFilters | None, order: CodeOrder | None, *, include_intent: bool
+) -> dict[str, str | None]:
+    query = (filters or CodeFilters()).make_query()
+    if order is not None:
+        query |= order.make_query()
+    if include_intent:
+        query["include"] = "intent"
+    return query

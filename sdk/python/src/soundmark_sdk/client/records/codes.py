@@ -11,7 +11,10 @@ from soundmark_sdk.records import Intent
 
 @dataclass(frozen=True, slots=True)
 class ListedCode(Record):
-    """A Code in a list. Its token is for broadcasting, not for logs."""
+    """A Code in a list. Its token is for broadcasting, not for logs.
+
+    The intent is None unless the list includes intents. The service verified it.
+    """
 
     xr_id: str
     organization_id: str
@@ -26,6 +29,7 @@ class ListedCode(Record):
     revoked_at: datetime | None
     audience_enabled: bool
     audience_integration_id: str | None
+    intent: Intent | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

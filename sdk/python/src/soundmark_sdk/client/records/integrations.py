@@ -23,6 +23,7 @@ class Integration(Record):
     created_at: datetime
     secret_rotated_at: datetime | None
     revoked_at: datetime | None
+    name: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ class ApiKey(Record):
     last_used_at: datetime | None
     secret_rotated_at: datetime | None
     revoked_at: datetime | None
+    name: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from procrastinate import App
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
 from soundmark.core.features.audience.integrations.core_keys import request_push
+from soundmark.core.features.audience.integrations.names import settle_name
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.steps.entitlement import PROJECT_ENTITLEMENT
 from soundmark.core.store.audience import entitlements as audience_entitlements
@@ -77,7 +78,8 @@ async def settle_intents(ctx: Context) -> int:
 
 
 async def _settle(ctx: Context, intent: AuditIntent) -> bool:
-    is_applied = await ctx.audience.has_applied(intent.id, request_id=intent.id)
+    integration_id = await ctx.audience.find_applied(intent.id, request_id=intent.id)
+    is_applied = integration_id is not None
     now = ctx.clock.now()
     if not is_applied and now - intent.created_at < NOT_DONE_AFTER:
         return False
@@ -85,6 +87,7 @@ async def _settle(ctx: Context, intent: AuditIntent) -> bool:
     if is_applied and intent.action in _GIVING_A_KEY:
         await request_push(ctx)
     async with ctx.db.transaction(tenant=intent.organization_id) as tx:
+        await settle_name(tx, intent, integration_id)
         is_settled = await entries.update_outcome(tx, intent, outcome=outcome, now=now)
     _log.info("audit_intent_settled", entry_id=intent.id, action=intent.action, outcome=outcome)
     return is_settled

@@ -5,15 +5,17 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Query
 
+from soundmark.core.domain.audience import integration
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, RequestId, ResourceId, Tenant
-from soundmark.core.features.audience.integrations import service
+from soundmark.core.features.audience.integrations import names, service
 from soundmark.core.features.audience.integrations.wire import (
     ChangeRetention,
     CoreKeyView,
     CreateIntegration,
     IntegrationPage,
     IntegrationWithSecret,
+    RenameIntegration,
     RetentionView,
     core_key_view,
     retention_view,
@@ -36,11 +38,11 @@ IntegrationIdPath = Annotated[
 ]
 
 
-async def _target(integration_id: IntegrationIdPath, project_id: ProjectQuery) -> service.Target:
-    return service.Target(project_id, integration_id)
+async def _target(integration_id: IntegrationIdPath, project_id: ProjectQuery) -> integration.Target:
+    return integration.Target(project_id, integration_id)
 
 
-Target = Annotated[service.Target, Depends(_target)]
+Target = Annotated[integration.Target, Depends(_target)]
 _LIFECYCLE = (ProjectNotFound, IntegrationNotFound, ResourceDeletionInProgress, AudienceUnavailable)
 
 
@@ -61,8 +63,8 @@ async def create_integration(
     body: CreateIntegration,
 ) -> IntegrationWithSecret:
     """Create an integration. Its HMAC secret is returned only in this response."""
-    integration = service.NewIntegration(body.project_id, body.mode, body.retention_days)
-    return with_secret_view(await service.create_integration(ctx, scope, integration, request_id=request_id))
+    new = service.NewIntegration(body.project_id, body.mode, body.retention_days, body.name)
+    return with_secret_view(await service.create_integration(ctx, scope, new, request_id=request_id), new.name)
 
 
 @operations.add(
@@ -81,11 +83,30 @@ async def list_integrations(
     """List the integrations of a project, newest first, including revoked ones."""
     bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
     before = ctx.cursors.read(cursor, route="integrations", bound_to=bound_to)
-    page = await service.list_integrations(ctx, scope, project_id, before=before, limit=limit, request_id=request_id)
+    page, names_by_id = await service.list_integrations(
+        ctx, scope, project_id, before=before, limit=limit, request_id=request_id
+    )
     return IntegrationPage(
-        data=[integration_view(integration) for integration in page.entries],
+        data=[integration_view(listed, names_by_id.get(listed.id)) for listed in page.entries],
         next_cursor=ctx.cursors.write(page.next_position, route="integrations", bound_to=bound_to),
     )
+
+
+@operations.add(
+    "PATCH",
+    "/v1/audience/integrations/{integration_id}",
+    Operation("audience.rename", problems=(ProjectNotFound, IntegrationNotFound, AudienceUnavailable)),
+)
+async def rename_integration(
+    ctx: Ctx,
+    request_id: RequestId,
+    scope: Tenant,
+    target: Target,
+    body: RenameIntegration,
+) -> IntegrationView:
+    """Change the name of an integration, whatever its status; null removes the name."""
+    renamed = await names.rename_integration(ctx, scope, target, name=body.name, request_id=request_id)
+    return integration_view(renamed, body.name)
 
 
 @operations.add(
@@ -98,7 +119,7 @@ async def revoke_integration(
     target: Target,
 ) -> IntegrationView:
     """Revoke an integration. It records no more events; recorded events stay in reports until their retention ends."""
-    return integration_view(await service.revoke_integration(ctx, scope, target, request_id=request_id))
+    return integration_view(*await service.revoke_integration(ctx, scope, target, request_id=request_id))
 
 
 @operations.add(
@@ -113,7 +134,7 @@ async def rotate_integration_secret(
     target: Target,
 ) -> IntegrationWithSecret:
     """Replace an integration's HMAC secret. The old one stops working at once; the new one is returned only here."""
-    return with_secret_view(await service.rotate_secret(ctx, scope, target, request_id=request_id))
+    return with_secret_view(*await service.rotate_secret(ctx, scope, target, request_id=request_id))
 
 
 @operations.add(

@@ -11,24 +11,31 @@ Audience has a database of its own, so what changes an integration has three pha
 If Audience's response is lost, nobody knows whether the operation happened, so its entry stays `requested` for the job.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import structlog
 
 from soundmark.core.context import RequestContext
-from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, may_be_integration_id
+from soundmark.core.domain.audience.integration import (
+    Entitlement,
+    IntegrationSecret,
+    Target,
+    may_be_integration_id,
+)
 from soundmark.core.domain.billing.subscription import find_best
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.audience.integrations.core_keys import request_push
+from soundmark.core.features.audience.integrations.names import settle_name
 from soundmark.core.problems import (
     AudienceUnavailable,
 )
 from soundmark.core.steps import audit
 from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.steps.tenancy import hold_open_project, require_project
+from soundmark.core.store.audience import integration_names
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.tenancy import audit as entries
 from soundmark.kit.crypto.signing import PublicKey
@@ -59,14 +66,7 @@ class NewIntegration:
     project_id: str
     mode: AudienceMode
     retention_days: int
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The integration that a caller names, by its project and its id."""
-
-    project_id: str
-    integration_id: str
+    name: str | None
 
 
 async def create_integration(
@@ -96,6 +96,8 @@ async def create_integration(
             project_id=new.project_id,
             metadata={"mode": new.mode, "retention_days": new.retention_days},
         )
+        if new.name is not None:
+            await integration_names.insert_requested(tx, intent, name=new.name)
     request = CreateIntegrationRequest(
         organization_id=scope.organization_id,
         project_id=new.project_id,
@@ -105,14 +107,15 @@ async def create_integration(
         entitlement=None if entitlement is None else entitlement.terms(),
     )
     creating = ctx.audience.create_integration(request, operation_id=intent.id, request_id=request_id)
-    created, trusted = await _carry_out(ctx, intent, _await_and_catch_up(ctx, key, creating, request_id))
+    creating_trusted = _await_and_catch_up(ctx, key, creating, request_id)
+    created, trusted = await _carry_out(ctx, intent, creating_trusted, get_id=lambda made: made[0].integration.id)
     return replace(created, integration=created.integration.model_copy(update={"core_key_id": trusted.key_id}))
 
 
 async def list_integrations(
     ctx: RequestContext, scope: TenantScope, project_id: str, *, before: Position | None, limit: int, request_id: str
-) -> Page[IntegrationResponse]:
-    """Return the integrations of one project, newest first, revoked ones included.
+) -> tuple[Page[IntegrationResponse], Mapping[str, str]]:
+    """Return the integrations of one project, newest first, revoked ones included, and the names of those with one.
 
     Raises: ProjectNotFound; AudienceUnavailable.
     """
@@ -121,39 +124,44 @@ async def list_integrations(
     rows = await ctx.audience.list_integrations(
         _project(scope, project_id), before=before, limit=limit + 1, request_id=request_id
     )
-    return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
+    page = cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        names = await integration_names.find_many(tx, scope, [row.id for row in page.entries])
+    return page, names
 
 
 async def revoke_integration(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
-) -> IntegrationResponse:
-    """Revoke the integration for good; its events can still be reported within its retention.
+) -> tuple[IntegrationResponse, str | None]:
+    """Revoke the integration for good; its events can still be reported within its retention. Return also its name.
 
     A revoked integration is returned unchanged.
 
     Raises: ProjectNotFound; IntegrationNotFound; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".
     """
-    intent = await _request(ctx, scope, target, "audience.integration_revocation", {})
+    intent, name = await _request(ctx, scope, target, "audience.integration_revocation", {})
     revoking = ctx.audience.revoke_integration(
         _project(scope, target.project_id), target.integration_id, operation_id=intent.id, request_id=request_id
     )
-    return await _carry_out(ctx, intent, revoking)
+    return await _carry_out(ctx, intent, revoking), name
 
 
 async def rotate_secret(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
-) -> IntegrationSecret:
+) -> tuple[IntegrationSecret, str | None]:
     """Replace the integration's HMAC secret; the new one is in the response and nowhere else, the old one is void.
+
+    Return also its name.
 
     Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".
     """
-    intent = await _request(ctx, scope, target, "audience.integration_secret_rotation", {})
+    intent, name = await _request(ctx, scope, target, "audience.integration_secret_rotation", {})
     rotating = ctx.audience.rotate_secret(
         _project(scope, target.project_id), target.integration_id, operation_id=intent.id, request_id=request_id
     )
-    return await _carry_out(ctx, intent, rotating)
+    return await _carry_out(ctx, intent, rotating), name
 
 
 async def change_retention(
@@ -169,7 +177,7 @@ async def change_retention(
     Source: API v1, "Audience control".
     """
     changes = {"retention_days": retention_days}
-    intent = await _request(ctx, scope, target, "audience.integration_retention_update", changes)
+    intent, _ = await _request(ctx, scope, target, "audience.integration_retention_update", changes)
     try:
         await _judge_retention(ctx, scope, target, retention_days, request_id)
     except Problem:
@@ -197,7 +205,7 @@ async def replace_core_key(
     """
     key = _core_key(await ctx.live_keyring.key_to_trust())
     key_metadata = {"core_key_id": key.key_id}
-    intent = await _request(ctx, scope, target, "audience.integration_core_key_update", key_metadata)
+    intent, _ = await _request(ctx, scope, target, "audience.integration_core_key_update", key_metadata)
     replacing = ctx.audience.replace_core_key(
         _project(scope, target.project_id), target.integration_id, key, operation_id=intent.id, request_id=request_id
     )
@@ -207,14 +215,15 @@ async def replace_core_key(
 
 async def _request(
     ctx: RequestContext, scope: TenantScope, target: Target, action: IntentAction, metadata: Mapping[str, Any]
-) -> AuditIntent:
-    """Do phase 1 for an existing integration."""
+) -> tuple[AuditIntent, str | None]:
+    """Do phase 1 for an existing integration; return also its name, because phase 3 may fail."""
     if not may_be_integration_id(target.integration_id):
         await _require_project(ctx, scope, target.project_id)
         raise IntegrationNotFound
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await hold_open_project(tx, scope, target.project_id)
-        return await audit.request(
+        names = await integration_names.find_many(tx, scope, [target.integration_id])
+        intent = await audit.request(
             tx,
             scope,
             ctx.entropy,
@@ -223,6 +232,7 @@ async def _request(
             project_id=target.project_id,
             metadata={"integration_id": target.integration_id, **metadata},
         )
+    return intent, names.get(target.integration_id)
 
 
 async def _require_project(ctx: RequestContext, scope: TenantScope, project_id: str) -> None:
@@ -230,8 +240,13 @@ async def _require_project(ctx: RequestContext, scope: TenantScope, project_id: 
         await hold_open_project(tx, scope, project_id)
 
 
-async def _carry_out(ctx: RequestContext, intent: AuditIntent, call: Awaitable[T]) -> T:
-    """Do phases 2 and 3: await the call, and finalise the entry."""
+async def _carry_out(
+    ctx: RequestContext, intent: AuditIntent, call: Awaitable[T], *, get_id: Callable[[T], str] | None = None
+) -> T:
+    """Do phases 2 and 3: await the call, and finalise the entry.
+
+    For a call that creates an integration, `get_id` returns its id.
+    """
     try:
         result = await call
     except AudienceUnavailable:
@@ -239,14 +254,17 @@ async def _carry_out(ctx: RequestContext, intent: AuditIntent, call: Awaitable[T
     except Problem:
         await _finalise(ctx, intent, "failed")
         raise
-    await _finalise(ctx, intent, "completed")
+    await _finalise(ctx, intent, "completed", created_id=None if get_id is None else get_id(result))
     return result
 
 
-async def _finalise(ctx: RequestContext, intent: AuditIntent, outcome: FinalOutcome) -> None:
+async def _finalise(
+    ctx: RequestContext, intent: AuditIntent, outcome: FinalOutcome, *, created_id: str | None = None
+) -> None:
     """Do phase 3. Never fails: the caller must get Audience's response."""
     try:
         async with ctx.db.transaction(tenant=intent.organization_id) as tx:
+            await settle_name(tx, intent, created_id)
             await entries.update_outcome(tx, intent, outcome=outcome, now=ctx.clock.now())
     except Exception as error:  # noqa: BLE001 - whatever it was, the answer may hold what is told only once
         _log.warning("audit_intent_left", entry_id=intent.id, outcome=outcome, error=type(error).__name__)

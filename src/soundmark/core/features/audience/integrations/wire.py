@@ -9,7 +9,7 @@ from soundmark.core.edge.parameters import UnboundedId
 from soundmark.core.views.integrations import IntegrationView, integration_view
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
 from soundmark.wire.private.integrations import CoreKeyResponse, RetentionResponse
-from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Wire
+from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Name, Wire
 
 RetentionDays = Annotated[
     int,
@@ -30,6 +30,7 @@ class CreateIntegration(Wire):
                 {
                     "organization_id": "org_b2xkLXJhZGlvLWV4YW1wbA",
                     "project_id": "prj_bW9ybmluZy1zaG93LWV4YW",
+                    "name": "Studio measurement",
                     "mode": "demo",
                     "retention_days": 14,
                 }
@@ -39,11 +40,20 @@ class CreateIntegration(Wire):
 
     organization_id: str
     project_id: UnboundedId
+    name: Name | None = None
     mode: Annotated[
         AudienceMode,
         Field(description=f"`demo` records up to {DEMO_EVENTS_MAX} events a month; the others require an entitlement."),
     ]
     retention_days: RetentionDays
+
+
+class RenameIntegration(Wire):
+    """A new name for an integration; null removes the name."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Studio measurement"}]})
+
+    name: Name | None
 
 
 class ChangeRetention(Wire):
@@ -84,9 +94,9 @@ class CoreKeyView(Wire):
     core_key_id: KeyId
 
 
-def with_secret_view(created: IntegrationSecret) -> IntegrationWithSecret:
+def with_secret_view(created: IntegrationSecret, name: str | None) -> IntegrationWithSecret:
     """Return the view of an integration that just received a secret."""
-    view = integration_view(created.integration)
+    view = integration_view(created.integration, name)
     return IntegrationWithSecret(**dict(view), hmac_secret=created.hmac_secret.reveal())
 
 

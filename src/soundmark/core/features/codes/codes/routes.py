@@ -1,9 +1,10 @@
 """The routes of Codes."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Query
 
+from soundmark.core.domain.codes.address import ADDRESS_CHARS_MAX
 from soundmark.core.domain.codes.code import CodeStatus
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.operations import Operation, Operations
@@ -12,12 +13,12 @@ from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.codes import service
 from soundmark.core.features.codes.codes.wire import CodePage, RevokeCodes, RevokedCodes
 from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
-from soundmark.core.store.codes.code_lists import CodeFilter
-from soundmark.core.views.codes import detail_view, summary_view
+from soundmark.core.store.codes.code_lists import NEWEST_FIRST, CodeFilter, CodeOrder
+from soundmark.core.views.codes import detail_view, summary_view, with_intent_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp
-from soundmark.wire.xr_code import CodeDetail
+from soundmark.wire.xr_code import CodeDetail, CodeSummary, CodeWithIntent
 
 operations = Operations("Codes")
 
@@ -44,6 +45,17 @@ async def _read_filter(
         Query(description="Only Codes issued at or after this time (RFC 3339). Must be before `created_to`."),
     ] = None,
     created_to: Annotated[Timestamp | None, Query(description="Only Codes issued before this time (RFC 3339).")] = None,
+    address_prefix: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=ADDRESS_CHARS_MAX,
+            description="Only Codes whose intent's `resource.url` is a text that begins with this one. Characters are "
+            "compared as they are, and nothing is decoded; the case of ASCII letters does not count in scheme and "
+            "host, which end with the first `/`, `?` or `#` after `://`.",
+            examples=["https://example.org/programmes/"],
+        ),
+    ] = None,
 ) -> CodeFilter:
     """Return the filters of a request (a dependency)."""
     if created_from is not None and created_to is not None and created_from >= created_to:
@@ -55,7 +67,21 @@ async def _read_filter(
         issuer=issuer,
         from_at=created_from,
         to_at=created_to,
+        address_prefix=address_prefix,
     )
+
+
+async def _read_order(
+    *,
+    sort: Annotated[
+        Literal["issued_at", "expires_at"], Query(description="The time by which to order. Default: `issued_at`.")
+    ] = "issued_at",
+    order: Annotated[
+        Literal["desc", "asc"], Query(description="The latest time first, or the earliest. Default: `desc`.")
+    ] = "desc",
+) -> CodeOrder:
+    """Return the order of a request (a dependency)."""
+    return CodeOrder(sort, order)
 
 
 @operations.add(
@@ -67,17 +93,28 @@ async def list_codes(
     ctx: Ctx,
     scope: Tenant,
     filters: Annotated[CodeFilter, Depends(_read_filter)],
+    order: Annotated[CodeOrder, Depends(_read_order)],
+    include: Annotated[
+        Literal["intent"] | None,
+        Query(description="What to add to each Code: its intent. It is no filter, and may change between pages."),
+    ] = None,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> CodePage:
-    """List the Codes of an organisation, newest first."""
-    bound_to = _bound_to(scope, filters)
-    before = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
-    page, now = await service.list_codes(ctx, scope, filters, before=before, limit=limit)
-    return CodePage(
-        data=[summary_view(code, now) for code in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="codes", bound_to=bound_to),
-    )
+    """List the Codes of an organisation, newest first unless the request orders them otherwise.
+
+    A page may be shorter than `limit`, even empty: only a `next_cursor` that is null is the end.
+    """
+    bound_to = _bound_to(scope, filters, order)
+    after = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
+    data: list[CodeWithIntent | CodeSummary]
+    if include is None:
+        page, now = await service.list_codes(ctx, scope, filters, order, after=after, limit=limit)
+        data, next_position = [summary_view(code, now) for code in page.entries], page.next_position
+    else:
+        signed, now = await service.list_signed_codes(ctx, scope, filters, order, after=after, limit=limit)
+        data, next_position = [with_intent_view(code, now) for code in signed.entries], signed.next_position
+    return CodePage(data=data, next_cursor=ctx.cursors.write(next_position, route="codes", bound_to=bound_to))
 
 
 @operations.add("GET", "/v1/codes/{xr_id}", Operation("code.read", problems=(CodeNotFound, ProjectNotFound)))
@@ -117,9 +154,9 @@ async def revoke_codes(ctx: Ctx, scope: Tenant, body: RevokeCodes) -> RevokedCod
     )
 
 
-def _bound_to(scope: TenantScope, filters: CodeFilter) -> dict[str, str | None]:
+def _bound_to(scope: TenantScope, filters: CodeFilter, order: CodeOrder) -> dict[str, str | None]:
     """Return what a cursor is bound to. It includes no time, because the status is judged when a page is read."""
-    return {
+    bound_to = {
         "organization_id": scope.organization_id,
         "confined_to": scope.project_id,
         "status": filters.status,
@@ -129,3 +166,9 @@ def _bound_to(scope: TenantScope, filters: CodeFilter) -> dict[str, str | None]:
         "created_from": None if filters.from_at is None else format_timestamp(filters.from_at),
         "created_to": None if filters.to_at is None else format_timestamp(filters.to_at),
     }
+    # Only what differs from the default: a cursor of an older release is one of this release, and the reverse.
+    if filters.address_prefix is not None:
+        bound_to["address_prefix"] = filters.address_prefix
+    if order != NEWEST_FIRST:
+        bound_to |= {"sort": order.by, "order": order.direction}
+    return bound_to

@@ -1,8 +1,11 @@
 """Commands on Codes."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code, ListedCode
@@ -13,9 +16,11 @@ from soundmark.core.steps.code_integrity import verify_code
 from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project, require_reach
 from soundmark.core.store.codes import broadcasts, campaigns, code_lists, codes
-from soundmark.core.store.codes.code_lists import CodeFilter
+from soundmark.core.store.codes.code_lists import CodeFilter, CodeOrder
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Page, Position, cut_page
+
+AnyCode = TypeVar("AnyCode", Code, ListedCode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,15 @@ async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, proje
 
 
 async def list_codes(
-    ctx: RequestContext, scope: TenantScope, code_filter: CodeFilter, *, before: Position | None, limit: int
+    ctx: RequestContext,
+    scope: TenantScope,
+    code_filter: CodeFilter,
+    order: CodeOrder,
+    *,
+    after: Position | None,
+    limit: int,
 ) -> tuple[Page[ListedCode], datetime]:
-    """Return the Codes that match the filter, newest first, and the moment at which to judge their states.
+    """Return the Codes that match the filter, in this order, and the moment at which to judge their states.
 
     Each page has its own moment, after its rows were read. Codes that are no longer in the requested state are left
     out, so a page may be shorter than its limit.
@@ -50,14 +61,32 @@ async def list_codes(
     Raises: ProjectNotFound; CampaignNotFound, also for a campaign outside the project that the filter names.
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await _require_filters(tx, scope, code_filter)
-        rows = await code_lists.list_newest_first(
-            tx, scope, code_filter, before=before, limit=limit + 1, now=ctx.clock.now()
-        )
-    page, now = cut_page(rows, limit, lambda row: Position(row.issued_at, row.xr_id)), ctx.clock.now()
-    if code_filter.status is not None:
-        page = replace(page, entries=[row for row in page.entries if row.status(now) == code_filter.status])
-    return page, now
+        page = await _read_page(ctx, tx, scope, code_filter, order, after=after, limit=limit)
+    return _judge_page(ctx, code_filter, page)
+
+
+async def list_signed_codes(
+    ctx: RequestContext,
+    scope: TenantScope,
+    code_filter: CodeFilter,
+    order: CodeOrder,
+    *,
+    after: Position | None,
+    limit: int,
+) -> tuple[Page[Code], datetime]:
+    """Do the same as `list_codes`, with the signed record of each Code, after its signature and facts were checked.
+
+    A Code that does not verify raises an alarm and is left out.
+    """
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        listed = await _read_page(ctx, tx, scope, code_filter, order, after=after, limit=limit)
+        found = await read_signed_codes(tx, listed.entries)
+    verified = []
+    for code in found:
+        with suppress(CodeNotFound):
+            verified.append(await verify_code(ctx, code))
+        await asyncio.sleep(0)  # A hundred signatures take long enough that others need the event loop in between.
+    return _judge_page(ctx, code_filter, Page(verified, listed.next_position))
 
 
 async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Code:
@@ -132,6 +161,29 @@ async def revoke_codes(
             xr_ids=[code.xr_id for code in active],
         )
     return revoked
+
+
+async def _read_page(
+    ctx: RequestContext,
+    tx: Tx,
+    scope: TenantScope,
+    code_filter: CodeFilter,
+    order: CodeOrder,
+    *,
+    after: Position | None,
+    limit: int,
+) -> Page[ListedCode]:
+    await _require_filters(tx, scope, code_filter)
+    rows = await code_lists.list_page(tx, scope, code_filter, order, after=after, limit=limit + 1, now=ctx.clock.now())
+    return cut_page(rows, limit, lambda row: Position(getattr(row, order.by), row.xr_id))
+
+
+def _judge_page(ctx: RequestContext, code_filter: CodeFilter, page: Page[AnyCode]) -> tuple[Page[AnyCode], datetime]:
+    """Leave out the Codes that are no longer in the requested state, and return the moment at which it was judged."""
+    now = ctx.clock.now()
+    if code_filter.status is not None:
+        page = replace(page, entries=[row for row in page.entries if row.status(now) == code_filter.status])
+    return page, now
 
 
 async def _require_filters(tx: Tx, scope: TenantScope, code_filter: CodeFilter) -> None:

@@ -5,7 +5,7 @@ from pydantic import ConfigDict
 from soundmark.core.edge.parameters import UnboundedId
 from soundmark.wire.selection import Selection
 from soundmark.wire.shape import Wire
-from soundmark.wire.xr_code import CodeSummary
+from soundmark.wire.xr_code import CodeSummary, CodeWithIntent
 
 
 class RevokeCodes(Wire):
@@ -30,7 +30,10 @@ class RevokedCodes(Wire):
 
 
 class CodePage(Wire):
-    """Codes, newest first, without intents and signed records."""
+    """Codes, newest first unless the request orders them otherwise, without signed records.
 
-    data: list[CodeSummary]
+    They have their intents if the request includes them.
+    """
+
+    data: list[CodeWithIntent | CodeSummary]  # In this order, because generated clients take the first that fits.
     next_cursor: str | None

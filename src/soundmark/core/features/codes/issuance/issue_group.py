@@ -6,6 +6,7 @@ from typing import Final
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.billing.subscription import list_quotas
+from soundmark.core.domain.codes.address import address_of
 from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, Code, Facts, sign_code
 from soundmark.core.domain.codes.issue_request import IssueRequest
@@ -71,7 +72,7 @@ async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> l
         outcomes = [evaluation.judge(each) for each in queued]
         if evaluation.codes:
             async with tx.ending():
-                await codes.insert(tx, evaluation.codes)
+                await codes.insert(tx, evaluation.codes, evaluation.addresses)
                 await code_usage.insert_or_add(tx, organization_id, day_of(evaluation.quota.at), len(evaluation.codes))
                 await audit.record_all(tx, evaluation.entries)
                 if reached := evaluation.quota.list_reached():
@@ -138,6 +139,7 @@ class _GroupEvaluation:
         self._receipts: Final = dict(held.receipts)
         self.quota = held.quota
         self.codes: Final[list[Code]] = []
+        self.addresses: Final[list[bytes]] = []
         self.entries: Final[list[AuditEntry]] = []
         self.new_receipts: Final[list[Receipt]] = []
 
@@ -163,6 +165,7 @@ class _GroupEvaluation:
         issued = self._sign(queued)
         response = render_response(issued, request.route)
         self.codes.extend(issued)
+        self.addresses.extend([address_of(request.intent["resource"])] * len(issued))
         self.entries.append(self._audit_entry(queued, issued))
         self._keep_receipt(request, response)
         self.quota = self.quota.after(len(issued))

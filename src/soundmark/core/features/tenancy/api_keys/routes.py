@@ -12,6 +12,7 @@ from soundmark.core.features.tenancy.api_keys.wire import (
     ApiKeyPage,
     ApiKeyWithSecret,
     CreateApiKey,
+    RenameApiKey,
     api_key_with_secret,
 )
 from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound, ResourceDeletionInProgress
@@ -32,7 +33,12 @@ ApiKeyIdPath = Annotated[ResourceId, Path(description="The key's id.", examples=
 async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyWithSecret:
     """Create an API key for one project. Its secret is returned only in this response."""
     key, secret = await service.create_api_key(
-        ctx, scope, project_id=body.project_id, scopes=body.scopes, lifetime_days=body.expires_in_days
+        ctx,
+        scope,
+        project_id=body.project_id,
+        name=body.name,
+        scopes=body.scopes,
+        lifetime_days=body.expires_in_days,
     )
     return api_key_with_secret(key, secret, key.created_at)
 
@@ -55,6 +61,13 @@ async def list_api_keys(
         data=[api_key_view(key, now) for key in page.entries],
         next_cursor=ctx.cursors.write(page.next_position, route="api_keys", bound_to=bound_to),
     )
+
+
+@operations.add("PATCH", "/v1/api-keys/{api_key_id}", Operation("api_key.rename", problems=(ApiKeyNotFound,)))
+async def rename_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath, body: RenameApiKey) -> ApiKeyView:
+    """Change the name of an API key, whatever its status; null removes the name."""
+    key, now = await service.rename_api_key(ctx, scope, api_key_id, name=body.name)
+    return api_key_view(key, now)
 
 
 @operations.add("POST", "/v1/api-keys/{api_key_id}/revoke", Operation("api_key.revoke", problems=(ApiKeyNotFound,)))

@@ -20,7 +20,13 @@ from soundmark.kit.text.paging import Page, Position, cut_page
 
 
 async def create_api_key(
-    ctx: Context, scope: TenantScope, *, project_id: str, scopes: Sequence[KeyScope], lifetime_days: int
+    ctx: Context,
+    scope: TenantScope,
+    *,
+    project_id: str,
+    name: str | None,
+    scopes: Sequence[KeyScope],
+    lifetime_days: int,
 ) -> tuple[ApiKey, Secret]:
     """Create an API key of the project, and return its secret, which is stored nowhere.
 
@@ -35,6 +41,7 @@ async def create_api_key(
             id=key_id,
             organization_id=scope.organization_id,
             project_id=project_id,
+            name=name,
             scopes=sorted(scopes),
             created_at=now,
             expires_at=now + timedelta(days=lifetime_days),
@@ -68,6 +75,35 @@ async def list_api_keys(
             await require_project(tx, scope, project_id)
         rows = await api_keys.list_newest_first(tx, scope, project_id=project_id, before=before, limit=limit + 1)
     return cut_page(rows, limit, lambda row: Position(row.created_at, row.id)), ctx.clock.now()
+
+
+async def rename_api_key(
+    ctx: Context, scope: TenantScope, api_key_id: str, *, name: str | None
+) -> tuple[ApiKey, datetime]:
+    """Change the key's name, whatever its status, and return it with the moment at which its state was judged.
+
+    None removes the name. The name that the key has already changes nothing, and is not audited.
+
+    Raises: ApiKeyNotFound.
+    Source: contract, section 3.
+    """
+    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
+        await hold_authority(tx, scope)
+        key = await _lock(tx, scope, api_key_id)
+        now = ctx.clock.now()
+        if name != key.name:
+            await api_keys.update_name(tx, scope, key.id, name=name)
+            await audit.record(
+                tx,
+                scope,
+                ctx.entropy,
+                action="api_key.renamed",
+                now=now,
+                project_id=key.project_id,
+                metadata={"api_key_id": key.id},
+            )
+            key = replace(key, name=name)
+    return key, now
 
 
 async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> tuple[ApiKey, datetime]:

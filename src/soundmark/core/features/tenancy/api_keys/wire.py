@@ -10,7 +10,7 @@ from soundmark.core.domain.tenancy.scope import KeyScope
 from soundmark.core.edge.parameters import ResourceId
 from soundmark.core.views.tenancy import ApiKeyView, api_key_view
 from soundmark.kit.crypto.secret import Secret
-from soundmark.wire.shape import Wire
+from soundmark.wire.shape import Name, Wire
 
 # API v1, "Limits".
 LIFETIME_DAYS_DEFAULT: Final = 90
@@ -40,6 +40,7 @@ class CreateApiKey(Wire):
                 {
                     "organization_id": "org_b2xkLXJhZGlvLWV4YW1wbA",
                     "project_id": "prj_bW9ybmluZy1zaG93LWV4YW",
+                    "name": "Playout server",
                     "scopes": ["codes:read", "codes:write"],
                     "expires_in_days": 30,
                 }
@@ -49,8 +50,17 @@ class CreateApiKey(Wire):
 
     organization_id: str
     project_id: ResourceId
+    name: Name | None = None
     scopes: Scopes
     expires_in_days: Annotated[int, Field(ge=1, le=LIFETIME_DAYS_MAX)] = LIFETIME_DAYS_DEFAULT
+
+
+class RenameApiKey(Wire):
+    """A new name for an API key; null removes the name."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Playout server"}]})
+
+    name: Name | None
 
 
 class ApiKeyWithSecret(ApiKeyView):

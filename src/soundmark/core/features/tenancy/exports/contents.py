@@ -22,9 +22,9 @@ from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store.codes import campaigns, code_lists, signing_keys
 from soundmark.core.store.tenancy import api_keys, members, organizations, projects
 from soundmark.core.views.campaigns import campaign_view
-from soundmark.core.views.integrations import integration_view
+from soundmark.core.views.integrations import archived_integration
 from soundmark.core.views.signing_keys import key_history_view
-from soundmark.core.views.tenancy import api_key_view, member_view, organization_view, project_view
+from soundmark.core.views.tenancy import archived_api_key, member_view, organization_view, project_view
 from soundmark.kit.crypto.signing import SigningKey
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
@@ -72,7 +72,7 @@ async def write_contents(source: ArchiveSource, file: ArchiveFile, sealing_key: 
     renderer = CodeRenderer(public_keys, sealing_key, source.now)
     await _write_codes(source, writer, renderer)
     key_pages = api_keys.list_oldest_first(tx, scope, project_id=project_id, rows_max=PAGE_ROWS)
-    await _write_rows(writer, "api_keys", key_pages, lambda key: api_key_view(key, source.now))
+    await _write_rows(writer, "api_keys", key_pages, lambda key: archived_api_key(key, source.now))
     await asyncio.to_thread(_write_integrations, writer, source.integrations)
     await asyncio.to_thread(_write_keys, writer, keys, renderer.used_key_ids | {sealing_key.key_id})
     writer.write_member("counts", msgspec.json.encode(writer.counts))
@@ -140,7 +140,7 @@ def _write_integrations(writer: ArchiveWriter, integrations: Sequence[Integratio
     writer.open_list("audience_integrations")
     for begin in range(0, len(integrations), PAGE_ROWS):
         page = integrations[begin : begin + PAGE_ROWS]
-        writer.add("audience_integrations", [_encode(integration_view(integration)) for integration in page])
+        writer.add("audience_integrations", [_encode(archived_integration(integration)) for integration in page])
     writer.close_list("audience_integrations")
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from soundmark.core.views.campaigns import CampaignView
-from soundmark.core.views.integrations import IntegrationView
+from soundmark.core.views.integrations import ArchivedIntegration
 from soundmark.core.views.signing_keys import HistoricKey
-from soundmark.core.views.tenancy import ApiKeyView, MemberView, OrganizationView, ProjectView
+from soundmark.core.views.tenancy import ArchivedApiKey, MemberView, OrganizationView, ProjectView
 from soundmark.wire.shape import Digest, KeyId, Signature, Timestamp, Wire
 from soundmark.wire.xr_code import CodeDetail
 
@@ -62,8 +62,8 @@ class ProjectArchive(Wire):
     project: ProjectView
     campaigns: list[CampaignView]
     codes: list[CodeDetail]
-    api_keys: list[ApiKeyView]
-    audience_integrations: list[IntegrationView]
+    api_keys: list[ArchivedApiKey]
+    audience_integrations: list[ArchivedIntegration]
     verification_keys: ArchiveKeys
     counts: ProjectCounts
     seal: ArchiveSeal
@@ -79,8 +79,8 @@ class OrganizationArchive(Wire):
     projects: list[ProjectView]
     campaigns: list[CampaignView]
     codes: list[CodeDetail]
-    api_keys: list[ApiKeyView]
-    audience_integrations: list[IntegrationView]
+    api_keys: list[ArchivedApiKey]
+    audience_integrations: list[ArchivedIntegration]
     verification_keys: ArchiveKeys
     counts: OrganizationCounts
     seal: ArchiveSeal
