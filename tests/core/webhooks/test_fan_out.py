@@ -168,6 +168,16 @@ async def test_an_endpoint_gets_only_what_it_asked_for(api: Api, tenant: Tenant,
     assert len(await events(rival)) == 2, "a replay can send what nobody got"
 
 
+async def test_an_endpoint_hears_of_its_own_creation(tenant: Tenant, rival: Rival, ctx: Context) -> None:
+    """So do those that were there before, and each hears of the others that come after it."""
+    first = await tenant.make_webhook_endpoint()
+    of_type = await tenant.make_webhook_endpoint(event_types=["webhook_endpoint.created"])
+    of_other_type = await tenant.make_webhook_endpoint(event_types=["code.issued"])
+    await drain(ctx)
+    got = [await delivered(rival, each) for each in (first, of_type, of_other_type)]
+    assert got == [["webhook_endpoint.created"] * 3, ["webhook_endpoint.created"] * 2, []]
+
+
 async def test_what_an_endpoint_hears_of_does_not_depend_on_clocks(
     api: Api, tenant: Tenant, rival: Rival, ctx: Context
 ) -> None:

@@ -44,6 +44,10 @@ _TAGS: Final = [
     {"name": "Organizations", "description": "Organisations are the tenants."},
     {"name": "Projects", "description": "Parts of an organisation. Every Code belongs to one."},
     {"name": "Exports", "description": "Sealed archives of everything that belongs to an organisation or a project."},
+    {
+        "name": "Leaving",
+        "description": "Delete an organisation or a project for good, and fetch the signed certificate of deletion.",
+    },
     {"name": "Members", "description": "The people in an organisation, and their roles."},
     {"name": "Invitations", "description": "Invite people by e-mail to become members."},
     {
@@ -57,6 +61,10 @@ _TAGS: Final = [
     },
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
     {"name": "Audience", "description": "Measure how often and by how many receivers a Code is heard, anonymously."},
+    {
+        "name": "Webhooks",
+        "description": "Endpoints to which Core sends signed events of an organisation, and their deliveries.",
+    },
     {"name": "Usage", "description": "What an organisation has used of its quotas."},
     {"name": "Billing", "description": "Offers, purchases and subscriptions."},
     {
@@ -64,6 +72,7 @@ _TAGS: Final = [
         "description": "What is for sale, and what operators have granted. For platform administrators.",
     },
     {"name": "Payment webhooks", "description": "Notifications of the payment providers."},
+    {"name": "Support", "description": "Tickets to the operator's support desk, and notifications from it."},
     {
         "name": "Platform",
         "description": "Settings that can be changed without a restart, and release readiness. "

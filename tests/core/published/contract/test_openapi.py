@@ -110,6 +110,19 @@ def test_the_document_is_valid_openapi_3_1(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}: OK\n", "")
 
 
+def test_every_tag_is_declared_once_described_and_used() -> None:
+    """A tag that is not declared has no description and stands at the end of the reference and of generated clients."""
+    documents = [json.loads(text) for name, text in golden_files().items() if name.endswith(".json")]
+    published = [document for document in documents if "openapi" in document]
+    assert DOCUMENT in published
+    for document in published:
+        operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+        declared = [tag["name"] for tag in document["tags"]]
+        assert sorted(declared) == sorted({tag for operation in operations for tag in operation["tags"]})
+        assert all(tag["description"] for tag in document["tags"])
+        assert all(len(operation["tags"]) == 1 for operation in operations)
+
+
 def test_every_example_validates_against_its_own_schema() -> None:
     published = PublishedContract(DOCUMENT)
     examples = list(schemas_with_examples(DOCUMENT, "#"))

@@ -140,6 +140,21 @@ async def test_a_body_of_another_shape_is_refused(tenant: Tenant, kind: str, bod
     assert (await SUBJECTS[kind](tenant).send_deletion(body)).code == "validation_failed"
 
 
+@EACH
+async def test_a_request_without_a_body_deletes_nothing(tenant: Tenant, rival: Rival, kind: str) -> None:
+    """Many clients send no body with DELETE: then the media type is missing too, and is judged first."""
+    subject = SUBJECTS[kind](tenant)
+    await subject.preflight()
+    before = await read_content(rival)
+
+    bare = await subject.api.delete(subject.path, params=subject.params)
+    empty = await subject.api.delete(subject.path, params=subject.params, headers={"content-type": "application/json"})
+
+    assert (bare.status, bare.code) == (415, "unsupported_media_type")
+    assert (empty.status, empty.code) == (400, "malformed_json")
+    assert await read_content(rival) == before
+
+
 async def test_a_wrong_project_is_not_found_whatever_is_confirmed(tenant: Tenant, people: People) -> None:
     foreign = await people.tenant_of("somebody")
     subject = Subject(tenant.api, tenant.organization_id, foreign.project_id)
