@@ -83,14 +83,43 @@ def test_a_migration_does_not_wait_for_a_table_in_use(empty: Secret) -> None:
         backup.execute("SELECT FROM codes")
         with pytest.raises(MigrationFailed, match="in use"):
             migrate(empty, "soundmark.core")
-    assert migrate(empty, "soundmark.core") == ["0008", "0009", "0010", "0011", "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021"]
+    assert migrate(empty, "soundmark.core") == [
+        "0008",
+        "0009",
+        "0010",
+        "0011",
+        "0012",
+        "0013",
+        "0014",
+        "0015",
+        "0016",
+        "0017",
+        "0018",
+        "0019",
+        "0020",
+        "0021",
+    ]
 
 
 def test_an_index_that_was_not_finished_is_built_anew(empty: Secret) -> None:
     migrate(empty, "soundmark.core", until="0008")
     with psycopg.connect(empty.reveal(), autocommit=True) as interrupted:
         interrupted.execute("CREATE INDEX codes_broadcast_token_of_organization ON codes (issuer)")
-    assert migrate(empty, "soundmark.core") == ["0009", "0010", "0011", "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021"]
+    assert migrate(empty, "soundmark.core") == [
+        "0009",
+        "0010",
+        "0011",
+        "0012",
+        "0013",
+        "0014",
+        "0015",
+        "0016",
+        "0017",
+        "0018",
+        "0019",
+        "0020",
+        "0021",
+    ]
     with psycopg.connect(empty.reveal()) as connection:
         found = connection.execute(
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'codes_broadcast_token_key'"

@@ -188,13 +188,6 @@ async def test_what_an_endpoint_hears_of_does_not_depend_on_clocks(
     assert await delivered(rival, endpoint) == ["campaign.created"]
 
 
-async def test_an_endpoint_hears_of_its_own_creation(tenant: Tenant, rival: Rival, ctx: Context) -> None:
-    await tenant.make_webhook_endpoint(event_types=["code.issued"])
-    endpoint = await tenant.make_webhook_endpoint()
-    await drain(ctx)
-    assert await delivered(rival, endpoint) == ["webhook_endpoint.created"]
-
-
 async def test_many_endpoints_shorten_the_turn_of_an_organisation(
     tenant: Tenant, rival: Rival, ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
