@@ -47,6 +47,9 @@ def up(
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Run `soundmark sandbox` too, and let Core use its stand-ins.")
     ] = False,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Restart the processes whose source code changes, while you change it.")
+    ] = False,
 ) -> None:
     """Run everything on this machine, with a PostgreSQL of its own, until Ctrl-C or SIGTERM.
 
@@ -80,7 +83,7 @@ def up(
     log.configure(level="info", log_format=None, component="up")
     try:
         with progress:
-            asyncio.run(run(options, reports, demo=demo))
+            asyncio.run(run(options, reports, demo=demo, reload=reload))
     except (PortReserved, PortTaken) as refusal:
         raise Refused(f"{refusal}; choose another port with --port (make up PORT=8181)") from None
     except Refusal as refusal:

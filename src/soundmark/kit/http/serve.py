@@ -150,9 +150,7 @@ async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
         stop()
 
 
-def _server(
-    app: Any, limits: ConnectionLimits, connection_class: type[Connection], *, lifespan: Any
-) -> uvicorn.Server:
+def _server(app: Any, limits: ConnectionLimits, connection_class: type[Connection], *, lifespan: Any) -> uvicorn.Server:
     gate = ConnectionGate(limits)
     config = uvicorn.Config(
         app,
