@@ -10,12 +10,13 @@ LOCKED := $(PIP) install --no-deps --require-hashes --no-build-isolation --no-co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src sdk/python/src || true
 OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
-NODE_FOLDERS := tests/axe tests/generators tests/oidc_provider
+NODE_FOLDERS := tests/axe tests/generators tests/javascript tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
 # The oldest releases that we say we run on, and the tests that would notice.
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
+BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 CHECKED := src sdk/python tests bench scripts
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
@@ -142,16 +143,18 @@ dist: install  ## Build the wheels and source archives into dist/
 audit: test-install  ## Compare the lock files with known vulnerabilities
 	@$(BIN)/python scripts/audit.py
 
-lint: test-install  ## Check format, style, types and imports
+lint: test-install tests/javascript/node_modules/.package-lock.json  ## Check format, style, types and imports
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
 	@$(BIN)/mypy --explicit-package-bases scripts/audit.py scripts/mutants.py
 	@$(BIN)/lint-imports --no-logo
+	@$(BIOME) check --log-level=error
 
-fmt: test-install  ## Format the code
+fmt: test-install tests/javascript/node_modules/.package-lock.json  ## Format the code
 	@$(BIN)/ruff check --fix --quiet $(CHECKED) || true
 	@$(BIN)/ruff format --quiet $(CHECKED)
+	@$(BIOME) check --write --log-level=error
 
 # The pictures of the console in the README.
 screenshots: test-install test-tools  ## Take the pictures of the console in the README anew

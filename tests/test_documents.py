@@ -135,7 +135,7 @@ def dependencies() -> set[str]:
 
 def test_every_dependency_has_its_reason() -> None:
     (record,) = (ROOT / "docs" / "adr").glob("*-what-we-depend-on.md")
-    reasons = re.findall(r"^- `([\w-]+)`: \S", record.read_text(encoding="utf-8"), re.MULTILINE)
+    reasons = re.findall(r"^- `([@/\w-]+)`: \S", record.read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(set(reasons)) == sorted(reasons), "a dependency stands twice"
     assert set(reasons) == dependencies()
 
