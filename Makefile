@@ -10,12 +10,13 @@ LOCKED := $(PIP) install --no-deps --require-hashes --no-build-isolation --no-co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src sdk/python/src || true
 OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
-NODE_FOLDERS := tests/axe tests/generators tests/oidc_provider
+NODE_FOLDERS := tests/axe tests/generators tests/javascript tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
 # The oldest releases that we say we run on, and the tests that would notice.
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
+BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 CHECKED := src sdk/python tests bench scripts
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
@@ -35,9 +36,14 @@ unexport PYTHONDONTWRITEBYTECODE
 # Every process that imports NumPy would start a thread for each processor, which take longer to start than they save.
 tests coverage: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: install up test suite covered uncovered tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
+.DEFAULT_GOAL := help
 
-install: $(VENV)/.runtime-compiled
+.PHONY: help install up dev t test suite covered uncovered tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.runtime-compiled  ## Create .venv with the `soundmark` command in it
 test-install: $(VENV)/.test-compiled
 
 $(BIN)/python:
@@ -64,10 +70,13 @@ $(VENV)/.test-compiled: $(VENV)/.test $(VENV)/.runtime-compiled
 	@$(COMPILE)
 	@touch $@
 
-up: install
+up: install  ## Run everything on this machine and show the main job once (PORT=8181 UP=--sandbox)
 	@$(BIN)/soundmark up --demo $(if $(PORT),--port $(PORT)) $(MAY_SERVE_AS_ROOT) $(UP)
 
-test: lint
+dev: install  ## Like up, but restart whatever you change (PORT, UP)
+	@$(BIN)/soundmark up --reload $(if $(PORT),--port $(PORT)) $(MAY_SERVE_AS_ROOT) $(UP)
+
+test: lint  ## Check everything and run all tests, as CI does
 	@$(MAKE) --no-print-directory suite
 
 suite: $(if $(COVERED),covered) uncovered
@@ -79,12 +88,15 @@ covered: test-install test-tools
 uncovered: test-install test-tools
 	@$(MAKE) --no-print-directory tests TESTS="$(COVERED:%=--ignore=%)"
 
-# `make tests TESTS=tests/kit` runs these alone.
-tests: test-install test-tools
+# In one process. Schemathesis, which one folder needs, takes a second to import.
+t: test-install  ## Run one test file, fast: make t FILE=tests/kit/text (ARGS='-k name -x --pdb')
+	@$(BIN)/python -m pytest -q $(if $(findstring published/contract,$(FILE)),,-p no:schemathesis) $(ARGS) $(FILE)
+
+tests: test-install test-tools  ## Run tests by several workers (TESTS=tests/kit WORKERS=2)
 	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup $(TESTS)
 
 # A report and no gate: which branches the tests take. It costs half as much CPU again as the tests alone.
-coverage: test-install test-tools
+coverage: test-install test-tools  ## Run tests and report which branches they take (TESTS, MEASURED)
 	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup \
 	    $(MEASURED:%=--cov=%) --cov-branch --cov-report=term-missing:skip-covered $(TESTS)
 
@@ -108,11 +120,11 @@ $(GENERATORS)/.installed: $(BIN)/python requirements/generators.txt
 	@touch $@
 
 # Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.
-mutants: test-install test-tools
+mutants: test-install test-tools  ## Change the rules one by one and see whether a test fails; takes hours (ONLY=quota)
 	@$(BIN)/python -m scripts.mutants $(if $(ONLY),--only $(ONLY))
 
 # Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
-test-floors: $(FLOORS)/.installed test-tools
+test-floors: $(FLOORS)/.installed test-tools  ## Run the tests on the oldest supported releases of our dependencies
 	@$(FLOORS)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup $(FLOOR_TESTS)
 
 $(FLOORS)/.installed: requirements/build.txt requirements/floors.txt pyproject.toml sdk/python/pyproject.toml
@@ -124,36 +136,38 @@ $(FLOORS)/.installed: requirements/build.txt requirements/floors.txt pyproject.t
 	@touch $@
 
 # The wheels and source archives of both distributions, the same bytes for the same commit.
-dist: install
+dist: install  ## Build the wheels and source archives into dist/
 	@rm -rf dist
 	@cd sdk/python && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist
 	@$(BIN)/python -m hatchling build --directory dist
 
 # What is known against what the lock files pin.
-audit: test-install
+audit: test-install  ## Compare the lock files with known vulnerabilities
 	@$(BIN)/python scripts/audit.py
 
-lint: test-install
+lint: test-install tests/javascript/node_modules/.package-lock.json  ## Check format, style, types and imports
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
 	@$(BIN)/mypy --explicit-package-bases scripts/audit.py scripts/mutants.py
 	@$(BIN)/lint-imports --no-logo
+	@$(BIOME) check --log-level=error
 
-fmt: test-install
+fmt: test-install tests/javascript/node_modules/.package-lock.json  ## Format the code
 	@$(BIN)/ruff check --fix --quiet $(CHECKED) || true
 	@$(BIN)/ruff format --quiet $(CHECKED)
+	@$(BIOME) check --write --log-level=error
 
 # The pictures of the console in the README.
-screenshots: test-install test-tools
+screenshots: test-install test-tools  ## Take the pictures of the console in the README anew
 	@SCREENSHOTS_INTO=docs/images $(BIN)/python -m pytest --quiet tests/console/browser/test_screenshots.py
 
-bench: test-install
+bench: test-install  ## Measure speed and write bench/RESULTS.md
 	@scripts/install-tools wrk
 	@$(BIN)/python -m bench
 
-lock:
+lock:  ## Resolve every dependency anew into the lock files (needs uv)
 	@requirements/lock
 
-clean:
+clean:  ## Remove everything that the other targets made
 	@rm -rf $(VENV) dist $(NODE_FOLDERS:%=%/node_modules) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

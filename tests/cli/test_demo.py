@@ -132,3 +132,12 @@ def test_a_sound_that_cannot_be_written_is_one_line(service: Service, tmp_path: 
     wav = tmp_path / "missing" / "demo.wav"
 
     assert run_demo(tmp_path, service.url, "--wav-out", str(wav)).refusal.startswith(f"{wav} cannot be written")
+
+
+def test_filling_needs_the_database_of_audience(service: Service, tmp_path: Path) -> None:
+    """The rest is made through the API, as anybody could."""
+    done = run_demo(tmp_path, service.url, "--fill")
+
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("soundmark: Audience's database: ")
+    assert len(done.err.splitlines()) == 1

@@ -1,5 +1,6 @@
 """What `soundmark up` passes to each process, without running any."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from soundmark.supervision.plan import (
     console_key,
     read_given_settings,
 )
+from soundmark.supervision.reloading import write_environments
 
 OIDC = {
     "SOUNDMARK_OIDC_ISSUER": "https://id.example/realms/soundmark",
@@ -248,3 +250,17 @@ def test_what_the_sandbox_does_not_decide_is_the_callers() -> None:
     made = plan({"SOUNDMARK_ACCOUNTING_TVA_RATE": "7"}, SANDBOX)
     assert made.settings_of("core")["SOUNDMARK_ACCOUNTING_TVA_RATE"] == "7"
     assert made.sandboxing().environ["SOUNDMARK_ACCOUNTING_TVA_RATE"] == "7"
+
+
+def test_a_debugger_gets_the_settings_of_its_component(tmp_path: Path) -> None:
+    """All but the port of the metrics, which the component that `up` runs has taken."""
+    made = plan({"SOUNDMARK_SMTP_FROM_NAME": "It's us"})
+    write_environments(made, tmp_path)
+    file = tmp_path / "core.env"
+    shell = ["sh", "-c", f"set -a; . {file}; exec env -0"]
+    seen = subprocess.run(shell, env={}, capture_output=True, text=True, check=True).stdout.split("\0")
+    given = {name: value for name, _, value in (line.partition("=") for line in seen) if name.startswith("SOUNDMARK_")}
+    assert given == {
+        name: value for name, value in made.settings_of("core").items() if name != "SOUNDMARK_METRICS_PORT"
+    }
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -50,6 +50,15 @@ async def test_a_program_that_ends_is_started_again(supervisor: Supervisor, tmp_
     assert supervisor.last_end("short") == "exit status 0"
 
 
+async def test_a_restarted_program_is_a_new_process_and_has_not_failed(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.keep(program("long", NOTES_ITS_PID + "time.sleep(60)", str(tmp_path / "pids")))
+    await until_so(lambda: len(lines(tmp_path / "pids")) == 1)
+    await supervisor.restart(["long"])
+    await until_so(lambda: len(lines(tmp_path / "pids")) == 2)
+    assert not psutil.pid_exists(int(lines(tmp_path / "pids")[0]))
+    assert supervisor.ends_count("long") == 0
+
+
 async def test_the_pauses_grow_so_that_a_broken_program_does_not_eat_the_machine(supervisor: Supervisor) -> None:
     clock = SystemClock()
     started_s = clock.monotonic_s()

@@ -3,12 +3,14 @@
 Every block on that page runs as printed, in order.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import psutil
 import pytest
+from soundmark_sdk.client import Client
 from support.guide_blocks import assert_prints, read_guide, run_block
 from support.up_process import READY_S, Up, refused_up, running_up, status_of, until
 
@@ -38,6 +40,32 @@ def test_every_block_prints_the_output_on_the_page(selling: Up, tmp_path: Path) 
 
 def test_no_block_is_left_out() -> None:
     assert len(BLOCKS) == PAGE.count("```python") + PAGE.count("```sh") > 5
+
+
+def test_the_demo_fills_it_with_organisations_that_look_used(selling: Up, tmp_path: Path) -> None:
+    (tmp_path / ".soundmark").symlink_to(selling.data_dir)
+    url, token = selling.where["base_url"], selling.where["operator_token"]
+    printed = run_block("sh", "soundmark demo --fill", tmp_path, url)
+
+    made = re.findall(
+        r"^(.+): (org_\S+), (\d+) Codes, ([\d,]+) events in 30 days, .* a failed webhook$", printed, re.MULTILINE
+    )
+    assert len(made) == 3
+    organization_id, codes_count, events_count = made[0][1:]
+    with Client(url, token, organization_id=organization_id) as client:
+        project_id = next(project.id for project in client.projects.list() if project.name == "On air")
+    with Client(url, token, organization_id=organization_id, project_id=project_id) as client:
+        codes = list(client.codes.list())
+        assert len(codes) == int(codes_count)
+        assert {code.status for code in codes} >= {"active", "revoked"}
+        assert {campaign.status for campaign in client.campaigns.list()} == {"active", "archived"}
+        (integration,) = client.integrations.list()
+        report = client.audience.report(integration.id)
+        assert report.events == int(events_count.replace(",", ""))
+        assert {each.provider for each in client.subscriptions.list()} == {"card", "local", "contract"}
+        assert {ticket.status for ticket in client.tickets.list()} == {"active"}
+        (endpoint,) = client.webhooks.list()
+        assert endpoint.disabled_reason is not None
 
 
 def test_the_sandbox_is_supervised_and_up_json_names_it(selling: Up) -> None:

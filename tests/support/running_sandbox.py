@@ -13,8 +13,9 @@ import uvicorn
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http import sockets
-from soundmark.kit.http.connection import Connection, ConnectionGate, ConnectionLimits
+from soundmark.kit.http.connection import ConnectionGate, ConnectionLimits
 from soundmark.sandbox.app import create_app
+from soundmark.sandbox.hanging_up import HangingUpConnection
 from soundmark.sandbox.options import SandboxOptions, choose_credentials, settings_for_core
 from support.secret_leaks import remember_secret
 
@@ -98,7 +99,8 @@ async def running_sandbox(
     app = create_app(options, clock=clock, transport=transport)
     config = uvicorn.Config(app, ws="none", log_config=None, server_header=False, timeout_graceful_shutdown=2)
     config.load()
-    config.http_protocol_class = functools.partial(Connection, gate=ConnectionGate(ConnectionLimits()))  # type: ignore[assignment]  # it is called
+    gate = ConnectionGate(ConnectionLimits())
+    config.http_protocol_class = functools.partial(HangingUpConnection, gate=gate)  # type: ignore[assignment]  # it is called
     server = _Server(config)
     with sockets.shared_socket("127.0.0.1", 0) as sock:
         url = f"http://127.0.0.1:{sock.getsockname()[1]}"

@@ -24,7 +24,10 @@ export class Service {
    * @throws {TypeError} for another address
    * @throws {RangeError} for limits under which no request can be made
    */
-  constructor(baseUrl, { timeoutS = 5, attemptsMax = 3, retryWaitMaxS = 10, fetch = globalThis.fetch.bind(globalThis) }) {
+  constructor(
+    baseUrl,
+    { timeoutS = 5, attemptsMax = 3, retryWaitMaxS = 10, fetch = globalThis.fetch.bind(globalThis) },
+  ) {
     const url = new URL(baseUrl);
     const isSafe = url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.test(url.hostname));
     // Credentials, a query or a fragment are more than that.

@@ -67,7 +67,9 @@ test("a frame is reported once, however often it is repeated", () => {
 
 test("a decoder that is told so reports a frame again when it is heard that much later", () => {
   const decoder = new Decoder(RATE_HZ, 3);
-  const reportedCounts = [0, 1.7, 3.4, 5.1].map(() => decoder.feed(join(sound, silence(1.7 - sound.length / RATE_HZ))).length);
+  const reportedCounts = [0, 1.7, 3.4, 5.1].map(
+    () => decoder.feed(join(sound, silence(1.7 - sound.length / RATE_HZ))).length,
+  );
   assert.deepEqual(reportedCounts, [1, 0, 1, 0], "3 s after the first report, and not 3 s after the last hearing");
 });
 

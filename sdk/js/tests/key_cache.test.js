@@ -23,7 +23,13 @@ beforeEach(() => {
 });
 
 test("keys are fresh for as long as the server says, and for 60 seconds at most", async () => {
-  for (const [maxAgeS, freshS] of [[30, 30], [60, 60], [86_400, 60], [null, 60], [0, 0]]) {
+  for (const [maxAgeS, freshS] of [
+    [30, 30],
+    [60, 60],
+    [86_400, 60],
+    [null, 60],
+    [0, 0],
+  ]) {
     source.maxAgeS = maxAgeS;
     const cache = new KeyCache();
     const first = await cache.getFresh(fetchKeys);

@@ -13,7 +13,8 @@ const message = encode("message");
 const signature = await sign("message");
 
 test("every published key verifies, also the next one and those that are retiring", async () => {
-  for (const status of ["active", "next", "retiring"]) await (await read({ ...key, status })).verify(KEY_ID, message, signature);
+  for (const status of ["active", "next", "retiring"])
+    await (await read({ ...key, status })).verify(KEY_ID, message, signature);
 });
 
 test("a key set with one wrong key is refused", async () => {
@@ -61,7 +62,10 @@ test("a set has at most 1,000 keys", async () => {
 
 test("only the key that is named is tried, and its id is compared exactly", async () => {
   const keys = await read(key, otherKey);
-  await assert.rejects(keys.verify(otherKey.kid, message, signature), (failure) => isUnverifiable(failure) && !(failure instanceof KeyUnknown));
+  await assert.rejects(
+    keys.verify(otherKey.kid, message, signature),
+    (failure) => isUnverifiable(failure) && !(failure instanceof KeyUnknown),
+  );
   for (const id of [KEY_ID.toUpperCase(), KEY_ID.slice(0, -1), `${KEY_ID} `, "", "__proto__"]) {
     await assert.rejects(keys.verify(id, message, signature), KeyUnknown, id);
   }

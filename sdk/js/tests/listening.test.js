@@ -65,7 +65,9 @@ test("the microphone is asked for sound as it is, and a frame of the worklet is 
   const heard = [];
   const { track } = await listen((frame) => heard.push(frame), { repeatAfterS: 5 });
   assert.equal(track, audio.stream.track);
-  assert.deepEqual(audio.asked, [{ audio: { echoCancellation: false, autoGainControl: false, noiseSuppression: false } }]);
+  assert.deepEqual(audio.asked, [
+    { audio: { echoCancellation: false, autoGainControl: false, noiseSuppression: false } },
+  ]);
   assert.equal(audio.name, "soundmark-hearing");
   assert.deepEqual(audio.options.processorOptions, { repeatAfterS: 5 });
   assert.deepEqual([audio.options.channelCount, audio.options.channelCountMode], [1, "explicit"]);
@@ -92,10 +94,16 @@ test("stopping switches the microphone off and closes the audio context, once", 
 test("whatever keeps a page from hearing switches the microphone off and closes the audio context", async () => {
   const isAbort = (error) => error.name === "AbortError";
   audio.addModule = () => Promise.reject(new DOMException("", "AbortError"));
-  await assert.rejects(listen(() => {}), isAbort);
+  await assert.rejects(
+    listen(() => {}),
+    isAbort,
+  );
   assert.deepEqual([audio.stream.track.readyState, audio.context.state], ["ended", "closed"]);
   audio = { ...audio, addModule: assert.fail, stream: makeStream({ sampleRate: 44_099 }) };
-  await assert.rejects(listen(() => {}), RangeError);
+  await assert.rejects(
+    listen(() => {}),
+    RangeError,
+  );
   assert.deepEqual([audio.stream.track.readyState, audio.context.state], ["ended", "closed"]);
 });
 
@@ -105,7 +113,10 @@ test("a browser that makes no audio context still switches the microphone off", 
       throw new DOMException("", "NotSupportedError");
     }
   };
-  await assert.rejects(listen(() => {}), (error) => error.name === "NotSupportedError");
+  await assert.rejects(
+    listen(() => {}),
+    (error) => error.name === "NotSupportedError",
+  );
   assert.equal(audio.stream.track.readyState, "ended");
 });
 
@@ -127,7 +138,8 @@ test("the worklet reports each frame that it hears, and listens on while no sour
     const processor = new Hearing({ processorOptions: { repeatAfterS } });
     assert.equal(processor.process([[]]), true);
     for (const samples of [sound, sound]) {
-      for (let at = 0; at < samples.length; at += 128) assert.equal(processor.process([[samples.subarray(at, at + 128)]]), true);
+      for (let at = 0; at < samples.length; at += 128)
+        assert.equal(processor.process([[samples.subarray(at, at + 128)]]), true);
     }
     return posted.splice(0);
   };

@@ -82,8 +82,13 @@ test("the token of one secret is the same all UTC day, and another one on the ne
   const measureAt = async (time) => {
     const [issued_at, expires_at] = [time, new Date(Date.parse(time) + 120_000).toISOString()];
     const measurement_proof = await signProof({ issued_at, expires_at });
-    const answer = await signAnswer({ changes: { issued_at, expires_at, policy: measured.answer.policy, measurement_proof } });
-    return at(time, async () => JSON.parse((await agree(await resolve({ ...measured, answer }))).body).measurement_token);
+    const answer = await signAnswer({
+      changes: { issued_at, expires_at, policy: measured.answer.policy, measurement_proof },
+    });
+    return at(
+      time,
+      async () => JSON.parse((await agree(await resolve({ ...measured, answer }))).body).measurement_token,
+    );
   };
   const tokens = [];
   for (const time of ["2026-11-20T00:00:00.000Z", "2026-11-20T23:59:59.999Z", "2026-11-21T00:00:00.000Z"]) {

@@ -45,7 +45,14 @@ test("a text that cannot be a token is unavailable without a request", async () 
 });
 
 test("each status has its reason", async () => {
-  const reasons = { 404: "codeUnavailable", 410: "expired", 429: "rateLimited", 503: "temporarilyUnavailable", 204: "unverifiable", 400: "unverifiable" };
+  const reasons = {
+    404: "codeUnavailable",
+    410: "expired",
+    429: "rateLimited",
+    503: "temporarilyUnavailable",
+    204: "unverifiable",
+    400: "unverifiable",
+  };
   for (const [status, reason] of Object.entries(reasons)) {
     const { receiver } = serve(() => new Response(null, { status: Number(status), headers: { "Retry-After": "60" } }));
     await assert.rejects(receiver.resolve(genuine.token), failsAs(reason), status);
@@ -54,16 +61,24 @@ test("each status has its reason", async () => {
 
 test("a message of the server appears in no failure", async () => {
   const { receiver } = serve(() => new Response("PLANTED", { status: 404, statusText: "PLANTED" }));
-  await assert.rejects(receiver.resolve(genuine.token), (failure) => !`${failure.stack} ${JSON.stringify(failure)}`.includes("PLANTED"));
+  await assert.rejects(
+    receiver.resolve(genuine.token),
+    (failure) => !`${failure.stack} ${JSON.stringify(failure)}`.includes("PLANTED"),
+  );
 });
 
 test("a temporary failure is retried, and a longer pause than allowed ends the call", async () => {
   const statuses = [503, 503, 200];
-  const retried = serve(() => (statuses[0] === 200 ? ofJson(genuine.answer) : new Response(null, { status: statuses.shift() })));
+  const retried = serve(() =>
+    statuses[0] === 200 ? ofJson(genuine.answer) : new Response(null, { status: statuses.shift() }),
+  );
   await at(genuine.now, () => retried.receiver.resolve(genuine.token));
   assert.deepEqual(statuses, [200]);
   const paused = serve(() => new Response(null, { status: 429, headers: { "Retry-After": "60" } }));
-  await assert.rejects(paused.receiver.resolve(genuine.token), (failure) => failure.retryable && failure.retryAfterS === 60);
+  await assert.rejects(
+    paused.receiver.resolve(genuine.token),
+    (failure) => failure.retryable && failure.retryAfterS === 60,
+  );
   assert.equal(paused.paths.length, 1);
 });
 
@@ -84,7 +99,10 @@ test("a body of more than 256 KiB is not read to its end", async () => {
 
 test("an unknown key id fetches the keys again, at most once in ten seconds", async () => {
   let published = { keys: [] };
-  const { paths, receiver } = serve(() => ofJson(genuine.answer), () => ofJson(published));
+  const { paths, receiver } = serve(
+    () => ofJson(genuine.answer),
+    () => ofJson(published),
+  );
   await at(genuine.now, async () => {
     await assert.rejects(receiver.resolve(genuine.token), failsAs("unverifiable"));
     published = answers.keys;
@@ -101,9 +119,13 @@ test("resolutions at the same time share one fetch of the keys", async () => {
 
 test("a pause that the server asks for as a date is kept as well", async () => {
   const at = (pauseS) => new Date(Date.now() + 1000 * pauseS).toUTCString();
-  const serveBusy = (retryAfter) => serve(() => new Response(null, { status: 429, headers: { "Retry-After": retryAfter } }));
+  const serveBusy = (retryAfter) =>
+    serve(() => new Response(null, { status: 429, headers: { "Retry-After": retryAfter } }));
   const paused = serveBusy(at(60));
-  await assert.rejects(paused.receiver.resolve(genuine.token), ({ retryAfterS }) => retryAfterS > 55 && retryAfterS <= 60);
+  await assert.rejects(
+    paused.receiver.resolve(genuine.token),
+    ({ retryAfterS }) => retryAfterS > 55 && retryAfterS <= 60,
+  );
   assert.equal(paused.paths.length, 1);
   await assert.rejects(serveBusy(at(-60)).receiver.resolve(genuine.token), ({ retryAfterS }) => retryAfterS === 0);
   await assert.rejects(serveBusy("soon").receiver.resolve(genuine.token), ({ retryAfterS }) => retryAfterS === null);
@@ -149,14 +171,25 @@ test("a request tells nothing but the token", async () => {
 });
 
 test("an address holds no credentials, query or fragment", () => {
-  for (const rest of ["user@example.org", "user:secret@example.org", "example.org/?a=b", "example.org/?", "example.org/#a"]) {
+  for (const rest of [
+    "user@example.org",
+    "user:secret@example.org",
+    "example.org/?a=b",
+    "example.org/?",
+    "example.org/#a",
+  ]) {
     assert.throws(() => new Receiver(`https://${rest}`), TypeError, rest);
   }
   assert.ok(new Receiver("https://example.org:8443/core/"));
 });
 
 test("plain http is for loopback addresses alone", () => {
-  for (const url of ["http://example.org", "ftp://example.org", "http://127.0.0.1.example.org", "http://127.example.org"]) {
+  for (const url of [
+    "http://example.org",
+    "ftp://example.org",
+    "http://127.0.0.1.example.org",
+    "http://127.example.org",
+  ]) {
     assert.throws(() => new Receiver(url), TypeError, url);
   }
   for (const url of ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:1"]) assert.ok(new Receiver(url));

@@ -44,7 +44,11 @@ test("an erased byte costs one check byte, and an error two", () => {
     const erasedCount = round % 11;
     const errorCount = Math.floor((CHECK_COUNT - erasedCount) / 2);
     const { received, positions } = spoil(numbers, erasedCount + errorCount);
-    assert.deepEqual(correct(received, CHECK_COUNT, positions.slice(0, erasedCount)), CODEWORD, `${erasedCount} erased`);
+    assert.deepEqual(
+      correct(received, CHECK_COUNT, positions.slice(0, erasedCount)),
+      CODEWORD,
+      `${erasedCount} erased`,
+    );
   }
 });
 

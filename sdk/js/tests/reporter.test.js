@@ -27,7 +27,13 @@ test("an event is delivered with the reporting token, as the bytes that were mea
   const [{ url, method, headers, body, credentials, redirect }] = requests;
   assert.deepEqual(
     { url, method, body, credentials, redirect },
-    { url: "https://publisher.example.org/v1/events", method: "POST", body: measurement.body, credentials: "omit", redirect: "error" },
+    {
+      url: "https://publisher.example.org/v1/events",
+      method: "POST",
+      body: measurement.body,
+      credentials: "omit",
+      redirect: "error",
+    },
   );
   assert.deepEqual(headers, { Authorization: "Bearer token-1", "Content-Type": "application/json" });
 });
@@ -39,8 +45,14 @@ test("an event that was there already is a duplicate", async () => {
 test("a lost answer is retried with the same bytes and the current token", async () => {
   const { requests, reporter } = serve(null, { status: 503 }, { status: 200, outcome: "duplicate" });
   assert.equal(await reporter.report(measurement), "duplicate");
-  assert.deepEqual(requests.map((each) => each.body), [measurement.body, measurement.body, measurement.body]);
-  assert.deepEqual(requests.map((each) => each.headers.Authorization), ["Bearer token-1", "Bearer token-2", "Bearer token-3"]);
+  assert.deepEqual(
+    requests.map((each) => each.body),
+    [measurement.body, measurement.body, measurement.body],
+  );
+  assert.deepEqual(
+    requests.map((each) => each.headers.Authorization),
+    ["Bearer token-1", "Bearer token-2", "Bearer token-3"],
+  );
 });
 
 test("each refusal has its reason, and no word of the server", async () => {

@@ -48,7 +48,10 @@ test("no request is cached, carries a cookie or a referrer, follows a redirect o
   const publisher = serve(() => Response.json({ status: "recorded" }, { status: 201 }));
   await reportAt(publisher);
   const requests = [...service.requests, ...publisher.requests];
-  assert.deepEqual(requests.map((each) => each.path), [`/v1/resolve/${GENUINE.token}`, "/v1/keys", "/v1/events"]);
+  assert.deepEqual(
+    requests.map((each) => each.path),
+    [`/v1/resolve/${GENUINE.token}`, "/v1/keys", "/v1/events"],
+  );
   for (const { path, cache, credentials, redirect, referrerPolicy, signal } of requests) {
     assert.deepEqual(
       { cache, credentials, redirect, referrerPolicy },
@@ -57,7 +60,10 @@ test("no request is cached, carries a cookie or a referrer, follows a redirect o
     );
     assert.ok(signal instanceof AbortSignal, path);
   }
-  assert.deepEqual(service.requests.map((each) => each.headers["X-Svc-Resolution-Proof"]), ["ed25519-v1", undefined]);
+  assert.deepEqual(
+    service.requests.map((each) => each.headers["X-Svc-Resolution-Proof"]),
+    ["ed25519-v1", undefined],
+  );
 });
 
 test("limits under which no request can be made are the program's mistake", () => {
@@ -107,12 +113,20 @@ test("what repetition cannot help is requested once", async () => {
 });
 
 test("a call makes as many attempts as it may", async () => {
-  for (const [limits, attempts] of [[{}, 3], [{ attemptsMax: 1 }, 1], [{ attemptsMax: 5 }, 5]]) {
+  for (const [limits, attempts] of [
+    [{}, 3],
+    [{ attemptsMax: 1 }, 1],
+    [{ attemptsMax: 5 }, 5],
+  ]) {
     const service = serve(() => say(503), limits);
     await assert.rejects(resolveAt(service), failsAs("temporarilyUnavailable"));
     assert.equal(service.requests.length, attempts);
   }
-  for (const [limits, attempts] of [[{}, 4], [{ attemptsMax: 2 }, 2], [{ timeoutS: 1 }, 4]]) {
+  for (const [limits, attempts] of [
+    [{}, 4],
+    [{ attemptsMax: 2 }, 2],
+    [{ timeoutS: 1 }, 4],
+  ]) {
     const publisher = serve(() => say(503), limits);
     await assert.rejects(reportAt(publisher), failsAs("temporarilyUnavailable"));
     assert.equal(publisher.requests.length, attempts);
@@ -120,7 +134,10 @@ test("a call makes as many attempts as it may", async () => {
 });
 
 test("pauses double and are shortened by up to half", async () => {
-  for (const [chance, expected] of [[0, [0.25, 0.5, 1, 2]], [1, [0.125, 0.25, 0.5, 1]]]) {
+  for (const [chance, expected] of [
+    [0, [0.25, 0.5, 1, 2]],
+    [1, [0.125, 0.25, 0.5, 1]],
+  ]) {
     Math.random.mock.mockImplementation(() => chance);
     pausesS.length = 0;
     await assert.rejects(resolveAt(serve(() => say(503), { attemptsMax: 5 })));
@@ -147,7 +164,10 @@ test("all requests of a call share its attempts and its pauses", async () => {
   const resolve = `/v1/resolve/${GENUINE.token}`;
   const service = serve((path, count) => (path === "/v1/keys" || count === 1 ? say(503) : answerGenuinely(path)));
   await assert.rejects(resolveAt(service), failsAs("temporarilyUnavailable"));
-  assert.deepEqual(service.requests.map((each) => each.path), [resolve, resolve, "/v1/keys", "/v1/keys"]);
+  assert.deepEqual(
+    service.requests.map((each) => each.path),
+    [resolve, resolve, "/v1/keys", "/v1/keys"],
+  );
   assert.deepEqual(pausesS, [0.25, 0.5]);
 });
 

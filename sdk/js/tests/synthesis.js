@@ -15,14 +15,22 @@ export function synthesize(text, framesPerGroup = 3) {
   const pieces = [playMarker()];
   for (let at = 0; at < bytes.length; at += 3) {
     const nibbles = [0, 1, 2].flatMap((index) => [(bytes[at + index] ?? 0) & 15, (bytes[at + index] ?? 0) >> 4]);
-    pieces.push(play(nibbles.map((nibble, place) => 16 * place + nibble), framesPerGroup * FRAME_SAMPLES));
+    pieces.push(
+      play(
+        nibbles.map((nibble, place) => 16 * place + nibble),
+        framesPerGroup * FRAME_SAMPLES,
+      ),
+    );
   }
   return join(...pieces);
 }
 
 /** Return the marker that begins a frame, as long as it is or longer. */
 export function playMarker(samples = MARKER_FRAMES * FRAME_SAMPLES) {
-  return play(Array.from({ length: 16 }, (_, pair) => 2 * pair + (pair % 2)), samples);
+  return play(
+    Array.from({ length: 16 }, (_, pair) => 2 * pair + (pair % 2)),
+    samples,
+  );
 }
 
 export function silence(seconds) {
@@ -46,5 +54,9 @@ function play(tones, length) {
 function addCheckBytes(payload) {
   const codeword = new Uint8Array(payload.length + CHECK_COUNT);
   codeword.set(payload);
-  return correct(codeword, CHECK_COUNT, Array.from({ length: CHECK_COUNT }, (_, index) => payload.length + index));
+  return correct(
+    codeword,
+    CHECK_COUNT,
+    Array.from({ length: CHECK_COUNT }, (_, index) => payload.length + index),
+  );
 }

@@ -28,7 +28,8 @@ test("every published answer verifies, and yields what was signed", async () => 
 });
 
 test("no published answer verifies for another token", async () => {
-  for (const each of answers.cases) await assert.rejects(verify(each, "brd_0000000000000000"), isUnverifiable, each.name);
+  for (const each of answers.cases)
+    await assert.rejects(verify(each, "brd_0000000000000000"), isUnverifiable, each.name);
 });
 
 test("every spoilt answer is refused", async () => {
@@ -47,12 +48,18 @@ test("no answer verifies once a byte of its payload or signature is altered", as
 });
 
 test("accepted JSON has exactly the published canonical form", () => {
-  for (const each of json.accepted) assert.equal(canonicalizeIntent(parse(encode(each.input))), each.canonical, each.name);
+  for (const each of json.accepted)
+    assert.equal(canonicalizeIntent(parse(encode(each.input))), each.canonical, each.name);
   assert.ok(json.accepted.length > 0);
 });
 
 test("JSON that two programs could read differently is refused, and so is more depth and size than an intent may have", () => {
-  const tooLarge = new Set(["33 levels of objects", "33 levels of arrays", "16385 bytes", "more bytes than characters"]);
+  const tooLarge = new Set([
+    "33 levels of objects",
+    "33 levels of arrays",
+    "16385 bytes",
+    "more bytes than characters",
+  ]);
   for (const each of json.refused) {
     // The parser alone refuses everything but what only an intent may not be.
     const judge = tooLarge.delete(each.name) ? (text) => canonicalizeIntent(parse(text)) : parse;
@@ -66,14 +73,28 @@ test("JSON that two programs could read differently is refused, and so is more d
 });
 
 test("a text that only resembles JSON is refused", () => {
-  for (const text of ["[1 2]", "[1:2]", '{"a",1}', '{"a":1:"b":2}', "[1}", '{"a":1]', "[1]x", "[1]\u00a0", ",", "[,1]"]) {
+  for (const text of [
+    "[1 2]",
+    "[1:2]",
+    '{"a",1}',
+    '{"a":1:"b":2}',
+    "[1}",
+    '{"a":1]',
+    "[1]x",
+    "[1]\u00a0",
+    ",",
+    "[,1]",
+  ]) {
     assert.throws(() => parse(encode(text)), isUnverifiable, text);
   }
 });
 
 test("JSON is parsed to 64 levels, whatever they consist of", () => {
-  for (const [begin, end] of [["[", "]"], ['{"a":', "}"]]) {
-    const nest = (levels) => encode(begin.repeat(levels) + "0" + end.repeat(levels));
+  for (const [begin, end] of [
+    ["[", "]"],
+    ['{"a":', "}"],
+  ]) {
+    const nest = (levels) => encode(`${begin.repeat(levels)}0${end.repeat(levels)}`);
     assert.equal(canonicalize(parse(nest(64))), new TextDecoder().decode(nest(64)));
     assert.throws(() => parse(nest(65)), isUnverifiable);
   }
@@ -83,7 +104,10 @@ test("an intent of 33 levels or more than 16 KiB is refused, and one of 32 level
   const nested = (levels) => `{"type":"t","action":"a","resource":${'{"a":'.repeat(levels - 1)}1${"}".repeat(levels)}`;
   const long = (bytes) => `{"type":"t","action":"a","resource":{"a":"${"x".repeat(bytes - 45)}"}}`;
   const read = (text) => readIntent(parse(encode(text)));
-  for (const [accepted, refused] of [[nested(32), nested(33)], [long(16_384), long(16_385)]]) {
+  for (const [accepted, refused] of [
+    [nested(32), nested(33)],
+    [long(16_384), long(16_385)],
+  ]) {
     assert.equal(read(accepted).action, "a");
     assert.throws(() => read(refused), isUnverifiable);
   }

@@ -17,7 +17,8 @@ const isUnverifiable = (failure) =>
 
 const verify = (answer, now = GENUINE.now, keySet = keys) =>
   verifyAnswer(encode(answer), GENUINE.token, keySet, Date.parse(now));
-const refuses = async (signed, note, now) => assert.rejects(verify(await signAnswer(signed), now), isUnverifiable, note);
+const refuses = async (signed, note, now) =>
+  assert.rejects(verify(await signAnswer(signed), now), isUnverifiable, note);
 
 /** Refuse an answer for each of these changes to its signed payload. */
 async function refusesEach(changesList) {
@@ -44,7 +45,10 @@ test("a signed payload of another shape is refused", async () => {
     { token_digest: undefined },
     { more: 1 },
   ]);
-  assert.equal((await verify(await signAnswer({ changes: { xr_id: "xr_0123456789abcdef" } }))).xrId, "xr_0123456789abcdef");
+  assert.equal(
+    (await verify(await signAnswer({ changes: { xr_id: "xr_0123456789abcdef" } }))).xrId,
+    "xr_0123456789abcdef",
+  );
 });
 
 test("the version is the integer 1, however it could also be written", async () => {
@@ -154,7 +158,11 @@ test("a payload has 64 to 65,536 characters, which is judged before who signed i
 });
 
 test("a payload in any but its canonical spelling is refused", async () => {
-  for (const spell of [(text) => ` ${text}`, (text) => `${text}\n`, (text) => text.replace("Tonight", "\\u0054onight")]) {
+  for (const spell of [
+    (text) => ` ${text}`,
+    (text) => `${text}\n`,
+    (text) => text.replace("Tonight", "\\u0054onight"),
+  ]) {
     await refuses({ spell }, String(spell));
   }
 });
@@ -163,7 +171,12 @@ test("base64url has one spelling, without spare bits, padding or strangers", asy
   for (const text of ["A", "AB==", "AB", "AAB", "+A", "/A", "A A", "AA\n", "é", "AA=", "_-A*"]) {
     assert.throws(() => decode(text), isUnverifiable, text);
   }
-  for (const [text, bytes] of [["", []], ["AA", [0]], ["_-8", [255, 239]], ["AAAA", [0, 0, 0]]]) {
+  for (const [text, bytes] of [
+    ["", []],
+    ["AA", [0]],
+    ["_-8", [255, 239]],
+    ["AAAA", [0, 0, 0]],
+  ]) {
     assert.deepEqual([...decode(text)], bytes);
   }
   const { resolution_proof: proof } = await signAnswer();
@@ -184,7 +197,11 @@ test("a lifetime is more than nothing and at most two minutes", async () => {
 test("a measurement proof lasts more than nothing and at most five minutes", async () => {
   const issued_at = "2026-11-20T11:00:00.000Z";
   const judge = async (expires_at) =>
-    verify(await signAnswer({ changes: { policy: measured, measurement_proof: await signProof({ issued_at, expires_at }) } }));
+    verify(
+      await signAnswer({
+        changes: { policy: measured, measurement_proof: await signProof({ issued_at, expires_at }) },
+      }),
+    );
   for (const expires_at of [issued_at, "2026-11-20T10:59:59.999Z", "2026-11-20T11:05:00.001Z"]) {
     await assert.rejects(judge(expires_at), isUnverifiable, expires_at);
   }
@@ -209,7 +226,9 @@ test("a measurement proof of another answer, shape or signer is refused", async 
     await refuses({ changes: { policy: measured, measurement_proof } }, JSON.stringify(measurement_proof));
   }
   // The older shape of the proof.
-  await verify(await signAnswer({ changes: { policy: measured, measurement_proof: await signProof({ proof_id: undefined }) } }));
+  await verify(
+    await signAnswer({ changes: { policy: measured, measurement_proof: await signProof({ proof_id: undefined }) } }),
+  );
 });
 
 test("a time is written in one way and names a date that exists", async () => {

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import httpx2
+import psycopg
 import typer
 from rich.console import Console
 from soundmark_sdk import Frame, Receiver, ReceiverFailure, Resolution, hear
+from soundmark_sdk.client import ClientFailure
 
+from soundmark.cli.api import explain_failure
+from soundmark.cli.demo_filling import RunningService, fill
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import document, format_intent
 from soundmark.cli.pictures import NoPictures, load_drawing
@@ -39,8 +43,14 @@ def demo(
         Path | None,
         typer.Option(metavar="FILE", help="Where to write the sound. Default: demo.wav beside the up-file."),
     ] = None,
+    filled: Annotated[
+        bool, typer.Option("--fill", help="Instead, fill the service with organisations that look used.")
+    ] = False,
 ) -> None:
     """Issue a Code, render it, hear it, resolve it and verify the answer. Status 0 only if the intent is intact."""
+    if filled:
+        _fill(up_file)
+        return
     base_url, operator_token = _read_up_file(up_file)
     wav = wav_out or up_file.with_name("demo.wav")
     steps = _Steps(Console())
@@ -55,6 +65,20 @@ def demo(
     if document(resolution.intent) != INTENT or resolution.xr_id != code["xr_id"]:
         raise Refused("the verified intent is not the one that was issued")
     steps.say("The verified intent equals the issued one.")
+
+
+def _fill(up_file: Path) -> None:
+    base_url, operator_token = _read_up_file(up_file)
+    up = read_up_file(up_file)
+    console = Console(soft_wrap=True, highlight=False)
+    service = RunningService(base_url, operator_token, str(up.get("audience_database_url")), up.get("sandbox_url"))
+    try:
+        psycopg.connect(service.audience_database_url, connect_timeout=_TIMEOUT_S).close()  # Before anything is made.
+        fill(service, SystemClock(), lambda line: console.print(line, markup=False))
+    except ClientFailure as failure:
+        raise Refused(explain_failure(failure)) from None
+    except psycopg.Error as error:
+        raise Refused(f"Audience's database: {type(error).__name__}") from None
 
 
 class _Steps:

@@ -15,6 +15,7 @@ from soundmark.kit.http.serve import Listen, run
 from soundmark.kit.http.sockets import CannotListen, reserve_port
 from soundmark.kit.settings import PREFIX
 from soundmark.sandbox.app import create_app
+from soundmark.sandbox.hanging_up import HangingUpConnection
 from soundmark.sandbox.options import ADDRESSES, CREDENTIALS, SandboxOptions, choose_credentials, settings_for_core
 
 app = typer.Typer(add_completion=False)
@@ -47,7 +48,7 @@ def sandbox(
             chosen = held.getsockname()[1]
             if not quiet:
                 _tell_addresses(f"http://{HOST}:{chosen}", options)
-            run(create_app(options), Listen(HOST, chosen))
+            run(create_app(options), Listen(HOST, chosen), connection_class=HangingUpConnection)
     except CannotListen as refusal:
         raise Refused(f"{refusal}; choose another port with --port") from None
 

@@ -53,6 +53,9 @@ def up(
             help="As root, serve as root where the user soundmark cannot read the installation, instead of refusing.",
         ),
     ] = False,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Restart the processes whose source code changes, while you change it.")
+    ] = False,
 ) -> None:
     """Run everything on this machine, with a PostgreSQL of its own, until Ctrl-C or SIGTERM.
 
@@ -87,7 +90,7 @@ def up(
     log.configure(level="info", log_format=None, component="up")
     try:
         with progress:
-            asyncio.run(run(options, reports, demo=demo))
+            asyncio.run(run(options, reports, demo=demo, reload=reload))
     except (PortReserved, PortTaken) as refusal:
         raise Refused(f"{refusal}; choose another port with --port (make up PORT=8181)") from None
     except Refusal as refusal:

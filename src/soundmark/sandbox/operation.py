@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.kit.http.asgi import Receive, Scope, Send
-from soundmark.kit.http.response_cycle import HANG_UP
+from soundmark.sandbox.hanging_up import hang_up
 from soundmark.sandbox.misbehaviour import OPERATION_KINDS, Switch, Switches, SystemName
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -58,7 +58,7 @@ class _Operation:
 
     async def _misbehave(self, switch: Switch, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         if switch.kind == "down":
-            await _hang_up(send)
+            await hang_up(send)
             return
         if switch.kind == "slow":
             await request.body()  # Kept, so that the work is done even if the caller gives up.
@@ -68,12 +68,12 @@ class _Operation:
         answer = await self._api.gate(request, self._handler if response is None else _always(response))
         match switch.kind:
             case "lost_answer":
-                await _hang_up(send)
+                await hang_up(send)
             case "half_body":
                 body = bytes(answer.body)
                 await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
                 await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
-                await _hang_up(send)
+                await hang_up(send)
             case "wrong_amount":
                 await _rewrite(answer, _raise_amounts)(scope, receive, send)
             case "altered":
@@ -98,10 +98,6 @@ def _always(response: Response) -> Handler:
         return response
 
     return answer
-
-
-async def _hang_up(send: Send) -> None:
-    await send({"type": HANG_UP})
 
 
 def _rewrite(answer: Response, change: Callable[[Any], Any]) -> Response:

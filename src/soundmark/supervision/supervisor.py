@@ -84,6 +84,13 @@ class Supervisor:
         chosen = [self._kept.pop(name) for name in list(names)]
         await asyncio.gather(*(self._stop(kept) for kept in chosen))
 
+    async def restart(self, names: Iterable[str]) -> None:
+        """Stop the named programs, and start them again at once."""
+        programs = [self._kept[name].program for name in names]
+        await self.stop(program.name for program in programs)
+        for program in programs:
+            self.keep(program)
+
     async def _keep(self, kept: _Kept) -> None:
         pause_s = BACKOFF_MIN_S
         while not kept.stopping.is_set():

@@ -54,6 +54,7 @@ from soundmark.supervision.plan import (
 )
 from soundmark.supervision.ports import hold_ports, require_unreserved_ports
 from soundmark.supervision.readiness import NotReady, Probe, readyz_probe, until_ready
+from soundmark.supervision.reloading import CannotReload, require_watcher, restart_what_changes, write_environments
 from soundmark.supervision.sign_in_link import console_state_folder, tickets_folder
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
 
@@ -72,6 +73,7 @@ class MigrationRefused(Exception):
 # The message of each is one line for the user; each leaves nothing running.
 Refusal = (
     CannotListen,
+    CannotReload,
     ClusterFailed,
     MigrationRefused,
     NoPostgres,
@@ -104,13 +106,16 @@ class Reports:
     stopping: Callable[[], None]
 
 
-async def run(options: Options, tell: Reports, *, demo: bool) -> None:
+async def run(options: Options, tell: Reports, *, demo: bool, reload: bool = False) -> None:
     """Run everything until SIGINT, SIGTERM or SIGHUP, then stop it in order.
 
-    If `demo`, the demo runs once when everything is ready; serving continues whether or not it succeeds.
+    If `demo`, the demo runs once when everything is ready; serving continues whether or not it succeeds. If `reload`,
+    the processes whose source changes are restarted.
 
     Raises: one of `Refusal`.
     """
+    if reload:
+        require_watcher()
     given = read_given_settings(os.environ, options.sandbox)
     data_dir.make_data_dir(options.data_dir)
     clock, entropy = SystemClock(), SystemEntropy()
@@ -141,6 +146,9 @@ async def run(options: Options, tell: Reports, *, demo: bool) -> None:
                 tell.ready(plan, home, postgres)
                 if demo and (status := await _finish(_demo(options.data_dir))):
                     tell.demo_failed(status)
+                if reload:
+                    write_environments(plan, options.data_dir)
+                    await restart_what_changes(supervisor)
                 await asyncio.get_running_loop().create_future()
 
 

@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY
 
 from soundmark.kit.http import connection, serve, sockets
 from soundmark.kit.http.connection import ConnectionGate, ConnectionLimits
-from soundmark.kit.http.response_cycle import HANG_UP, WHOLE_RESPONSE
+from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
 
 Address = tuple[str, int]
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -33,20 +33,13 @@ async def answering(scope: Any, receive: Any, send: Any) -> None:
         head = b"content-length: %b\r\n" % length
         await send({"type": WHOLE_RESPONSE, "status_line": b"HTTP/1.1 200 OK\r\n", "head": head, "body": body})
         return
-    if scope["path"] == "/hang-up":
-        await send({"type": HANG_UP})
-        return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
-    if scope["path"] == "/half":
-        await send({"type": "http.response.body", "body": body[:1], "more_body": True})
-        await send({"type": HANG_UP})
-        return
     await send({"type": "http.response.body", "body": body})
 
 
 @contextlib.contextmanager
 def serving(limits: ConnectionLimits, app: Any = answering) -> Iterator[Address]:
-    server = serve._server(app, limits, lifespan="off")
+    server = serve._server(app, limits, connection.Connection, lifespan="off")
     with sockets.shared_socket("127.0.0.1", 0) as sock:
         connection.limit_memory_of_peers(sock)
         sockets.listen(sock)
@@ -359,10 +352,3 @@ def test_a_process_accepts_no_more_connections_than_it_has_file_descriptors(monk
     assert serve._limits_of_this_process(ConnectionLimits()).connections_max == 128
     monkeypatch.setattr(serve.resource, "getrlimit", lambda _: (2048, 2048))
     assert serve._limits_of_this_process(ConnectionLimits()).connections_max == 1792
-
-
-@pytest.mark.parametrize(("path", "received"), [(b"/hang-up", b""), (b"/half", b"o")])
-def test_an_app_can_hang_up(address: Address, path: bytes, received: bytes) -> None:
-    """The stand-ins of the sandbox lose an answer, or half of it."""
-    answer = exchange(address, b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert answer.rpartition(b"\r\n\r\n")[2] == received

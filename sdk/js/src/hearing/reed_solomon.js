@@ -71,8 +71,9 @@ function locateErrors(syndromes, erasures, erasureCount) {
       0,
     );
     if (discrepancy === 0) continue;
-    const next = Array.from({ length: Math.max(locator.length, previous.length) }, (_, power) =>
-      (locator[power] ?? 0) ^ multiply(discrepancy, previous[power] ?? 0),
+    const next = Array.from(
+      { length: Math.max(locator.length, previous.length) },
+      (_, power) => (locator[power] ?? 0) ^ multiply(discrepancy, previous[power] ?? 0),
     );
     if (2 * errorCount <= step - erasureCount) {
       previous = locator.map((coefficient) => divide(coefficient, discrepancy));

@@ -2,7 +2,16 @@
 
 import { refuse } from "../failures.js";
 import { decode, encode } from "./base64url.js";
-import { readIntent, readMeasurementProof, readMembers, readPolicy, readShortText, readText, readTime, readVersion } from "./shapes.js";
+import {
+  readIntent,
+  readMeasurementProof,
+  readMembers,
+  readPolicy,
+  readShortText,
+  readText,
+  readTime,
+  readVersion,
+} from "./shapes.js";
 import { SIGNATURE, TOKEN, XR_ID } from "./shapes.js";
 import { areIdentical, canonicalize, parse } from "./strict_json.js";
 
@@ -87,7 +96,8 @@ async function openEnvelope(envelope, keys) {
 
 /** Accept only members that are the same in both, or in neither. */
 function requireEqual(outer, inner, names) {
-  if (!names.every((name) => areIdentical(outer.get(name), inner.get(name)))) refuse("The answer differs from the signed payload.");
+  if (!names.every((name) => areIdentical(outer.get(name), inner.get(name))))
+    refuse("The answer differs from the signed payload.");
 }
 
 /** Return the verified proof for this Code and integration, or null when the policy does not measure. */

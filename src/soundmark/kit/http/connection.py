@@ -17,7 +17,7 @@ import httptools
 from prometheus_client import Counter
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from soundmark.kit.http.response_cycle import HANG_UP, WHOLE_RESPONSE, ResponseCycle, make_refusal
+from soundmark.kit.http.response_cycle import WHOLE_RESPONSE, ResponseCycle, make_refusal
 from soundmark.kit.http.write_coalescing import GatheringTransport
 
 # Contract, section 1, "Connections".
@@ -33,7 +33,7 @@ _NEARLY_FULL: Final = 0.9
 _SEND_BUFFER_BYTES: Final = 256 * 1024  # Otherwise the kernel grows it to 4 MB for each peer that does not read.
 _JUDGED_HEADERS: Final = frozenset({b"host", b"expect", b"transfer-encoding"})
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
-_EXTENSIONS: Final[dict[str, dict[str, Any]]] = {WHOLE_RESPONSE: {}, HANG_UP: {}}
+_EXTENSIONS: Final[dict[str, dict[str, Any]]] = {WHOLE_RESPONSE: {}}
 _RESET: Final = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # `struct linger`: on, for zero seconds.
 
 _ended: Final = Counter("soundmark_connections_ended_total", "Connections ended by a limit, by limit.", ["limit"])
@@ -121,6 +121,7 @@ class Connection(HttpToolsProtocol):
     """
 
     cycle: ResponseCycle | None  # type: ignore[assignment]  # uvicorn's own type
+    cycle_class: type[ResponseCycle] = ResponseCycle
 
     def __init__(self, *args: Any, gate: ConnectionGate, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -325,7 +326,7 @@ class Connection(HttpToolsProtocol):
         scope["raw_path"] = parsed.path
         scope["query_string"] = parsed.query or b""
         before = self.cycle
-        self.cycle = cycle = ResponseCycle(
+        self.cycle = cycle = self.cycle_class(
             scope=self.scope,
             transport=self.transport,
             flow=self.flow,

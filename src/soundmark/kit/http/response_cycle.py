@@ -12,8 +12,6 @@ from soundmark.kit.http.write_coalescing import GatheringTransport
 # An ASGI message of our own: `head` is the headers as bytes, without the empty line, and `body` is the whole body. A
 # server that accepts it names it in `scope["extensions"]`.
 WHOLE_RESPONSE: Final = "soundmark.whole_response"
-# Another one: end the connection without a further byte, as a server that dies. The sandbox's stand-ins use it.
-HANG_UP: Final = "soundmark.hang_up"
 
 _entropy: Final = SystemEntropy()
 
@@ -30,10 +28,6 @@ class ResponseCycle(RequestResponseCycle):
             self.forget_task()
 
     async def send(self, message: Any) -> None:
-        if message["type"] == HANG_UP:
-            self.response_started = self.response_complete = True
-            self.transport.close()
-            return
         if message["type"] != WHOLE_RESPONSE:
             await super().send(message)
             return

@@ -82,13 +82,18 @@ class _Server(uvicorn.Server):
         collect_seldom()
 
 
-def run(app: Any, listen: Listen, limits: ConnectionLimits = ConnectionLimits()) -> None:  # noqa: B008 - frozen
+def run(
+    app: Any,
+    listen: Listen,
+    limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - frozen
+    connection_class: type[Connection] = Connection,
+) -> None:
     """Serve `app` until SIGTERM or SIGINT, then finish open requests for at most `GRACE_S` seconds.
 
     Raises: sockets.CannotListen; SystemExit with status 1 if the app's own start-up failed.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(app, listen, _limits_of_this_process(limits)))
+        runner.run(_serve(app, listen, _limits_of_this_process(limits), connection_class))
 
 
 def _limits_of_this_process(limits: ConnectionLimits) -> ConnectionLimits:
@@ -110,10 +115,11 @@ def _limits_of_this_process(limits: ConnectionLimits) -> ConnectionLimits:
     return limits
 
 
-async def _serve(app: Any, listen: Listen, limits: ConnectionLimits) -> None:
-    servers = [(_server(app, limits, lifespan="on"), sockets.shared_socket(listen.host, listen.port))]
+async def _serve(app: Any, listen: Listen, limits: ConnectionLimits, connection_class: type[Connection]) -> None:
+    main = _server(app, limits, connection_class, lifespan="on")
+    servers = [(main, sockets.shared_socket(listen.host, listen.port))]
     if listen.metrics_port is not None:
-        metrics = _server(metrics_app(), ConnectionLimits(), lifespan="off")
+        metrics = _server(metrics_app(), ConnectionLimits(), Connection, lifespan="off")
         servers.append((metrics, sockets.shared_socket("127.0.0.1", listen.metrics_port)))
     loop = asyncio.get_running_loop()
 
@@ -123,7 +129,6 @@ async def _serve(app: Any, listen: Listen, limits: ConnectionLimits) -> None:
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, stop)
-    main, _ = servers[0]
     try:
         async with asyncio.TaskGroup() as tasks:
             for server, sock in servers:
@@ -145,7 +150,7 @@ async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
         stop()
 
 
-def _server(app: Any, limits: ConnectionLimits, *, lifespan: Any) -> uvicorn.Server:
+def _server(app: Any, limits: ConnectionLimits, connection_class: type[Connection], *, lifespan: Any) -> uvicorn.Server:
     gate = ConnectionGate(limits)
     config = uvicorn.Config(
         app,
@@ -159,7 +164,7 @@ def _server(app: Any, limits: ConnectionLimits, *, lifespan: Any) -> uvicorn.Ser
         timeout_graceful_shutdown=GRACE_S,
     )
     config.load()
-    config.http_protocol_class = functools.partial(Connection, gate=gate)  # type: ignore[assignment]  # it is called
+    config.http_protocol_class = functools.partial(connection_class, gate=gate)  # type: ignore[assignment]  # it is called
     if lifespan == "on":
         config.lifespan_class = _Lifespan
     return _Server(config, gate)

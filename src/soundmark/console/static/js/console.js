@@ -1,10 +1,10 @@
 // What every page of the console improves with a script. Each page works without it.
 
-import { showLocalTimes } from './local_times.js';
-import { sendFormsOnce } from './sending_once.js';
-import { addCopyButtons } from './copying.js';
+import { showLocalTimes } from "./local_times.js";
+import { sendFormsOnce } from "./sending_once.js";
+import { addCopyButtons } from "./copying.js";
 
 showLocalTimes(document);
 sendFormsOnce(document);
 addCopyButtons(document);
-document.getElementById('trouble')?.focus();
+document.getElementById("trouble")?.focus();

@@ -1,19 +1,19 @@
 // The selection of Codes, which lasts from page to page of the list and is limited.
 
-const form = document.getElementById('selection');
-const status = document.getElementById('selected');
+const form = document.getElementById("selection");
+const status = document.getElementById("selected");
 
 function start() {
   const { project, max } = form.dataset;
   const place = `soundmark.selection.${project}`;
-  if (location.hash === '#revoked') sessionStorage.removeItem(place);
-  const chosen = new Set(JSON.parse(sessionStorage.getItem(place) ?? '[]'));
+  if (location.hash === "#revoked") sessionStorage.removeItem(place);
+  const chosen = new Set(JSON.parse(sessionStorage.getItem(place) ?? "[]"));
   const boxes = [...form.querySelectorAll('input[name="xr_ids"]')];
 
   function show(refusal) {
     for (const box of boxes) box.checked = chosen.has(box.value);
     sessionStorage.setItem(place, JSON.stringify([...chosen]));
-    status.textContent = refusal ?? form.dataset.chosen.replace('{number}', chosen.size);
+    status.textContent = refusal ?? form.dataset.chosen.replace("{number}", chosen.size);
   }
 
   function choose(box) {
@@ -23,13 +23,13 @@ function start() {
   }
 
   for (const box of boxes) {
-    box.addEventListener('change', () => {
+    box.addEventListener("change", () => {
       if (!box.checked) chosen.delete(box.value);
       else if (!choose(box)) return show(form.dataset.tooMany);
       show();
     });
   }
-  form.addEventListener('submit', (event) => {
+  form.addEventListener("submit", (event) => {
     for (const hidden of form.querySelectorAll('input[type="hidden"]')) hidden.remove();
     if (chosen.size === 0) {
       event.preventDefault();
@@ -39,26 +39,28 @@ function start() {
     for (const xrId of chosen) if (!here.has(xrId)) form.append(makeHidden(xrId));
   });
   status.before(
-    makeButton(form.dataset.every, () => show(boxes.every((box) => chosen.has(box.value) || choose(box)) ? undefined : form.dataset.tooMany)),
+    makeButton(form.dataset.every, () =>
+      show(boxes.every((box) => chosen.has(box.value) || choose(box)) ? undefined : form.dataset.tooMany),
+    ),
     makeButton(form.dataset.clear, () => show(chosen.clear())),
   );
   show();
 }
 
 function makeHidden(xrId) {
-  const field = document.createElement('input');
-  field.type = 'hidden';
-  field.name = 'xr_ids';
+  const field = document.createElement("input");
+  field.type = "hidden";
+  field.name = "xr_ids";
   field.value = xrId;
   return field;
 }
 
 function makeButton(text, act) {
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'quiet';
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "quiet";
   button.textContent = text;
-  button.addEventListener('click', act);
+  button.addEventListener("click", act);
   return button;
 }
 

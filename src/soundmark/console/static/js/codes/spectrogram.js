@@ -1,6 +1,6 @@
 // A picture of a Code's sound: the power of the 96 tones of the broadcast band over time.
 
-import { Spectrum, TONE_COUNT } from '/static/receiver/hearing/spectrum.js';
+import { Spectrum, TONE_COUNT } from "/static/receiver/hearing/spectrum.js";
 
 const FULL_SCALE = 32768;
 const FLOOR_DB = -60;
@@ -10,21 +10,27 @@ const HEADER_BYTES_MIN = 44;
 function readWav(buffer) {
   const view = new DataView(buffer);
   const tag = (at) => String.fromCharCode(...new Uint8Array(buffer, at, 4));
-  if (buffer.byteLength < HEADER_BYTES_MIN || tag(0) !== 'RIFF' || tag(8) !== 'WAVE') throw new TypeError('no WAV');
+  if (buffer.byteLength < HEADER_BYTES_MIN || tag(0) !== "RIFF" || tag(8) !== "WAVE") throw new TypeError("no WAV");
   let rateHz = 0;
   for (let at = 12; at + 8 <= buffer.byteLength; ) {
     const length = view.getUint32(at + 4, true);
-    if (tag(at) === 'fmt ') {
-      if (view.getUint16(at + 8, true) !== 1 || view.getUint16(at + 10, true) !== 1) throw new TypeError('another WAV');
+    if (tag(at) === "fmt ") {
+      if (view.getUint16(at + 8, true) !== 1 || view.getUint16(at + 10, true) !== 1) throw new TypeError("another WAV");
       rateHz = view.getUint32(at + 12, true);
     }
-    if (tag(at) === 'data') {
+    if (tag(at) === "data") {
       const count = Math.min(length, buffer.byteLength - at - 8) >> 1;
-      return { rateHz, samples: Float32Array.from({ length: count }, (_, index) => view.getInt16(at + 8 + 2 * index, true) / FULL_SCALE) };
+      return {
+        rateHz,
+        samples: Float32Array.from(
+          { length: count },
+          (_, index) => view.getInt16(at + 8 + 2 * index, true) / FULL_SCALE,
+        ),
+      };
     }
     at += 8 + length + (length % 2);
   }
-  throw new TypeError('no samples');
+  throw new TypeError("no samples");
 }
 
 /** Return the columns of powers of a sound. */
@@ -47,25 +53,27 @@ function draw(canvas, columns) {
   });
   canvas.width = columns.length;
   canvas.height = TONE_COUNT;
-  canvas.getContext('2d').putImageData(picture, 0, 0);
+  canvas.getContext("2d").putImageData(picture, 0, 0);
 }
 
 async function show(figure) {
-  const caption = figure.querySelector('figcaption');
-  const canvas = figure.querySelector('canvas');
+  const caption = figure.querySelector("figcaption");
+  const canvas = figure.querySelector("canvas");
   figure.hidden = false;
   try {
     const response = await fetch(figure.dataset.sound);
     if (!response.ok) throw new TypeError(`${response.status}`);
     const sound = readWav(await response.arrayBuffer());
     draw(canvas, analyse(sound));
-    const seconds = (sound.samples.length / sound.rateHz).toLocaleString(document.documentElement.lang, { maximumFractionDigits: 2 });
-    caption.textContent = figure.dataset.caption.replace('{seconds}', seconds);
-    canvas.setAttribute('aria-label', caption.textContent);
+    const seconds = (sound.samples.length / sound.rateHz).toLocaleString(document.documentElement.lang, {
+      maximumFractionDigits: 2,
+    });
+    caption.textContent = figure.dataset.caption.replace("{seconds}", seconds);
+    canvas.setAttribute("aria-label", caption.textContent);
   } catch {
     canvas.hidden = true;
     caption.textContent = figure.dataset.failed;
   }
 }
 
-show(document.getElementById('spectrogram'));
+show(document.getElementById("spectrogram"));

@@ -1,9 +1,9 @@
 // Measuring: off until the person agrees, and without their consent no event is made.
 
-import { createDeviceSecret, measure, Reporter } from '/static/receiver/index.js';
+import { createDeviceSecret, measure, Reporter } from "/static/receiver/index.js";
 
-import { deleteRecord, readRecord, writeRecord } from './consent_store.js';
-import { say } from './words.js';
+import { deleteRecord, readRecord, writeRecord } from "./consent_store.js";
+import { say } from "./words.js";
 
 const TOKEN_TIMEOUT_MS = 5000;
 
@@ -35,35 +35,36 @@ export class Consent {
       return;
     }
     this._box.disabled = false;
-    this._box.addEventListener('change', () => this._change());
+    this._box.addEventListener("change", () => this._change());
   }
 
   /** Measure a resolution if the publisher counts its Code and the person agreed, and say what came of it. */
   async report(resolution, element) {
     const { xrId, policy } = resolution;
     if (this._box === null || !policy.audienceMeasurement) return;
-    if (policy.audienceIntegrationId !== this._publisher.integrationId) return say(element, 'measured', 'other_publisher');
+    if (policy.audienceIntegrationId !== this._publisher.integrationId)
+      return say(element, "measured", "other_publisher");
     // The box counts before the record: it is what the person sees, also while a withdrawal is being stored.
-    if (!this._box.checked) return say(element, 'measured', 'without_consent');
+    if (!this._box.checked) return say(element, "measured", "without_consent");
     const counted = `${new Date().toISOString().slice(0, 10)} ${xrId}`;
-    if (this._counted.has(counted)) return say(element, 'measured', 'duplicate');
+    if (this._counted.has(counted)) return say(element, "measured", "duplicate");
     const withdrawalCount = this._withdrawalCount;
     const isWithdrawn = () => this._withdrawalCount !== withdrawalCount;
-    say(element, 'measured', 'sending');
+    say(element, "measured", "sending");
     try {
       const outcome = await this._measure(resolution, isWithdrawn);
-      if (outcome !== 'without_consent' && !isWithdrawn()) this._counted.add(counted);
-      say(element, 'measured', outcome);
+      if (outcome !== "without_consent" && !isWithdrawn()) this._counted.add(counted);
+      say(element, "measured", outcome);
     } catch {
       // The intent is valid all the same.
-      say(element, 'measured', isWithdrawn() ? 'withdrawn' : 'failed');
+      say(element, "measured", isWithdrawn() ? "withdrawn" : "failed");
     }
   }
 
   async _measure(resolution, isWithdrawn) {
     await this._storing;
     const consent = await this._readConsent();
-    if (consent === null) return 'without_consent';
+    if (consent === null) return "without_consent";
     const { integrationId } = this._publisher;
     const measurement = await measure(resolution, {
       consent: { integrationId, givenAt: consent.givenAt },
@@ -100,7 +101,7 @@ export class Consent {
       this._state.replaceChildren();
     } catch {
       if (isGiven) this._box.checked = false;
-      say(this._state, 'consent', isGiven ? 'not_stored' : 'not_deleted');
+      say(this._state, "consent", isGiven ? "not_stored" : "not_deleted");
     }
   }
 
@@ -111,25 +112,25 @@ export class Consent {
   }
 
   async _fetchToken() {
-    const response = await fetch(`${this._publisher.url.replace(/\/+$/, '')}/v1/reporting-tokens`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
+    const response = await fetch(`${this._publisher.url.replace(/\/+$/, "")}/v1/reporting-tokens`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ integration_id: this._publisher.integrationId, consent: true }),
-      credentials: 'omit',
-      redirect: 'error',
+      credentials: "omit",
+      redirect: "error",
       signal: AbortSignal.timeout(TOKEN_TIMEOUT_MS),
-      referrerPolicy: 'no-referrer',
+      referrerPolicy: "no-referrer",
     });
-    if (response.status !== 201) throw new Error('The publisher issued no reporting token.');
+    if (response.status !== 201) throw new Error("The publisher issued no reporting token.");
     return (await response.json()).token;
   }
 }
 
 function requireConsent(isWithdrawn) {
-  if (isWithdrawn()) throw new Error('The person withdrew their consent.');
+  if (isWithdrawn()) throw new Error("The person withdrew their consent.");
 }
 
 function guessReceiverClass(userAgent) {
-  if (/iPad|Tablet/i.test(userAgent)) return 'tablet';
-  return /Mobi/i.test(userAgent) ? 'phone' : 'computer';
+  if (/iPad|Tablet/i.test(userAgent)) return "tablet";
+  return /Mobi/i.test(userAgent) ? "phone" : "computer";
 }

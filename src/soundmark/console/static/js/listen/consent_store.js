@@ -1,25 +1,25 @@
 // The person's consent and the secret of their device, in IndexedDB: it keeps a key that no script can read.
 
-const STORE = 'consent';
-const KEY = 'given';
+const STORE = "consent";
+const KEY = "given";
 
 /** Return `{deviceSecret, givenAt, publisherUrl}`, or null if the person has not agreed. */
 export async function readRecord() {
-  return (await use('readonly', (store) => store.get(KEY))) ?? null;
+  return (await use("readonly", (store) => store.get(KEY))) ?? null;
 }
 
 export function writeRecord(record) {
-  return use('readwrite', (store) => store.put(record, KEY));
+  return use("readwrite", (store) => store.put(record, KEY));
 }
 
 /** Forget the consent, and with the secret all that could link the tokens of this device. */
 export function deleteRecord() {
-  return use('readwrite', (store) => store.delete(KEY));
+  return use("readwrite", (store) => store.delete(KEY));
 }
 
 async function use(mode, act) {
   const database = await new Promise((resolve, reject) => {
-    const opening = indexedDB.open('soundmark-listen', 1);
+    const opening = indexedDB.open("soundmark-listen", 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
     opening.onsuccess = () => resolve(opening.result);
     opening.onerror = () => reject(opening.error);

@@ -10,10 +10,10 @@ export async function checkDuration(file) {
   const url = URL.createObjectURL(file);
   try {
     const audio = new Audio();
-    audio.preload = 'metadata';
+    audio.preload = "metadata";
     const known = new Promise((resolve, reject) => {
-      audio.addEventListener('loadedmetadata', resolve);
-      audio.addEventListener('error', () => reject(makeUnplayable()));
+      audio.addEventListener("loadedmetadata", resolve);
+      audio.addEventListener("error", () => reject(makeUnplayable()));
     });
     audio.src = url;
     await known;
@@ -25,10 +25,10 @@ export async function checkDuration(file) {
 }
 
 function makeUnplayable() {
-  return new DOMException('It cannot be played.', 'EncodingError');
+  return new DOMException("It cannot be played.", "EncodingError");
 }
 
 /** Return the message for what went wrong with a file. */
 export function nameFileFailure(error) {
-  return error instanceof FileTooLong ? 'file_too_long' : 'file_unplayable';
+  return error instanceof FileTooLong ? "file_too_long" : "file_unplayable";
 }

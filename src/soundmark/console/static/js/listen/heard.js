@@ -1,8 +1,8 @@
 // What was heard: each token once, resolved and verified here, or why there is nothing to show.
 
-import { copyTemplate, fill, fillState } from './words.js';
-import { writeResource } from './intent.js';
-import { makeVisible } from './safe_text.js';
+import { copyTemplate, fill, fillState } from "./words.js";
+import { writeResource } from "./intent.js";
+import { makeVisible } from "./safe_text.js";
 
 const SHOWN_MAX = 20;
 // A recording may hold hundreds of Codes.
@@ -31,12 +31,12 @@ export class Heard {
   add(token) {
     const known = this._shown.get(token);
     if (known !== undefined) {
-      if (known.article.dataset.outcome === 'past') this._enqueue(known);
+      if (known.article.dataset.outcome === "past") this._enqueue(known);
       return;
     }
-    document.getElementById('nothing').hidden = true;
-    const article = document.createElement('article');
-    article.className = 'heard';
+    document.getElementById("nothing").hidden = true;
+    const article = document.createElement("article");
+    article.className = "heard";
     article.tabIndex = -1;
     const shown = { token, article, endsAtMs: Infinity };
     this._shown.set(token, shown);
@@ -51,7 +51,7 @@ export class Heard {
 
   _enqueue(shown) {
     shown.endsAtMs = Infinity;
-    replace(shown.article, 'resolving', copyTemplate('resolving'));
+    replace(shown.article, "resolving", copyTemplate("resolving"));
     this._waiting.push(shown);
     this._work();
   }
@@ -74,14 +74,14 @@ export class Heard {
     try {
       const resolution = await this._receiver.resolve(token);
       if (!article.isConnected) return;
-      replace(article, 'verified', show(resolution));
+      replace(article, "verified", show(resolution));
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
       makeScrollable(article.querySelector('[data-slot="resource"]'));
       // Not awaited, because a slow publisher must not keep the next Code from being resolved.
       this._consent.report(resolution, article.querySelector('[data-slot="measured"]'));
     } catch (failure) {
-      if (failure.name !== 'ReceiverFailure') throw failure;
-      replace(article, failure.reason, ...fillState(failure.reason), this._offer('again', shown));
+      if (failure.name !== "ReceiverFailure") throw failure;
+      replace(article, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
     }
   }
 
@@ -92,18 +92,18 @@ export class Heard {
       if (Date.now() < shown.endsAtMs) continue;
       shown.endsAtMs = Infinity;
       const hadFocus = article.contains(document.activeElement);
-      for (const opener of article.querySelectorAll('.opener')) opener.remove();
-      article.querySelector('h3 + p').remove();
-      article.querySelector('h3').replaceWith(...fillState('past'));
-      article.append(this._offer('check_again', shown));
-      article.dataset.outcome = 'past';
+      for (const opener of article.querySelectorAll(".opener")) opener.remove();
+      article.querySelector("h3 + p").remove();
+      article.querySelector("h3").replaceWith(...fillState("past"));
+      article.append(this._offer("check_again", shown));
+      article.dataset.outcome = "past";
       if (hadFocus) article.focus();
     }
   }
 
   _offer(template, shown) {
     const offer = copyTemplate(template);
-    offer.querySelector('button').addEventListener('click', () => this._enqueue(shown));
+    offer.querySelector("button").addEventListener("click", () => this._enqueue(shown));
     return offer;
   }
 }
@@ -123,13 +123,13 @@ function makeScrollable(element) {
 
 function show(resolution) {
   const { intent, xrId, expiresAt } = resolution;
-  const shown = copyTemplate('verified');
-  fill(shown, 'type', makeVisible(intent.type));
-  fill(shown, 'action', makeVisible(intent.action));
-  fill(shown, 'xr_id', xrId);
+  const shown = copyTemplate("verified");
+  fill(shown, "type", makeVisible(intent.type));
+  fill(shown, "action", makeVisible(intent.action));
+  fill(shown, "xr_id", xrId);
   const until = shown.querySelector('[data-slot="until"]');
   until.dateTime = expiresAt.toISOString();
-  until.textContent = expiresAt.toLocaleTimeString(document.documentElement.lang, { timeStyle: 'medium' });
+  until.textContent = expiresAt.toLocaleTimeString(document.documentElement.lang, { timeStyle: "medium" });
   shown.querySelector('[data-slot="resource"]').append(writeResource(intent.resource));
   return shown;
 }

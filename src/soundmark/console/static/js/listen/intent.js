@@ -1,19 +1,19 @@
 // The resource of an intent as nested lists of text, with links that only the person opens.
 
-import { copyTemplate, fill } from './words.js';
-import { looksLikeAddress, makeVisible, readLink } from './safe_text.js';
+import { copyTemplate, fill } from "./words.js";
+import { looksLikeAddress, makeVisible, readLink } from "./safe_text.js";
 
 /** Return the element that shows a value of JSON. */
 export function writeResource(value) {
   if (Array.isArray(value)) return writeList(value);
-  if (typeof value === 'object' && value !== null) return writeMembers(value);
-  return typeof value === 'string' ? writeText(value) : document.createTextNode(String(value));
+  if (typeof value === "object" && value !== null) return writeMembers(value);
+  return typeof value === "string" ? writeText(value) : document.createTextNode(String(value));
 }
 
 function writeList(values) {
-  const list = document.createElement('ol');
+  const list = document.createElement("ol");
   for (const value of values) {
-    const item = document.createElement('li');
+    const item = document.createElement("li");
     item.append(writeResource(value));
     list.append(item);
   }
@@ -21,11 +21,11 @@ function writeList(values) {
 }
 
 function writeMembers(members) {
-  const list = document.createElement('dl');
-  list.className = 'facts';
+  const list = document.createElement("dl");
+  list.className = "facts";
   for (const [name, value] of Object.entries(members)) {
-    const [term, detail] = [document.createElement('dt'), document.createElement('dd')];
-    const isolated = document.createElement('bdi');
+    const [term, detail] = [document.createElement("dt"), document.createElement("dd")];
+    const isolated = document.createElement("bdi");
     isolated.textContent = makeVisible(name);
     term.append(isolated);
     detail.append(writeResource(value));
@@ -37,23 +37,23 @@ function writeMembers(members) {
 function writeText(text) {
   const url = readLink(text);
   if (url !== null) return writeLink(url);
-  const shown = looksLikeAddress(text) ? copyTemplate('inert') : document.createDocumentFragment();
+  const shown = looksLikeAddress(text) ? copyTemplate("inert") : document.createDocumentFragment();
   if (!shown.firstElementChild) {
-    const isolated = document.createElement('bdi');
+    const isolated = document.createElement("bdi");
     isolated.textContent = makeVisible(text);
     shown.append(isolated);
   } else {
-    fill(shown, 'text', makeVisible(text));
+    fill(shown, "text", makeVisible(text));
   }
   return shown;
 }
 
 /** The address that would be opened, and not the text that led to it; `host` is in ASCII, so look-alikes show. */
 function writeLink(url) {
-  const link = copyTemplate('link');
-  fill(link, 'text', url.href);
-  fill(link, 'host', url.host);
-  fill(link, 'shown_host', url.host);
-  link.querySelector('a').href = url.href;
+  const link = copyTemplate("link");
+  fill(link, "text", url.href);
+  fill(link, "host", url.host);
+  fill(link, "shown_host", url.host);
+  link.querySelector("a").href = url.href;
   return link;
 }

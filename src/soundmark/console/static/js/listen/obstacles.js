@@ -3,28 +3,28 @@
 /** Return the state that says why this browser can neither hear nor verify, or null. */
 export async function findObstacle() {
   // Without https, a browser has neither a microphone nor cryptography.
-  if (!window.isSecureContext || !crypto.subtle) return 'insecure';
+  if (!window.isSecureContext || !crypto.subtle) return "insecure";
   try {
-    await crypto.subtle.generateKey('Ed25519', false, ['sign', 'verify']);
+    await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
   } catch {
-    return 'cannot_verify';
+    return "cannot_verify";
   }
   return null;
 }
 
 /** Return the message for what `listen` threw. */
 export function nameMicrophoneFailure(error) {
-  if (error instanceof RangeError) return 'rate_too_low';
+  if (error instanceof RangeError) return "rate_too_low";
   switch (error.name) {
-    case 'NotAllowedError':
-    case 'SecurityError':
-      return 'denied';
-    case 'NotFoundError':
-      return 'no_microphone';
-    case 'AbortError':
+    case "NotAllowedError":
+    case "SecurityError":
+      return "denied";
+    case "NotFoundError":
+      return "no_microphone";
+    case "AbortError":
       // The module of the AudioWorklet is fetched only when listening begins, when the device may be offline.
-      return 'not_loaded';
+      return "not_loaded";
     default:
-      return 'microphone_failed';
+      return "microphone_failed";
   }
 }

@@ -1,22 +1,24 @@
 // The page that hears Codes: it joins the microphone, files, the self-test and what was heard.
 
-import { hearFile, listen, Receiver } from '/static/receiver/index.js';
+import { hearFile, listen, Receiver } from "/static/receiver/index.js";
 
-import { Consent } from './consent.js';
-import { checkDuration, nameFileFailure } from './files.js';
-import { Heard } from './heard.js';
-import { findObstacle, nameMicrophoneFailure } from './obstacles.js';
-import { testDevice } from './self_test.js';
-import { SpectrumView } from './spectrum.js';
-import { describe, fillState, say } from './words.js';
+import { Consent } from "./consent.js";
+import { checkDuration, nameFileFailure } from "./files.js";
+import { Heard } from "./heard.js";
+import { findObstacle, nameMicrophoneFailure } from "./obstacles.js";
+import { testDevice } from "./self_test.js";
+import { SpectrumView } from "./spectrum.js";
+import { describe, fillState, say } from "./words.js";
 
-const page = document.getElementById('listen');
-const [start, stop, test, file, drop] = ['start', 'stop', 'test', 'file', 'drop'].map((id) => document.getElementById(id));
-const [progress, fileProgress] = ['progress', 'file-progress'].map((id) => document.getElementById(id));
-const spectrum = new SpectrumView(document.getElementById('spectrum'));
+const page = document.getElementById("listen");
+const [start, stop, test, file, drop] = ["start", "stop", "test", "file", "drop"].map((id) =>
+  document.getElementById(id),
+);
+const [progress, fileProgress] = ["progress", "file-progress"].map((id) => document.getElementById(id));
+const spectrum = new SpectrumView(document.getElementById("spectrum"));
 const publisher = { url: page.dataset.publisherUrl, integrationId: page.dataset.publisherIntegrationId };
-const consent = new Consent(document.getElementById('consent'), document.getElementById('consent-state'), publisher);
-const heard = new Heard(document.getElementById('heard'), new Receiver(page.dataset.coreUrl), consent);
+const consent = new Consent(document.getElementById("consent"), document.getElementById("consent-state"), publisher);
+const heard = new Heard(document.getElementById("heard"), new Receiver(page.dataset.coreUrl), consent);
 // What is heard all the time is reported again this often, because its answer may have ended by then.
 const REPEAT_AFTER_S = 10;
 
@@ -27,20 +29,20 @@ let stopping = null;
 let isBusy = false;
 
 async function startListening() {
-  say(progress, 'progress', 'asking');
+  say(progress, "progress", "asking");
   try {
     listening = await listen((frame) => heard.add(frame.token), { repeatAfterS: REPEAT_AFTER_S });
   } catch (error) {
-    say(progress, 'progress', nameMicrophoneFailure(error));
+    say(progress, "progress", nameMicrophoneFailure(error));
     return null;
   }
   stopping = new AbortController();
-  listening.track.addEventListener('ended', () => stopListening('ended'));
+  listening.track.addEventListener("ended", () => stopListening("ended"));
   spectrum.show(listening.analyser);
   show(true);
-  say(progress, 'progress', 'listening');
+  say(progress, "progress", "listening");
   // It may have ended before anybody could hear of it.
-  if (listening.track.readyState === 'ended') await stopListening('ended');
+  if (listening.track.readyState === "ended") await stopListening("ended");
   return listening;
 }
 
@@ -50,7 +52,7 @@ async function stopListening(reason) {
   stopping.abort();
   spectrum.hide();
   show(false);
-  say(progress, 'progress', reason);
+  say(progress, "progress", reason);
   await stopped?.stop();
 }
 
@@ -63,28 +65,28 @@ function show(isListening) {
 
 async function readFile(chosen) {
   if (chosen === undefined) return;
-  say(fileProgress, 'progress', 'reading');
+  say(fileProgress, "progress", "reading");
   try {
     await checkDuration(chosen);
     const frames = await hearFile(chosen);
-    if (frames.length === 0) return say(fileProgress, 'progress', 'file_empty');
+    if (frames.length === 0) return say(fileProgress, "progress", "file_empty");
     fileProgress.replaceChildren();
     delete fileProgress.dataset.state;
     for (const frame of frames) heard.add(frame.token);
   } catch (error) {
-    say(fileProgress, 'progress', nameFileFailure(error));
+    say(fileProgress, "progress", nameFileFailure(error));
   }
 }
 
 async function startTest() {
-  const result = document.getElementById('test-result');
-  result.replaceChildren(describe('progress', 'testing'));
+  const result = document.getElementById("test-result");
+  result.replaceChildren(describe("progress", "testing"));
   delete result.dataset.verdict;
   const wasListening = listening !== null;
   const used = listening ?? (await startListening());
   if (used === null) {
     // A rate that is too low is a verdict of its own; without a microphone there is none.
-    if (progress.dataset.state === 'rate_too_low') showVerdict(result, 'cannot', [['rate_too_low']]);
+    if (progress.dataset.state === "rate_too_low") showVerdict(result, "cannot", [["rate_too_low"]]);
     else result.replaceChildren();
     return;
   }
@@ -97,14 +99,14 @@ async function startTest() {
     // What was measured until the microphone stopped proves nothing.
     result.replaceChildren();
   }
-  if (!wasListening && listening === used) await stopListening('stopped');
+  if (!wasListening && listening === used) await stopListening("stopped");
 }
 
 function showVerdict(result, verdict, findings) {
-  const list = document.createElement('ul');
+  const list = document.createElement("ul");
   for (const [name, values] of findings) {
-    const item = document.createElement('li');
-    item.append(describe('finding', name, values));
+    const item = document.createElement("li");
+    item.append(describe("finding", name, values));
     list.append(item);
   }
   result.replaceChildren(...fillState(verdict), list);
@@ -125,22 +127,22 @@ function oneAtATime(act) {
 }
 
 // A file that is dropped beside the place for it would take the browser away from the page.
-for (const type of ['dragover', 'drop']) addEventListener(type, (event) => event.preventDefault());
+for (const type of ["dragover", "drop"]) addEventListener(type, (event) => event.preventDefault());
 
 const obstacle = await findObstacle();
 if (obstacle !== null) {
-  document.getElementById('obstacle').append(...fillState(obstacle));
+  document.getElementById("obstacle").append(...fillState(obstacle));
 } else {
   await consent.open();
   for (const control of [start, test, file]) control.disabled = false;
-  start.addEventListener('click', oneAtATime(startListening));
-  stop.addEventListener('click', () => stopListening('stopped'));
-  test.addEventListener('click', oneAtATime(startTest));
-  file.addEventListener('change', () => readFile(file.files[0]));
-  for (const type of ['dragenter', 'dragover']) drop.addEventListener(type, (event) => event.preventDefault());
-  drop.addEventListener('drop', (event) => {
+  start.addEventListener("click", oneAtATime(startListening));
+  stop.addEventListener("click", () => stopListening("stopped"));
+  test.addEventListener("click", oneAtATime(startTest));
+  file.addEventListener("change", () => readFile(file.files[0]));
+  for (const type of ["dragenter", "dragover"]) drop.addEventListener(type, (event) => event.preventDefault());
+  drop.addEventListener("drop", (event) => {
     event.preventDefault();
     readFile(event.dataTransfer.files[0]);
   });
 }
-page.dataset.ready = '';
+page.dataset.ready = "";

@@ -7,11 +7,11 @@ const PILE = /\p{M}{5,}/gu;
 
 /** Return a text in which each invisible character, and each mark of a pile, is written out, such as `[U+202E]`. */
 export function makeVisible(text) {
-  return text.replace(INVISIBLE, spell).replace(PILE, (pile) => Array.from(pile, spell).join(''));
+  return text.replace(INVISIBLE, spell).replace(PILE, (pile) => Array.from(pile, spell).join(""));
 }
 
 function spell(character) {
-  return `[U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}]`;
+  return `[U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`;
 }
 
 // A host as DNS has it. Browsers differ in what else they take for one, such as a space.
@@ -26,7 +26,7 @@ const HOST = /^(?:[a-z0-9_-]+\.)*[a-z0-9_-]+\.?$|^\[[0-9a-f:.]+\]$/;
 export function readLink(text) {
   if (!/^https:\/\//i.test(text) || !URL.canParse(text)) return null;
   const url = new URL(text);
-  return url.protocol === 'https:' && url.username + url.password === '' && HOST.test(url.hostname) ? url : null;
+  return url.protocol === "https:" && url.username + url.password === "" && HOST.test(url.hostname) ? url : null;
 }
 
 /** Return whether a text claims to be an address of some kind, so that a person may wonder why it is no link. */

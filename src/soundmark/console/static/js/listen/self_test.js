@@ -9,7 +9,7 @@ const RATE_MIN_HZ = 44_100;
 const RISE_MIN_DB = 12;
 const CUT_DB = 35;
 const SILENT_DB = -160;
-const TREATMENTS = ['echoCancellation', 'autoGainControl', 'noiseSuppression'];
+const TREATMENTS = ["echoCancellation", "autoGainControl", "noiseSuppression"];
 
 /**
  * Test the device that is listening, in some three seconds.
@@ -43,18 +43,18 @@ export async function testDevice({ analyser, track }, signal) {
  * `rises` says by how many dB each tone rose above what was there before it was played.
  */
 export function judge({ rateHz, treatments, bandDb, belowDb, rises }) {
-  const findings = [['rate', { rate: rateHz, highest: rateHz / 2 }]];
-  if (rateHz < RATE_MIN_HZ) return { verdict: 'cannot', findings: [...findings, ['rate_too_low']] };
-  findings.push(treatments.length > 0 ? ['treated', { treatments: treatments.join(', ') }] : ['untreated']);
-  if (!(belowDb > SILENT_DB)) return { verdict: 'undetermined', findings: [...findings, ['silent']] };
+  const findings = [["rate", { rate: rateHz, highest: rateHz / 2 }]];
+  if (rateHz < RATE_MIN_HZ) return { verdict: "cannot", findings: [...findings, ["rate_too_low"]] };
+  findings.push(treatments.length > 0 ? ["treated", { treatments: treatments.join(", ") }] : ["untreated"]);
+  if (!(belowDb > SILENT_DB)) return { verdict: "undetermined", findings: [...findings, ["silent"]] };
   const isCutOff = belowDb - bandDb > CUT_DB;
-  findings.push([isCutOff ? 'cut_off' : 'band', { level: Math.round(bandDb), below: Math.round(belowDb) }]);
+  findings.push([isCutOff ? "cut_off" : "band", { level: Math.round(bandDb), below: Math.round(belowDb) }]);
   const heardCount = TONES_HZ.filter((hz) => rises.get(hz) >= RISE_MIN_DB).length;
-  findings.push(heardCount > 0 ? ['tone_heard', { count: heardCount, of: TONES_HZ.length }] : ['tone_missed']);
-  if (heardCount === TONES_HZ.length) return { verdict: 'hears', findings };
+  findings.push(heardCount > 0 ? ["tone_heard", { count: heardCount, of: TONES_HZ.length }] : ["tone_missed"]);
+  if (heardCount === TONES_HZ.length) return { verdict: "hears", findings };
   const isReferenceHeard = rises.get(REFERENCE_HZ) >= RISE_MIN_DB;
-  if (!isReferenceHeard) findings.push(['reference_missed']);
-  return { verdict: isCutOff || isReferenceHeard ? 'doubtful' : 'undetermined', findings };
+  if (!isReferenceHeard) findings.push(["reference_missed"]);
+  return { verdict: isCutOff || isReferenceHeard ? "doubtful" : "undetermined", findings };
 }
 
 function measureLevels(probe) {
@@ -103,6 +103,6 @@ function wait(seconds, signal) {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     setTimeout(resolve, seconds * 1000);
-    signal.addEventListener('abort', () => reject(signal.reason));
+    signal.addEventListener("abort", () => reject(signal.reason));
   });
 }

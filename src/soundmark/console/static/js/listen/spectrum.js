@@ -12,10 +12,10 @@ export class SpectrumView {
   /** @param {HTMLElement} figure with a canvas and a place for the level */
   constructor(figure) {
     this._figure = figure;
-    this._canvas = figure.querySelector('canvas');
-    this._shownLevel = figure.querySelector('#level');
+    this._canvas = figure.querySelector("canvas");
+    this._shownLevel = figure.querySelector("#level");
     this._analyser = null;
-    this._calm = matchMedia('(prefers-reduced-motion: reduce)');
+    this._calm = matchMedia("(prefers-reduced-motion: reduce)");
     this._saidAtMs = 0;
   }
 
@@ -47,14 +47,17 @@ export class SpectrumView {
     if (performance.now() - this._saidAtMs < LEVEL_EVERY_MS) return;
     this._saidAtMs = performance.now();
     const level = this._highest(BAND_FROM_HZ, BAND_TO_HZ);
-    this._shownLevel.textContent = Number.isFinite(level) ? `${Math.round(level)} dB` : '–';
+    this._shownLevel.textContent = Number.isFinite(level) ? `${Math.round(level)} dB` : "–";
   }
 
   _paint() {
-    const [context, style] = [this._canvas.getContext('2d'), getComputedStyle(this._canvas)];
+    const [context, style] = [this._canvas.getContext("2d"), getComputedStyle(this._canvas)];
     const { width, height } = this._canvas;
     context.clearRect(0, 0, width, height);
-    for (const [color, isInBand] of [['--line', false], ['--accent', true]]) {
+    for (const [color, isInBand] of [
+      ["--line", false],
+      ["--accent", true],
+    ]) {
       context.fillStyle = style.getPropertyValue(color);
       context.beginPath();
       for (let bar = 0; bar < BAR_COUNT; bar += 1) {

@@ -28,5 +28,5 @@ export function fill(fragment, slot, text) {
 }
 
 function write(value) {
-  return typeof value === 'number' ? value.toLocaleString(document.documentElement.lang) : value;
+  return typeof value === "number" ? value.toLocaleString(document.documentElement.lang) : value;
 }
