@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from support.card_sdk import create_session, read_subscription
+from support.card_sdk import call, create_session, make_client, read_subscription
 from support.fake_clock import FakeClock
 from support.received_webhooks import ReceivedWebhooks
 from support.running_sandbox import RunningSandbox
@@ -262,3 +262,20 @@ async def test_lines_of_both_kinds_have_the_older_shape_too(sandbox: RunningSand
     assert (credit.type, credit.proration, credit.price.id) == ("invoiceitem", True, "price_sandbox_monthly")
     assert (charge.type, charge.proration, charge.price.id) == ("subscription", False, "price_sandbox_yearly")
     assert credit.subscription == charge.subscription == subscription_id
+
+
+async def test_an_invoice_includes_ten_lines_and_the_others_are_listed(sandbox: RunningSandbox) -> None:
+    subscription_id = await subscribe(sandbox)
+    path = f"/card/subscriptions/{subscription_id}"
+    for _ in range(5):
+        for price in ("price_sandbox_large_monthly", "price_sandbox_monthly"):
+            await sandbox.control(path, price=price)
+    await sandbox.control(f"{path}/renew")
+    invoice = await read_latest(sandbox, subscription_id)
+    assert (len(invoice.lines.data), invoice.lines.has_more) == (10, True)
+    assert {line.parent.type for line in invoice.lines.data} == {"invoice_item_details"}
+
+    lines = await call(make_client(sandbox).v1.invoices.line_items.list, invoice.id, {"limit": 100})
+
+    assert (len(lines.data), lines.has_more) == (21, False)
+    assert lines.data[-1].parent.type == "subscription_item_details"

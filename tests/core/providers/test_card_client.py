@@ -66,6 +66,29 @@ async def test_a_subscription_is_read_with_its_latest_invoice(server: CardStandI
     assert "idempotency-key" not in request.headers
 
 
+def make_lines(*ends: int, has_more: bool) -> dict[str, Any]:
+    lines = [{"amount": 1, "subscription": "sub_MARK", "period": {"start": 0, "end": end}} for end in ends]
+    return {"object": "list", "data": lines, "has_more": has_more}
+
+
+@pytest.mark.parametrize(("status", "has_more", "end"), [("paid", True, 2), ("paid", False, 1), ("open", True, 1)])
+async def test_a_paid_invoice_of_many_lines_is_read_to_its_end(
+    server: CardStandIn, client: CardProvider, status: str, has_more: bool, end: int
+) -> None:
+    """The provider includes ten, and the line of the new period may be the eleventh."""
+    invoice = {"id": "in_MARK", "object": "invoice", "status": status, "amount_paid": 1, "currency": "eur"}
+    latest = {**invoice, "lines": make_lines(1, has_more=has_more)}
+    server.objects["sub_MARK"] = {**SUBSCRIPTION, "latest_invoice": latest}
+    server.objects["lines"] = make_lines(1, 2, has_more=False)
+
+    found = (await client.read_subscription("sub_MARK")).latest_invoice
+
+    assert found is not None
+    assert max(line.period_end for line in found.lines).timestamp() == end
+    asked = [(request.path, request.query) for request in server.received[1:]]
+    assert asked == ([("/v1/invoices/in_MARK/lines", "limit=100")] if end == 2 else [])
+
+
 async def test_a_session_is_read_and_closed(server: CardStandIn, client: CardProvider) -> None:
     server.sessions["cs_MARK"] = {"id": "cs_MARK", "object": "checkout.session", "status": "open"}
 

@@ -26,7 +26,7 @@ from soundmark.sandbox.card.objects import (
 )
 from soundmark.sandbox.card.older_shape import to_older_shape
 from soundmark.sandbox.card.records import CardEvent, CheckoutSession, PortalSession
-from soundmark.sandbox.card.subscription_objects import invoice_object, subscription_object
+from soundmark.sandbox.card.subscription_objects import invoice_object, lines_object, subscription_object
 from soundmark.sandbox.misbehaviour import Switches
 from soundmark.sandbox.operation import Api, Handler
 from soundmark.sandbox.options import PREFIXES
@@ -56,6 +56,7 @@ class CardApi:
             route("POST", "/v1/checkout/sessions/{id}/expire", "expire_session", self._expire_session),
             route("GET", "/v1/subscriptions/{id}", "read_subscription", self._read_subscription),
             route("GET", "/v1/invoices/{id}", "read_invoice", self._read_invoice),
+            route("GET", "/v1/invoices/{id}/lines", "list_lines", self._list_lines),
             route("GET", "/v1/customers/{id}", "read_customer", self._read_customer),
             route("GET", "/v1/prices/{id}", "read_price", self._read_price),
             route("GET", "/v1/prices", "list_prices", self._list_prices),
@@ -131,6 +132,14 @@ class CardApi:
         expand: Expand = {"customer": lambda: self._customer(document["customer"])}
         return self._answer(document, parse_form(request.url.query), expand)
 
+    async def _list_lines(self, request: Request) -> Response:
+        invoice = self._book.invoices.find(request.path_params["id"])
+        if invoice is None:
+            raise no_such("invoice", request.path_params["id"], param="invoice", status=404)
+        params = parse_form(request.url.query)
+        require_known(params, {"limit"})
+        return self._answer(lines_object(invoice, limit=_read_limit(params)), params, {})
+
     async def _read_customer(self, request: Request) -> Response:
         document = self._customer(request.path_params["id"])
         if document is None:
@@ -170,9 +179,7 @@ class CardApi:
     async def _list_events(self, request: Request) -> Response:
         params = parse_form(request.url.query)
         require_known(params, {"created", "type", "types", "limit", "starting_after", "ending_before"})
-        limit = _read_number(params, "limit", 10)
-        if not 1 <= limit <= _PAGE_MAX:
-            raise invalid_param("limit", f"Invalid integer: {limit}")
+        limit = _read_limit(params)
         found = [event for event in self._book.events.newest_first() if _is_listed(event, params)]
         after = params.get("starting_after")
         if after is not None:
@@ -240,6 +247,13 @@ def _is_listed(event: CardEvent, params: Mapping[str, Any]) -> bool:
             created < _read_number(bounds, "lt", created + 1),
         )
     )
+
+
+def _read_limit(params: Mapping[str, Any]) -> int:
+    limit = _read_number(params, "limit", 10)
+    if not 1 <= limit <= _PAGE_MAX:
+        raise invalid_param("limit", f"Invalid integer: {limit}")
+    return limit
 
 
 def _read_number(params: Mapping[str, Any], name: str, default: int) -> int:

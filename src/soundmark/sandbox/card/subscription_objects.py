@@ -18,6 +18,8 @@ _INVOICE_NULLS: Final = (
     "shipping_details statement_descriptor test_clock threshold_reason"
 )
 
+_LINES_INCLUDED: Final = 10  # As in any list that an object includes.
+
 
 def item_object(subscription: CardSubscription) -> Document:
     """Return the item of a subscription, which has the period."""
@@ -123,9 +125,7 @@ def invoice_object(invoice: CardInvoice) -> Document:
         "hosted_invoice_url": None if is_draft else f"https://invoice.stripe.com/i/{invoice.id}",
         "invoice_pdf": None if is_draft else f"https://pay.stripe.com/invoice/{invoice.id}/pdf",
         "issuer": {"account": None, "type": "self"},
-        "lines": list_object(
-            f"/v1/invoices/{invoice.id}/lines", [line_object(invoice, line) for line in invoice.lines]
-        ),
+        "lines": lines_object(invoice, limit=_LINES_INCLUDED),
         "livemode": False,
         "metadata": {},
         "number": None if is_draft else invoice.number,
@@ -164,6 +164,12 @@ def invoice_object(invoice: CardInvoice) -> Document:
         "total_taxes": [],
         "webhooks_delivered_at": created,
     }
+
+
+def lines_object(invoice: CardInvoice, *, limit: int) -> Document:
+    """Return the first lines of an invoice."""
+    lines = [line_object(invoice, line) for line in invoice.lines[:limit]]
+    return list_object(f"/v1/invoices/{invoice.id}/lines", lines, has_more=len(invoice.lines) > limit)
 
 
 def line_object(invoice: CardInvoice, line: CardInvoiceLine) -> Document:

@@ -105,12 +105,9 @@ async def test_a_price_that_we_do_not_sell_keeps_the_plan_until_what_was_paid_ha
     assert (moved.plan_id, moved.status, moved.paid_through) == (PLUS, "active", end)
     assert await buyer.entitlement("self_service") == (20000, end, 2)
     clock.advance(days=1)
-    async with buyer.ctx.db.transaction(tenant=buyer.organization_id) as tx:
-        assert not [
-            each
-            for each in await subscriptions.list_live_quotas(tx, buyer.organization_id, "self_service")
-            if each.entitles(clock.now())
-        ]
+    integration = buyer.tenant.integration_body(mode="self_service")
+    refused = await buyer.tenant.api.post("/v1/audience/integrations", json=integration)
+    assert (refused.status, refused.code) == (409, "entitlement_required")
 
 
 @pytest.mark.parametrize("status", ["open", "draft", "void", "uncollectible"])

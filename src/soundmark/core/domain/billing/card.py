@@ -34,7 +34,8 @@ class CardInvoice:
     """An invoice. `subscription` is the reference of the subscription that it bills, if any.
 
     `metadata` is that of the subscription when the invoice was made. `amount_paid_minor` is in the currency's minor
-    unit, and `currency` in upper case. The lines are those that have a period, in no order.
+    unit, and `currency` in upper case. The lines are those that have a period, in no order; `has_more_lines` says that
+    the provider left some out.
     """
 
     reference: str = field(repr=False)
@@ -46,6 +47,7 @@ class CardInvoice:
     metadata: Mapping[str, str]
     created_at: datetime | None = None
     lines: tuple[CardInvoiceLine, ...] = ()
+    has_more_lines: bool = False
 
     @property
     def last_line(self) -> CardInvoiceLine | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -29,6 +30,7 @@ API_VERSION: Final = "2025-03-31.basil"  # API v1, "Versioning", 6.
 CALL_TIMEOUT_S: Final = 10.0  # The whole call, repeated requests included.
 _SESSION_MARGIN: Final = timedelta(minutes=5)  # The provider takes 24 hours at most, by its own clock.
 _EVENTS_AT_ONCE: Final = 100
+_LINES_AT_ONCE: Final = 100
 _EVENT_PAGES_MAX: Final = 20
 _NOT_FOUND: Final = 404
 _log: Final = structlog.get_logger()
@@ -126,6 +128,9 @@ class CardProvider:
     async def read_subscription(self, reference: str) -> CardSubscription:
         """Return a subscription with its latest invoice.
 
+        The provider includes ten lines of an invoice, prorations first. If there are more and it is paid, a second call
+        reads a hundred.
+
         Raises: CardObjectMissing.
         """
         subscription = await self._call(
@@ -134,7 +139,14 @@ class CardProvider:
         )
         if subscription.reference != reference:
             raise _fail("other_subscription")
-        return subscription
+        invoice = subscription.latest_invoice
+        if invoice is None or invoice.status != "paid" or not invoice.has_more_lines:
+            return subscription
+        params: Any = {"limit": _LINES_AT_ONCE}
+        lines = await self._call(
+            lambda client: client.v1.invoices.line_items.list_async(invoice.reference, params), shapes.read_lines
+        )
+        return replace(subscription, latest_invoice=replace(invoice, lines=lines))
 
     async def read_price(self, reference: str) -> CardPrice | None:
         """Return a price; None if the provider has no such price."""

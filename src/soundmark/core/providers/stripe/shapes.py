@@ -99,6 +99,7 @@ class _Line(msgspec.Struct):
 
 class _Lines(msgspec.Struct):
     data: list[_Line] = []
+    has_more: bool = False
 
 
 class _Invoice(msgspec.Struct):
@@ -238,7 +239,7 @@ def read_invoice(found: Mapping[str, Any]) -> CardInvoice:
     invoice = _read(_Invoice, found)
     details = invoice.parent.subscription_details if invoice.parent is not None else None
     details = details or invoice.subscription_details or _SubscriptionDetails()
-    lines = invoice.lines.data if invoice.lines is not None else []
+    lines = invoice.lines or _Lines()
     return CardInvoice(
         reference=invoice.id,
         status=invoice.status,
@@ -248,8 +249,21 @@ def read_invoice(found: Mapping[str, Any]) -> CardInvoice:
         currency=invoice.currency.upper(),
         metadata=details.metadata or {},
         created_at=_time(invoice.created),
-        lines=tuple(_read_line(line, line.period) for line in lines if line.period is not None),
+        lines=_read_lines(lines),
+        has_more_lines=lines.has_more,
     )
+
+
+def read_lines(found: Mapping[str, Any]) -> tuple[CardInvoiceLine, ...]:
+    """Read a page of the lines of an invoice.
+
+    Raises: ShapeInvalid.
+    """
+    return _read_lines(_read(_Lines, found))
+
+
+def _read_lines(lines: _Lines) -> tuple[CardInvoiceLine, ...]:
+    return tuple(_read_line(line, line.period) for line in lines.data if line.period is not None)
 
 
 def _read_line(line: _Line, period: _Period) -> CardInvoiceLine:
