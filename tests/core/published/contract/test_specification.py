@@ -43,6 +43,7 @@ GET    /v1/codes/{xr_id}/audio
 POST   /v1/codes/audio-bundle
 POST   /v1/api-keys
 GET    /v1/api-keys
+PATCH  /v1/api-keys/{api_key_id}
 POST   /v1/api-keys/{api_key_id}/revoke
 POST   /v1/api-keys/{api_key_id}/secret
 POST   /v1/member-invitations
@@ -77,6 +78,7 @@ PUT    /v1/platform/settings/configuration/{name}
 GET    /v1/platform/release-readiness
 POST   /v1/audience/integrations
 GET    /v1/audience/integrations
+PATCH  /v1/audience/integrations/{integration_id}
 POST   /v1/audience/integrations/{integration_id}/revoke
 POST   /v1/audience/integrations/{integration_id}/secret
 PATCH  /v1/audience/integrations/{integration_id}/retention
