@@ -14,17 +14,18 @@ def put(tenant: Tenant, path: str, body: Any) -> None:
 
 @pytest.fixture
 def selling(tenant: Tenant) -> Tenant:
-    """A tenant of a service with a card offer, whose price is unknown, and one of the local provider."""
+    """A tenant of a service with a card offer, whose price is in tiers, and one of the local provider."""
     for provider in ("card", "local"):
         put(tenant, f"providers/{provider}", {"enabled": True})
     put(tenant, "plans/plan_1", AUDIENCE_PLAN)
     put(tenant, "offers/offer_card", CARD_OFFER)
+    tenant.service.run_sql("UPDATE offers SET price_status = 'known'")
     put(tenant, "offers/offer_local", {**LOCAL_OFFER, "plan_id": "plan_1", "entitlement_months": 12})
     return tenant
 
 
 def test_offers_are_listed_with_plan_and_price(selling: Tenant) -> None:
-    """The price of a card offer is there once it is known."""
+    """The price of a card offer is there if it is one amount."""
     local = ["offer_local", "Audience Plus", "50000 events", "local", "149.000 TND", "12 months"]
     card = ["offer_card", "Codes Starter", "100 Codes", "card"]
     assert cells(selling.run_as_operator("billing", "offers")) == [[*card, "", ""], local]

@@ -49,7 +49,16 @@ async def test_people_get_a_table_of_each_list(settings: dict[str, str]) -> None
     assert titles == [
         *("Payment providers", "Plans", "Offers", "Contracts for measuring", "Customers of the accounting system")
     ]
-    for shown in ("plan_codes_starter", "Codes Studio", "5000", "149000 millimes", "price_1PlantedMarker", "C-1", "17"):
+    for shown in (
+        "plan_codes_starter",
+        "Codes Studio",
+        "5000",
+        "149000 millimes",
+        "price_1PlantedMarker",
+        "(unknown)",
+        "C-1",
+        "17",
+    ):
         assert shown in done.out
     assert "\x9b" not in done.out, "no name controls the terminal"
 

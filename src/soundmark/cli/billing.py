@@ -147,7 +147,7 @@ def _write_term(offer: Offer) -> str:
 
 
 def _write_price(offer: Offer) -> str:
-    """Return an amount in its currency; nothing if the card provider has not named the price yet."""
+    """Return an amount in its currency; nothing for a card offer whose price is in tiers."""
     if offer.amount_minor is None or offer.currency is None:
         return ""
     return f"{amount_of(offer.amount_minor, offer.currency):f} {offer.currency}"

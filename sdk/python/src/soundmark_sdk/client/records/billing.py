@@ -21,8 +21,9 @@ class OfferedPlan(Record):
 class Offer(Record):
     """Something for sale.
 
-    The amount is in the currency's minor unit. Currency, amount and interval of a card offer are for display, and None
-    until the provider has named them. A card offer has no country, and is for sale everywhere.
+    The amount is in the currency's minor unit. Currency, amount and interval of a card offer are for display. Its
+    amount is None for a price in tiers, and its interval None unless it is one month or one year. A card offer has no
+    country, and is for sale everywhere.
     """
 
     id: str
