@@ -152,8 +152,9 @@ class Dispatcher:
         self._lanes.forget_idle()
         due = [endpoint for endpoint in waiting if endpoint.is_due]
         self._lanes.expect(len({endpoint.organization_id for endpoint in due}))
-        for organization_id, endpoints in groupby(due, key=attrgetter("organization_id")):
-            has_more |= await self._claim_of(organization_id, list(endpoints))
+        by_tenant = [list(endpoints) for _, endpoints in groupby(due, key=attrgetter("organization_id"))]
+        for endpoints in sorted(by_tenant, key=len):  # What begins many attempts delays what follows.
+            has_more |= await self._claim_of(endpoints[0].organization_id, endpoints)
         return has_more
 
     async def _claim_of(self, organization_id: str, endpoints: list[dispatch.WaitingEndpoint]) -> bool:
