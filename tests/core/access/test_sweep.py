@@ -33,6 +33,7 @@ TO_ANOTHER_PROJECT: dict[str, str | None] = {
     "read_legacy_report": "project_not_found",
     "recover_code": "project_not_found",
     "recover_codes": "project_not_found",
+    "rename_integration": "project_not_found",
     "render_code": "code_not_found",
     "replace_integration_core_key": "project_not_found",
     "revoke_code": "code_not_found",
