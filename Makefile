@@ -17,6 +17,7 @@ GENERATORS := $(VENV)/generators
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
+TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
 CHECKED := src sdk/python tests bench scripts
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
@@ -152,6 +153,8 @@ lint: test-install tests/javascript/node_modules/.package-lock.json  ## Check fo
 	@$(BIN)/mypy --explicit-package-bases scripts/audit.py scripts/mutants.py
 	@$(BIN)/lint-imports --no-logo
 	@$(BIOME) check --log-level=error
+	@$(TSC) --project tests/javascript
+	@$(TSC) --project tests/javascript/tsconfig.worklet.json
 
 fmt: test-install tests/javascript/node_modules/.package-lock.json  ## Format the code
 	@$(BIN)/ruff check --fix --quiet $(CHECKED) || true

@@ -8,11 +8,13 @@
  *   "network" | "unintelligible"} DeliveryReason
  */
 
+/** @type {Record<Reason, string>} */
 const EXPLANATIONS = {
   codeUnavailable: "There is no such Code, or it was revoked.",
   expired: "The Code has expired.",
   rateLimited: "The service asked for a pause.",
   temporarilyUnavailable: "The service cannot answer at the moment.",
+  unverifiable: "The answer does not verify.",
   network: "No complete response arrived in time.",
 };
 
@@ -61,7 +63,10 @@ export class DeliveryFailure extends Error {
   }
 }
 
-/** @returns {never} */
+/**
+ * @param {string} explanation
+ * @returns {never}
+ */
 export function refuse(explanation) {
   throw new ReceiverFailure("unverifiable", explanation);
 }

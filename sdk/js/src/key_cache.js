@@ -5,13 +5,18 @@ const AGE_MAX_S = 60;
 // Unknown key ids cost the server at most one request in this time, however many answers name them.
 const UNKNOWN_KEY_INTERVAL_S = 10;
 
-/** @typedef {() => Promise<{keys: import("./verifying/keys.js").KeySet, maxAgeS: number | null}>} FetchKeys */
+/**
+ * @import { KeySet } from "./verifying/keys.js"
+ * @typedef {() => Promise<{keys: KeySet, maxAgeS: number | null}>} FetchKeys
+ */
 
 export class KeyCache {
   constructor() {
+    /** @type {KeySet | null} */
     this._keys = null;
     this._freshUntilMs = 0;
     this._unknownAllowedFromMs = -Infinity;
+    /** @type {Promise<KeySet> | null} */
     this._fetching = null;
   }
 
@@ -28,6 +33,7 @@ export class KeyCache {
   /**
    * Return keys that are newer than `known`, or null when it is too early to fetch again.
    *
+   * @param {KeySet} known
    * @param {FetchKeys} fetchKeys
    */
   async getNewer(known, fetchKeys) {
@@ -40,11 +46,13 @@ export class KeyCache {
     return this._refresh(fetchKeys);
   }
 
+  /** @param {FetchKeys} fetchKeys */
   _refresh(fetchKeys) {
     this._fetching ??= this._fetch(fetchKeys).finally(() => (this._fetching = null));
     return this._fetching;
   }
 
+  /** @param {FetchKeys} fetchKeys */
   async _fetch(fetchKeys) {
     // The age counts from the request, because the answer may have been on its way for a while.
     const startedAtMs = performance.now();

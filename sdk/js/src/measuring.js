@@ -45,7 +45,7 @@ export async function measure(resolution, { consent, deviceSecret, receiverClass
   if (country !== null && !/^[A-Z]{2}$/.test(country)) throw new TypeError("A country is two letters of ISO 3166-1.");
   const now = new Date();
   // First: without consent, nothing about the resolution matters.
-  const isGiven = consent?.givenAt instanceof Date && consent.givenAt - now <= CLOCK_SKEW_MAX_MS;
+  const isGiven = consent?.givenAt instanceof Date && consent.givenAt.getTime() - now.getTime() <= CLOCK_SKEW_MAX_MS;
   if (!isGiven) throw new MeasurementRefused("consentMissing");
   if (!resolution.policy.audienceMeasurement) throw new MeasurementRefused("notMeasured");
   const proof = getMeasurementProof(resolution, now.getTime());
@@ -66,7 +66,13 @@ export async function measure(resolution, { consent, deviceSecret, receiverClass
   return { integrationId, xrId, eventId, body: JSON.stringify(event) };
 }
 
-/** Return this receiver's token for one integration on one UTC day. */
+/**
+ * Return this receiver's token for one integration on one UTC day.
+ *
+ * @param {CryptoKey} deviceSecret
+ * @param {string} integrationId
+ * @param {Date} now
+ */
 async function deriveToken(deviceSecret, integrationId, now) {
   const message = ["soundmark-measurement-token-v1", integrationId, now.toISOString().slice(0, 10)].join("\0");
   return `mt_${encode(await crypto.subtle.sign("HMAC", deviceSecret, new TextEncoder().encode(message)))}`;

@@ -8,12 +8,22 @@ const TIMEOUT_MAX_S = 86_400;
 const LOOPBACK = /^(localhost|127\.[0-9.]+|\[::1\])$/;
 const MAX_AGE_S = /(?:^|[,\s])max-age=([0-9]{1,9})(?=$|[,\s])/i;
 
+/** @import { DeliveryFailure, ReceiverFailure } from "./failures.js" */
+
 /**
  * @typedef {object} Limits
  * @property {number} [timeoutS] of each request
  * @property {number} [attemptsMax] of one call, over all of its requests
  * @property {number} [retryWaitMaxS] the longest that one call waits between attempts, in all
  * @property {typeof fetch} [fetch]
+ */
+
+/**
+ * @typedef {object} Answer what a caller may know of a response
+ * @property {number} status 0 if no complete response arrived in time
+ * @property {Uint8Array<ArrayBuffer> | null} body null if it is too large
+ * @property {number | null} retryAfterS the pause that the server asked for
+ * @property {number | null} maxAgeS how long it may be kept
  */
 
 /** A service at one address. */
@@ -44,12 +54,11 @@ export class Service {
   }
 
   /**
-   * Send a request, and return what a caller may know of its response.
+   * Send a request.
    *
    * @param {string} path
    * @param {RequestInit} request
-   * @returns {Promise<{status: number, body: Uint8Array | null, retryAfterS: number | null, maxAgeS: number | null}>}
-   *   status 0 if no complete response arrived in time, body null if it is too large, and how long it may be kept
+   * @returns {Promise<Answer>}
    */
   async send(path, request) {
     let response;
@@ -77,13 +86,18 @@ export class Service {
   }
 }
 
-/** Return the seconds from now in a `Retry-After` header: 0 for the past, null for a header without meaning. */
+/**
+ * Return the seconds from now in a `Retry-After` header: 0 for the past, null for a header without meaning.
+ *
+ * @param {string} text
+ */
 function readPause(text) {
   if (/^[0-9]{1,9}$/.test(text)) return Number(text);
   const pauseMs = Date.parse(text) - Date.now();
   return Number.isNaN(pauseMs) ? null : Math.max(0, pauseMs) / 1000;
 }
 
+/** @param {Response} response */
 async function readBody(response) {
   const chunks = [];
   let length = 0;
@@ -105,6 +119,10 @@ async function readBody(response) {
  * no retries or waiting time left, over all calls of the function.
  *
  * Pauses double each time, are shortened by up to half at random, and are never shorter than the server asked for.
+ *
+ * @param {number} attemptsMax
+ * @param {number} waitMaxS
+ * @returns {<T>(act: () => Promise<T>) => Promise<T>}
  */
 function makeRetry(attemptsMax, waitMaxS) {
   let [retriesLeft, waitLeftS, backoffS] = [attemptsMax - 1, waitMaxS, BACKOFF_BASE_S];
@@ -113,8 +131,9 @@ function makeRetry(attemptsMax, waitMaxS) {
       try {
         return await act();
       } catch (failure) {
-        const waitS = Math.max(backoffS * (1 - Math.random() / 2), failure.retryAfterS ?? 0);
-        if (!failure.retryable || retriesLeft < 1 || waitS > waitLeftS) throw failure;
+        const { retryable, retryAfterS } = /** @type {Partial<ReceiverFailure | DeliveryFailure>} */ (failure);
+        const waitS = Math.max(backoffS * (1 - Math.random() / 2), retryAfterS ?? 0);
+        if (!retryable || retriesLeft < 1 || waitS > waitLeftS) throw failure;
         retriesLeft -= 1;
         waitLeftS -= waitS;
         backoffS *= 2;

@@ -7,6 +7,8 @@ import { readKeySet } from "./verifying/keys.js";
 import { TOKEN } from "./verifying/shapes.js";
 import { verifyAnswer } from "./verifying/verification.js";
 
+/** @import { Reason } from "./failures.js" */
+
 /** A receiver of one service. Keep one for as long as the page listens, because it caches keys. */
 export class Receiver {
   /**
@@ -31,6 +33,7 @@ export class Receiver {
     const retry = this._service.makeRetry();
     // Asks for the signed envelope, without which no answer is accepted.
     const headers = { "X-Svc-Resolution-Proof": "ed25519-v1" };
+    /** @type {Record<number, Reason>} */
     const reasons = { 404: "codeUnavailable", 410: "expired" };
     const { body } = await retry(() => this._get(`/v1/resolve/${token}`, headers, reasons));
     const fetchKeys = () => retry(() => this._fetchKeys());
@@ -49,13 +52,20 @@ export class Receiver {
     return { keys: await readKeySet(body), maxAgeS };
   }
 
-  async _get(path, headers, reasons) {
-    const answer = await this._service.send(path, { headers: { Accept: "application/json", ...headers } });
-    const { status, body, retryAfterS } = answer;
-    const reason = status >= 500 ? "temporarilyUnavailable" : { 0: "network", 429: "rateLimited", ...reasons }[status];
+  /**
+   * @param {string} path
+   * @param {Record<string, string>} headers
+   * @param {Record<number, Reason>} ofStatus the reasons that only this path has
+   */
+  async _get(path, headers, ofStatus) {
+    const request = { headers: { Accept: "application/json", ...headers } };
+    const { status, body, retryAfterS, maxAgeS } = await this._service.send(path, request);
+    /** @type {Record<number, Reason | undefined>} */
+    const reasons = { 0: "network", 429: "rateLimited", ...ofStatus };
+    const reason = status >= 500 ? "temporarilyUnavailable" : reasons[status];
     if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS);
     if (status !== 200) refuse("The contract does not allow this status.");
     if (body === null) refuse("The body is too large.");
-    return answer;
+    return { body, maxAgeS };
   }
 }

@@ -3,7 +3,11 @@
 import { DeliveryFailure } from "./failures.js";
 import { Service } from "./network.js";
 
-// The meaning of a status, with its problem code where that matters.
+/**
+ * The meaning of a status, with its problem code where that matters.
+ *
+ * @type {Record<string, import("./failures.js").DeliveryReason | undefined>}
+ */
 const REASONS = {
   "409 proof_replayed": "proofReplayed",
   "409 event_conflict": "eventConflict",
@@ -21,6 +25,9 @@ const REASONS = {
   422: "eventInvalid",
   429: "rateLimited",
 };
+
+/** @type {Record<number, "recorded" | "duplicate" | undefined>} */
+const OUTCOMES = { 200: "duplicate", 201: "recorded" };
 
 /** A reporter to one publisher's backend. */
 export class Reporter {
@@ -46,13 +53,18 @@ export class Reporter {
     return this._service.makeRetry()(() => this._attempt(body));
   }
 
+  /**
+   * @param {string} body
+   * @returns {Promise<"recorded" | "duplicate">}
+   */
   async _attempt(body) {
     const headers = { Authorization: `Bearer ${await this._getToken()}`, "Content-Type": "application/json" };
     const answer = await this._service.send("/v1/events", { method: "POST", headers, body });
     // An answer without JSON is judged by its status alone.
+    /** @type {{status?: unknown, code?: unknown} | null} */
     const members = await new Response(answer.body).json().catch(() => null);
     const { status } = answer;
-    const outcome = { 200: "duplicate", 201: "recorded" }[status];
+    const outcome = OUTCOMES[status];
     if (outcome && members?.status === outcome) return outcome;
     const reason = REASONS[`${status} ${members?.code}`] ?? REASONS[status] ?? "unintelligible";
     throw new DeliveryFailure(status >= 500 ? "temporarilyUnavailable" : reason, answer.retryAfterS);

@@ -194,3 +194,8 @@ test("plain http is for loopback addresses alone", () => {
   }
   for (const url of ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:1"]) assert.ok(new Receiver(url));
 });
+
+test("a failure has an explanation for each of its reasons", () => {
+  const reasons = ["codeUnavailable", "expired", "rateLimited", "temporarilyUnavailable", "unverifiable", "network"];
+  for (const reason of reasons) assert.match(new ReceiverFailure(reason).message, new RegExp(`^${reason}: .+\\.$`));
+});

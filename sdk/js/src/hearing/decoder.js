@@ -28,6 +28,11 @@ const FRAME = /^XRC1:(brd_[A-Za-z0-9_-]{16})$/;
 const REPORTED_MAX = 4096;
 
 /**
+ * @typedef {{text: string, token: string}} Frame
+ * @typedef {{value: number, clarity: number}} Nibble
+ */
+
+/**
  * Listens to a stream of samples and reports each frame once, however often it is repeated, unless told otherwise.
  */
 export class Decoder {
@@ -49,7 +54,7 @@ export class Decoder {
     this._pending = [];
     /** @type {Map<string, number>} the column at which each frame was reported */
     this._reported = new Map();
-    /** @type {{text: string, token: string}[]} */
+    /** @type {Frame[]} */
     this._heard = [];
   }
 
@@ -57,7 +62,7 @@ export class Decoder {
    * Take samples of one channel, any number at a time. Beyond -1..1 they are clipped; NaN is 0.
    *
    * @param {Float32Array} samples
-   * @returns {{text: string, token: string}[]} the frames that they complete, except for those reported before
+   * @returns {Frame[]} the frames that they complete, except for those reported before
    */
   feed(samples) {
     this._spectrum.feed(samples);
@@ -69,6 +74,7 @@ export class Decoder {
     return this.feed(new Float32Array(Math.ceil(TAIL_S * this._rateHz)));
   }
 
+  /** @param {Float32Array} powers */
   _addColumn(powers) {
     const column = this._columnCount;
     this._columnCount += 1;
@@ -88,11 +94,16 @@ export class Decoder {
     });
   }
 
+  /** @param {number} column */
   _sumsAt(column) {
     return this._sums[(column + COLUMNS_KEPT) % COLUMNS_KEPT];
   }
 
-  /** Begin to decode if a marker ends with this column: if its contrast is the highest around. */
+  /**
+   * Begin to decode if a marker ends with this column: if its contrast is the highest around.
+   *
+   * @param {number} column
+   */
   _look(column) {
     // Equal contrasts in a row, which only a hostile sound has, must not cost a decoding each.
     if (column < this._markerAt + SEARCH_COLUMNS) return;
@@ -109,12 +120,21 @@ export class Decoder {
     }
   }
 
-  /** Return the mean contrast of the windows of a marker that ends with this column. */
+  /**
+   * Return the mean contrast of the windows of a marker that ends with this column.
+   *
+   * @param {number} column
+   */
   _contrastAt(column) {
     return (this._sumsAt(column)[TONE_COUNT] - this._sumsAt(column - MARKER_WINDOWS)[TONE_COUNT]) / MARKER_WINDOWS;
   }
 
-  /** Read at the offsets from the start at which the tones stand out most, the likeliest first. */
+  /**
+   * Read at the offsets from the start at which the tones stand out most, the likeliest first.
+   *
+   * @param {number} start
+   * @param {number} framesPerGroup
+   */
   _decode(start, framesPerGroup) {
     const readings = [];
     for (let offset = -SEARCH_COLUMNS; offset <= SEARCH_COLUMNS; offset += 1) {
@@ -128,6 +148,7 @@ export class Decoder {
     }
   }
 
+  /** @param {Frame} frame */
   _report(frame) {
     const reportedAt = this._reported.get(frame.text) ?? -Infinity;
     const isDue = this._columnCount - reportedAt >= this._repeatAfter;
@@ -135,11 +156,19 @@ export class Decoder {
     // Added anew, because the frame that was heard least recently is forgotten first.
     this._reported.delete(frame.text);
     this._reported.set(frame.text, isDue ? this._columnCount : reportedAt);
-    if (this._reported.size > REPORTED_MAX) this._reported.delete(this._reported.keys().next().value);
+    if (this._reported.size > REPORTED_MAX) {
+      this._reported.delete(/** @type {string} */ (this._reported.keys().next().value));
+    }
   }
 
-  /** Return the likeliest value of each nibble, and how much its tone stands out, from 0 to 1. */
+  /**
+   * Return the likeliest value of each nibble, and how much its tone stands out, from 0 to 1.
+   *
+   * @param {number} start
+   * @param {number} framesPerGroup
+   */
   _nibbles(start, framesPerGroup) {
+    /** @type {Nibble[]} */
     const nibbles = [];
     const columns = framesPerGroup * COLUMNS_PER_FRAME;
     for (let group = 0; group < GROUPS; group += 1) {
@@ -154,9 +183,14 @@ export class Decoder {
   }
 }
 
-/** Return the frame that the nibbles encode, or null. */
+/**
+ * Return the frame that the nibbles encode, or null.
+ *
+ * @param {Nibble[]} nibbles
+ */
 function readFrame(nibbles) {
   const bytes = new Uint8Array(PAYLOAD_BYTES + CHECK_BYTES);
+  /** @type {number[]} */
   const clarities = [];
   bytes.forEach((_, index) => {
     const [low, high] = nibbles.slice(2 * (LENGTH_BYTES + index));
@@ -172,7 +206,11 @@ function readFrame(nibbles) {
   return null;
 }
 
-/** Return how well a column fits a marker, from -1 (its end) to 1: of each two tones, a marker has one. */
+/**
+ * Return how well a column fits a marker, from -1 (its end) to 1: of each two tones, a marker has one.
+ *
+ * @param {Float32Array} powers
+ */
 function markerContrast(powers) {
   let sum = 0;
   for (let pair = 0; pair < MARKER_PAIRS; pair += 1) {
@@ -183,6 +221,10 @@ function markerContrast(powers) {
   return sum / MARKER_PAIRS;
 }
 
+/**
+ * @param {Float64Array} powers
+ * @returns {Nibble}
+ */
 function findClearest(powers) {
   let [value, best, second] = [0, 0, 0];
   powers.forEach((power, tone) => {

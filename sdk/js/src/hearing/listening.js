@@ -7,6 +7,8 @@ const RATE_MIN_HZ = 44_100;
 // The processing that makes voices clear removes frames.
 const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppression: false };
 
+/** @import { Frame } from "./decoder.js" */
+
 /**
  * @typedef {object} Listening
  * @property {AnalyserNode} analyser of the live spectrum
@@ -17,7 +19,7 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
 /**
  * Listen to a microphone, after asking the person, and report each frame once, however often it is repeated.
  *
- * @param {(frame: {text: string, token: string}) => void} onFrame
+ * @param {(frame: Frame) => void} onFrame
  * @param {object} [options]
  * @param {MediaStream} [options.stream] of another source; it ends with the listening
  * @param {number} [options.repeatAfterS] report a frame again that is heard this many seconds after it was reported
@@ -28,6 +30,7 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
 export async function listen(onFrame, { stream, repeatAfterS } = {}) {
   stream ??= await navigator.mediaDevices.getUserMedia({ audio: UNTREATED });
   const [track] = stream.getAudioTracks();
+  /** @type {AudioContext | undefined} */
   let context;
   const stop = async () => {
     track.stop();
@@ -39,6 +42,7 @@ export async function listen(onFrame, { stream, repeatAfterS } = {}) {
     if (context.sampleRate < RATE_MIN_HZ) throw new RangeError(`The microphone records at ${context.sampleRate} Hz.`);
     await context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
     const analyser = new AnalyserNode(context, { fftSize: 4096, smoothingTimeConstant: 0.5 });
+    /** @type {AudioWorkletNodeOptions} */
     const mono = { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" };
     const hearing = new AudioWorkletNode(context, "soundmark-hearing", { ...mono, processorOptions: { repeatAfterS } });
     hearing.port.onmessage = ({ data }) => onFrame(data);
@@ -55,11 +59,12 @@ export async function listen(onFrame, { stream, repeatAfterS } = {}) {
  * Return the frames in a file, each once.
  *
  * @param {Blob} file
- * @returns {Promise<{text: string, token: string}[]>}
+ * @returns {Promise<Frame[]>}
  * @throws {DOMException} EncodingError, if the browser cannot play it
  */
 export async function hearFile(file) {
   const sound = await new OfflineAudioContext(1, 1, FILE_RATE_HZ).decodeAudioData(await file.arrayBuffer());
+  /** @type {Map<string, Frame>} */
   const frames = new Map();
   const { port1, port2 } = new MessageChannel();
   for (let channel = 0; channel < sound.numberOfChannels; channel += 1) {

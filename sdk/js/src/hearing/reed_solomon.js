@@ -12,13 +12,25 @@ for (let power = 0, value = 1; power < 255; power += 1) {
   if (value > 255) value ^= 0x11d;
 }
 
+/** @type {(a: number, b: number) => number} */
 const multiply = (a, b) => (a === 0 || b === 0 ? 0 : EXP[LOG[a] + LOG[b]]);
+/** @type {(a: number, b: number) => number} */
 const divide = (a, b) => (a === 0 ? 0 : EXP[LOG[a] + 255 - LOG[b]]);
 
-/** Evaluate a polynomial, given from the lowest coefficient. */
+/**
+ * Evaluate a polynomial, given from the lowest coefficient.
+ *
+ * @type {(polynomial: number[], x: number) => number}
+ */
 const evaluate = (polynomial, x) => polynomial.reduceRight((sum, coefficient) => multiply(sum, x) ^ coefficient, 0);
 
-/** Multiply two polynomials, given from the lowest coefficient. */
+/**
+ * Multiply two polynomials, given from the lowest coefficient.
+ *
+ * @param {number[]} a
+ * @param {number[]} b
+ * @returns {number[]}
+ */
 function multiplyPolynomials(a, b) {
   const product = new Array(a.length + b.length - 1).fill(0);
   a.forEach((left, i) => b.forEach((right, j) => (product[i + j] ^= multiply(left, right))));
@@ -38,6 +50,7 @@ export function correct(received, checkCount, erased = []) {
     received.reduce((sum, byte) => multiply(sum, EXP[root]) ^ byte, 0),
   );
   if (syndromes.every((each) => each === 0)) return received.slice();
+  /** @type {(position: number) => number} */
   const locationOf = (position) => EXP[received.length - 1 - position];
   const erasures = erased.reduce((product, each) => multiplyPolynomials(product, [1, locationOf(each)]), [1]);
   const locator = locateErrors(syndromes, erasures, erased.length);
@@ -59,6 +72,10 @@ export function correct(received, checkCount, erased = []) {
 /**
  * Find the polynomial whose roots are the inverse locations of the errors, by Berlekamp and Massey, beginning with that
  * of the erasures.
+ *
+ * @param {number[]} syndromes
+ * @param {number[]} erasures
+ * @param {number} erasureCount
  */
 function locateErrors(syndromes, erasures, erasureCount) {
   let locator = erasures;

@@ -31,7 +31,9 @@ export class Spectrum {
     this._filled = 0;
     this._blockIndex = 0;
     this._parts = Array.from({ length: BLOCKS_IN_WINDOW }, () => new Float32Array(2 * TONE_COUNT));
+    /** @type {Float32Array[]} */
     this._cos = [];
+    /** @type {Float32Array[]} */
     this._sin = [];
     for (let tone = 0; tone < TONE_COUNT; tone += 1) {
       const turn = (2 * Math.PI * this._hzOf(tone)) / rateHz;
@@ -40,7 +42,11 @@ export class Spectrum {
     }
   }
 
-  /** Take samples, any number at a time. */
+  /**
+   * Take samples, any number at a time.
+   *
+   * @param {Float32Array} samples
+   */
   feed(samples) {
     for (const sample of samples) {
       // One NaN would spoil every tone, and one huge sample every sum from then on.
@@ -50,10 +56,12 @@ export class Spectrum {
     }
   }
 
+  /** @param {number} tone */
   _hzOf(tone) {
     return FIRST_TONE_HZ + tone * TONE_STEP_HZ;
   }
 
+  /** @param {number} blockIndex */
   _startOf(blockIndex) {
     return Math.floor((blockIndex * this._rateHz) / COLUMNS_PER_S);
   }
@@ -80,6 +88,7 @@ export class Spectrum {
   }
 
   _windowPowers() {
+    /** @type {(index: number) => number} */
     const sumAt = (index) => this._parts.reduce((sum, part) => sum + part[index], 0);
     return Float32Array.from({ length: TONE_COUNT }, (_, tone) => sumAt(2 * tone) ** 2 + sumAt(2 * tone + 1) ** 2);
   }

@@ -8,6 +8,7 @@ import { parse } from "./strict_json.js";
 const KEY_COUNT_MAX = 1000;
 const FIXED = { kty: "OKP", crv: "Ed25519", alg: "EdDSA", use: "sig" };
 // A `next` key verifies too: it may have become `active` since this set was fetched.
+/** @type {unknown[]} */
 const STATUSES = ["active", "next", "retiring"];
 
 /** The keys that were published at one moment. */
@@ -21,7 +22,7 @@ export class KeySet {
    * Accept only a signature over exactly these bytes by exactly the key `keyId`.
    *
    * @param {string} keyId
-   * @param {Uint8Array} message
+   * @param {Uint8Array<ArrayBuffer>} message
    * @param {string} signature in base64url
    * @throws {KeyUnknown} when the set lacks that key
    * @throws {ReceiverFailure} unverifiable, when the signature is wrong or cannot be judged
@@ -44,6 +45,7 @@ export class KeySet {
 export async function readKeySet(body) {
   const entries = readMembers(parse(body), ["keys"]).get("keys");
   if (!Array.isArray(entries) || entries.length > KEY_COUNT_MAX) refuse("The published keys are not a list.");
+  /** @type {Map<string, CryptoKey>} */
   const keys = new Map();
   for (const entry of entries) {
     if (!(entry instanceof Map) || typeof entry.get("kty") !== "string") refuse("A published key has no type.");
@@ -58,6 +60,7 @@ export async function readKeySet(body) {
   return new KeySet(keys);
 }
 
+/** @param {unknown} point */
 async function importKey(point) {
   const raw = typeof point === "string" ? decode(point) : new Uint8Array();
   try {

@@ -15,12 +15,19 @@ const INTENT_DEPTH_MAX = 32;
 const INTENT_BYTES_MAX = 16 * 1024;
 
 /**
+ * @import { Members, Parsed } from "./strict_json.js"
+ * @typedef {{type: string, action: string, resource: Record<string, unknown>}} Intent
+ * @typedef {{audienceMeasurement: true, audienceIntegrationId: string} |
+ *   {audienceMeasurement: false, audienceIntegrationId: null}} Policy
+ */
+
+/**
  * Return the members of a closed object: all that are required, any that are optional, and no others.
  *
- * @param {unknown} value
+ * @param {Parsed | undefined} value
  * @param {string[]} required
  * @param {string[]} [optional]
- * @returns {Map<string, unknown>}
+ * @returns {Members}
  */
 export function readMembers(value, required, optional = []) {
   const isClosed =
@@ -31,23 +38,40 @@ export function readMembers(value, required, optional = []) {
   return value;
 }
 
-/** Return a string that matches its pattern. */
+/**
+ * Return a string that matches its pattern.
+ *
+ * @param {unknown} value
+ * @param {RegExp} pattern
+ */
 export function readText(value, pattern) {
   if (typeof value !== "string" || !pattern.test(value)) refuse("A string does not have its shape.");
   return value;
 }
 
-/** Return a text of 1 to 160 characters of any kind. */
+/**
+ * Return a text of 1 to 160 characters of any kind.
+ *
+ * @param {unknown} value
+ */
 export function readShortText(value) {
   return readText(value, SHORT_TEXT);
 }
 
-/** Accept only the integer 1; `true` and `1.0` are other versions. */
+/**
+ * Accept only the integer 1; `true` and `1.0` are other versions.
+ *
+ * @param {unknown} value
+ */
 export function readVersion(value) {
   if (value !== 1) refuse("The version is not 1.");
 }
 
-/** Return the time, in milliseconds since 1970, that a wire timestamp names. */
+/**
+ * Return the time, in milliseconds since 1970, that a wire timestamp names.
+ *
+ * @param {unknown} value
+ */
 export function readTime(value) {
   const time = Date.parse(readText(value, TIMESTAMP));
   // `Date` takes 31 February for 3 March, and `toJSON` is null for what it cannot read.
@@ -55,36 +79,53 @@ export function readTime(value) {
   return time;
 }
 
-/** Return the canonical form of an intent of at most 32 levels and 16 KiB. */
+/**
+ * Return the canonical form of an intent of at most 32 levels and 16 KiB.
+ *
+ * @param {Parsed | undefined} value
+ */
 export function canonicalizeIntent(value) {
   const text = canonicalize(value, INTENT_DEPTH_MAX);
   if (new TextEncoder().encode(text).length > INTENT_BYTES_MAX) refuse("The intent is too large.");
   return text;
 }
 
-/** Return `{type, action, resource}`. */
+/**
+ * @param {Parsed | undefined} value
+ * @returns {Intent}
+ */
 export function readIntent(value) {
   canonicalizeIntent(value);
   const members = readMembers(value, ["type", "action", "resource"]);
-  if (!(members.get("resource") instanceof Map)) refuse("The intent's resource is not an object.");
+  const resource = members.get("resource");
+  if (!(resource instanceof Map)) refuse("The intent's resource is not an object.");
   return {
     type: readShortText(members.get("type")),
     action: readShortText(members.get("action")),
-    resource: toPlain(members.get("resource")),
+    resource: toPlain(resource),
   };
 }
 
-/** Return `{audienceMeasurement, audienceIntegrationId}`; an integration is named exactly when measuring is on. */
+/**
+ * Return a policy, in which an integration is named exactly when measuring is on.
+ *
+ * @param {Parsed | undefined} value
+ * @returns {Policy}
+ */
 export function readPolicy(value) {
   const members = readMembers(value, ["audience_measurement", "audience_integration_id"]);
   const audienceMeasurement = members.get("audience_measurement");
   const audienceIntegrationId = members.get("audience_integration_id");
   if (audienceMeasurement === true) readText(audienceIntegrationId, INTEGRATION_ID);
   else if (audienceMeasurement !== false || audienceIntegrationId !== null) refuse("The policy contradicts itself.");
-  return { audienceMeasurement, audienceIntegrationId };
+  return /** @type {Policy} */ ({ audienceMeasurement, audienceIntegrationId });
 }
 
-/** Return the members of a measurement proof, without verifying anything about it. */
+/**
+ * Return the members of a measurement proof, without verifying anything about it.
+ *
+ * @param {Parsed | undefined} value
+ */
 export function readMeasurementProof(value) {
   const required = ["xr_id", "integration_id", "campaign_id", "issued_at", "expires_at", "key_id", "signature"];
   const members = readMembers(value, required, ["proof_id"]);

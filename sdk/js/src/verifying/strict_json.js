@@ -15,15 +15,22 @@ const TOKEN =
 
 /** A number that was written with a fraction or an exponent, which is another value than the integer it equals. */
 class Written {
+  /** @param {number} value */
   constructor(value) {
     this.value = value;
   }
 }
 
 /**
+ * @typedef {Map<string, Parsed>} Members an object
+ * @typedef {null | boolean | number | Written | string | Parsed[] | Members} Parsed
+ */
+
+/**
  * Return the value that these bytes encode; a number with a fraction or an exponent stays distinct from an integer.
  *
  * @param {Uint8Array} bytes
+ * @returns {Parsed}
  * @throws {ReceiverFailure} unverifiable, for everything that is not I-JSON, and for more than 64 levels
  */
 export function parse(bytes) {
@@ -40,6 +47,7 @@ export function parse(bytes) {
 }
 
 class Parser {
+  /** @param {string} text */
   constructor(text) {
     this.text = text;
     this.at = 0;
@@ -47,12 +55,18 @@ class Parser {
 
   readToken() {
     TOKEN.lastIndex = this.at;
-    const [, token] = TOKEN.exec(this.text);
+    const [, token] = /** @type {RegExpExecArray} */ (TOKEN.exec(this.text));
     this.at = TOKEN.lastIndex;
     return token;
   }
 
-  /** Return the value that begins with this token, which was read already. */
+  /**
+   * Return the value that begins with this token, which was read already.
+   *
+   * @param {string} token
+   * @param {number} depth the levels that may follow
+   * @returns {Parsed}
+   */
   readValue(token, depth) {
     if (token === "{") return this._readObject(depth);
     if (token === "[") return Array.from(this._readItems(depth, "]"), (first) => this.readValue(first, depth - 1));
@@ -62,7 +76,9 @@ class Parser {
     return JSON.parse(token);
   }
 
+  /** @param {number} depth */
   _readObject(depth) {
+    /** @type {Members} */
     const members = new Map();
     for (const token of this._readItems(depth, "}")) {
       const name = token[0] === '"' ? readString(token) : refuse(MALFORMED);
@@ -73,7 +89,12 @@ class Parser {
     return members;
   }
 
-  /** Yield the first token of each item; the caller reads the rest of it before the next one. */
+  /**
+   * Yield the first token of each item; the caller reads the rest of it before the next one.
+   *
+   * @param {number} depth
+   * @param {"]" | "}"} end
+   */
   *_readItems(depth, end) {
     if (depth < 1) refuse("The JSON is nested too deeply.");
     let token = this.readToken();
@@ -89,12 +110,15 @@ class Parser {
   }
 }
 
+/** @param {string} literal */
 function readString(literal) {
+  /** @type {string} */
   const text = JSON.parse(literal);
   if (!text.isWellFormed()) refuse("A string in the JSON holds a lone surrogate.");
   return text;
 }
 
+/** @param {string} literal */
 function readNumber(literal) {
   const value = Number(literal);
   const isInteger = !/[.eE]/.test(literal);
@@ -107,7 +131,7 @@ function readNumber(literal) {
 /**
  * Return the RFC 8785 form of a value that came from `parse`.
  *
- * @param {unknown} value
+ * @param {Parsed | undefined} value undefined for a member that an object lacks
  * @param {number} [depthMax] the levels of objects and arrays that it may have
  * @param {string} [mark] written after each number that had a fraction or an exponent
  * @returns {string}
@@ -117,6 +141,7 @@ export function canonicalize(value, depthMax = DEPTH_MAX, mark = "") {
   if (value instanceof Written) return `${value.value}${mark}`;
   if (!(value instanceof Object)) return JSON.stringify(value);
   if (depthMax < 1) refuse("The JSON is nested too deeply.");
+  /** @type {(each: Parsed | undefined) => string} */
   const write = (each) => canonicalize(each, depthMax - 1, mark);
   if (Array.isArray(value)) return `[${value.map(write).join(",")}]`;
   // The default order of strings is that of their UTF-16 code units, as RFC 8785 asks.
@@ -124,15 +149,32 @@ export function canonicalize(value, depthMax = DEPTH_MAX, mark = "") {
   return `{${members.join(",")}}`;
 }
 
-/** Return whether two values from `parse` are equal with the same types throughout: `1` is neither `1.0` nor `true`. */
+/**
+ * Return whether two values from `parse` are equal with the same types throughout: `1` is neither `1.0` nor `true`.
+ *
+ * @param {Parsed | undefined} left
+ * @param {Parsed | undefined} right
+ */
 export function areIdentical(left, right) {
   return canonicalize(left, DEPTH_MAX, ".") === canonicalize(right, DEPTH_MAX, ".");
 }
 
-/** Return a value from `parse` as plain JavaScript, which no member name can harm. */
+/**
+ * Return a value from `parse` as plain JavaScript, which no member name can harm.
+ *
+ * @overload
+ * @param {Members} value
+ * @returns {Record<string, unknown>}
+ *
+ * @overload
+ * @param {Parsed} value
+ * @returns {unknown}
+ *
+ * @param {Parsed} value
+ */
 export function toPlain(value) {
   if (value instanceof Written) return value.value;
-  if (Array.isArray(value)) return value.map(toPlain);
+  if (Array.isArray(value)) return value.map((each) => toPlain(each));
   if (!(value instanceof Map)) return value;
   const plain = Object.create(null);
   for (const [name, each] of value) plain[name] = toPlain(each);

@@ -19,7 +19,18 @@ const CLOCK_SKEW_MAX_MS = 120_000;
 const RESOLUTION_LIFETIME_MAX_MS = 120_000;
 const MEASUREMENT_LIFETIME_MAX_MS = 300_000;
 const ENCODED_PAYLOAD = /^[A-Za-z0-9_-]{64,65536}$/;
-// What was verified with a resolution; a caller may have altered its members, or made another.
+/**
+ * @import { KeySet } from "./keys.js"
+ * @import { Intent, Policy } from "./shapes.js"
+ * @import { Members } from "./strict_json.js"
+ * @typedef {ReturnType<typeof readMeasurementProof>} MeasurementProof
+ */
+
+/**
+ * What was verified with a resolution; a caller may have altered its members, or made another.
+ *
+ * @type {WeakMap<Resolution, MeasurementProof | null>}
+ */
 const proofs = new WeakMap();
 const ENVELOPE = ["version", "key_id", "issued_at", "expires_at", "payload", "signature"];
 const PAYLOAD = ["version", "xr_id", "intent", "policy", "token_digest", "issued_at", "expires_at", "key_id"];
@@ -28,8 +39,8 @@ const ANSWER = ["xr_id", "signature_status", "intent", "policy", "resolution_pro
 /**
  * @typedef {object} Resolution everything in it comes from the signed payload
  * @property {string} xrId
- * @property {{type: string, action: string, resource: Record<string, unknown>}} intent
- * @property {{audienceMeasurement: boolean, audienceIntegrationId: string | null}} policy
+ * @property {Intent} intent
+ * @property {Policy} policy
  * @property {Record<string, unknown> | null} measurementProof as it is sent with a measurement
  * @property {Date} issuedAt
  * @property {Date} expiresAt
@@ -41,7 +52,7 @@ const ANSWER = ["xr_id", "signature_status", "intent", "policy", "resolution_pro
  *
  * @param {Uint8Array} body
  * @param {string} token
- * @param {import("./keys.js").KeySet} keys
+ * @param {KeySet} keys
  * @param {number} nowMs
  * @returns {Promise<Resolution>}
  * @throws {KeyUnknown} when a newer key set could help
@@ -66,20 +77,30 @@ export async function verifyAnswer(body, token, keys, nowMs) {
     measurementProof: proof && proof.document,
     issuedAt: new Date(issuedAt),
     expiresAt: new Date(expiresAt),
-    keyId: payload.get("key_id"),
+    keyId: readShortText(payload.get("key_id")),
   };
   proofs.set(resolution, proof);
   return resolution;
 }
 
-/** Return the measurement proof that was verified with a resolution, or null if there is none or it does not hold now. */
+/**
+ * Return the measurement proof that was verified with a resolution, or null if there is none or it does not hold now.
+ *
+ * @param {Resolution} resolution
+ * @param {number} nowMs
+ */
 export function getMeasurementProof(resolution, nowMs) {
   const proof = proofs.get(resolution);
   const isCurrent = proof && nowMs - proof.expiresAt < CLOCK_SKEW_MAX_MS && proof.issuedAt - nowMs <= CLOCK_SKEW_MAX_MS;
   return isCurrent ? proof : null;
 }
 
-/** Return the payload, after verifying that exactly the named key signed its bytes. */
+/**
+ * Return the payload, after verifying that exactly the named key signed its bytes.
+ *
+ * @param {Members} envelope
+ * @param {KeySet} keys
+ */
 async function openEnvelope(envelope, keys) {
   readVersion(envelope.get("version"));
   const keyId = readShortText(envelope.get("key_id"));
@@ -94,13 +115,26 @@ async function openEnvelope(envelope, keys) {
   return readMembers(payload, PAYLOAD, ["measurement_proof"]);
 }
 
-/** Accept only members that are the same in both, or in neither. */
+/**
+ * Accept only members that are the same in both, or in neither.
+ *
+ * @param {Members} outer
+ * @param {Members} inner
+ * @param {string[]} names
+ */
 function requireEqual(outer, inner, names) {
   if (!names.every((name) => areIdentical(outer.get(name), inner.get(name))))
     refuse("The answer differs from the signed payload.");
 }
 
-/** Return the verified proof for this Code and integration, or null when the policy does not measure. */
+/**
+ * Return the verified proof for this Code and integration, or null when the policy does not measure.
+ *
+ * @param {Members} payload
+ * @param {Policy} policy
+ * @param {KeySet} keys
+ * @param {number} nowMs
+ */
 async function verifyMeasurement(payload, policy, keys, nowMs) {
   if (policy.audienceMeasurement !== payload.has("measurement_proof")) {
     refuse("The policy and the proof disagree.");
@@ -108,7 +142,7 @@ async function verifyMeasurement(payload, policy, keys, nowMs) {
   if (!policy.audienceMeasurement) return null;
   const members = payload.get("measurement_proof");
   const proof = readMeasurementProof(members);
-  const unsigned = new Map(members);
+  const unsigned = new Map(/** @type {Members} */ (members));
   unsigned.delete("signature");
   await keys.verify(proof.keyId, new TextEncoder().encode(canonicalize(unsigned)), proof.signature);
   checkTimes(proof.issuedAt, proof.expiresAt, nowMs, MEASUREMENT_LIFETIME_MAX_MS);
@@ -118,6 +152,12 @@ async function verifyMeasurement(payload, policy, keys, nowMs) {
   return proof;
 }
 
+/**
+ * @param {number} issuedAt
+ * @param {number} expiresAt
+ * @param {number} nowMs
+ * @param {number} lifetimeMaxMs
+ */
 function checkTimes(issuedAt, expiresAt, nowMs, lifetimeMaxMs) {
   const lifetime = expiresAt - issuedAt;
   if (lifetime <= 0 || lifetime > lifetimeMaxMs) refuse("The times do not span a permitted lifetime.");
@@ -125,6 +165,7 @@ function checkTimes(issuedAt, expiresAt, nowMs, lifetimeMaxMs) {
   if (nowMs - expiresAt >= CLOCK_SKEW_MAX_MS) refuse("It has expired.");
 }
 
+/** @param {string} token */
 async function digestToken(token) {
   const bytes = new TextEncoder().encode(readText(token, TOKEN));
   return encode(await crypto.subtle.digest("SHA-256", bytes));

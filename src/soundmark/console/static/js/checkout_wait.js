@@ -1,13 +1,16 @@
 // The page on which a person waits for a payment looks by itself, at growing intervals, and stops after a while.
 
+import { getData, getElement } from "./elements.js";
+
 const FIRST_PAUSE_MS = 2_000;
 const GROWTH = 1.5;
 const PAUSE_MAX_MS = 30_000;
 const WAIT_MAX_MS = 15 * 60_000;
 
-const waiting = document.getElementById("waiting");
+const waiting = getElement(HTMLElement, "#waiting");
 wait(Date.now() + WAIT_MAX_MS);
 
+/** @param {number} deadline */
 async function wait(deadline) {
   say("looking");
   for (let pause = FIRST_PAUSE_MS; Date.now() + pause < deadline; pause = Math.min(pause * GROWTH, PAUSE_MAX_MS)) {
@@ -25,13 +28,16 @@ async function wait(deadline) {
 async function hasEnded() {
   try {
     // A session that has ended answers with a redirect.
-    const answer = await fetch(waiting.dataset.statusUrl, { redirect: "manual", cache: "no-store" });
+    const answer = await fetch(getData(waiting, "statusUrl"), { redirect: "manual", cache: "no-store" });
     return answer.ok && (await answer.json()).status !== "pending";
   } catch {
     return false;
   }
 }
 
+/** @param {"looking" | "stopped"} what */
 function say(what) {
-  for (const each of waiting.querySelectorAll("[data-while]")) each.hidden = each.dataset.while !== what;
+  /** @type {NodeListOf<HTMLElement>} */
+  const sentences = waiting.querySelectorAll("[data-while]");
+  for (const each of sentences) each.hidden = each.dataset.while !== what;
 }

@@ -1,19 +1,34 @@
 // The form of an issuance: its verdict while somebody types, and what is kept before it is sent.
 
+import { getData, getElement } from "../elements.js";
 import { find, makeHidden, remember } from "./remembering.js";
 
 const PAUSE_MS = 400;
-const form = document.getElementById("issuance");
-const verdict = document.getElementById("verdict");
+const form = getElement(HTMLFormElement, "#issuance");
+const verdict = getElement(HTMLElement, "#verdict");
 
 let timer = 0;
 let asking = new AbortController();
 let isSending = false;
 
 function readFields() {
-  return new URLSearchParams(new FormData(form));
+  // No field of the form is a file.
+  return new URLSearchParams(/** @type {[string, string][]} */ ([...new FormData(form)]));
 }
 
+/**
+ * Return the value of a field, or which of several with one name is chosen.
+ *
+ * @param {string} name
+ */
+function readField(name) {
+  return /** @type {RadioNodeList | HTMLInputElement} */ (form.elements.namedItem(name)).value;
+}
+
+/**
+ * @param {string} sentence
+ * @param {boolean} [wouldIssue]
+ */
 function show(sentence, wouldIssue) {
   verdict.textContent = sentence;
   if (wouldIssue === undefined) delete verdict.dataset.wouldIssue;
@@ -22,9 +37,9 @@ function show(sentence, wouldIssue) {
 
 /** Return whether the form is complete enough to be judged: half an address is no mistake yet. */
 function isComplete() {
-  const isLink = form.elements.namedItem("mode").value === "link";
+  const isLink = readField("mode") === "link";
   const needed = isLink ? ["url"] : ["type", "action", "resource"];
-  return form.checkValidity() && needed.every((name) => form.elements.namedItem(name).value.trim() !== "");
+  return form.checkValidity() && needed.every((name) => readField(name).trim() !== "");
 }
 
 async function judge() {
@@ -34,35 +49,40 @@ async function judge() {
     show("");
     return;
   }
-  show(form.dataset.checking);
+  show(getData(form, "checking"));
   try {
-    const response = await fetch(form.dataset.verdict, { method: "POST", body: readFields(), signal: asking.signal });
+    const response = await fetch(getData(form, "verdict"), {
+      method: "POST",
+      body: readFields(),
+      signal: asking.signal,
+    });
+    /** @type {{sentence: string, would_issue?: boolean}} */
     const { sentence, would_issue: wouldIssue } = await response.json();
     show(sentence, wouldIssue);
   } catch (error) {
     // A newer question took its place, or there is no answer; the server judges the form anyway.
-    if (error.name !== "AbortError") show("");
+    if (/** @type {Error} */ (error).name !== "AbortError") show("");
   }
 }
 
 /** Keep the recovery tuple. Returns false if the form must not be sent now, because nothing would be kept of it. */
 async function keep() {
-  const { person, project } = form.dataset;
-  const response = await fetch(form.dataset.tuple, { method: "POST", body: readFields() });
+  const [person, project] = [getData(form, "person"), getData(form, "project")];
+  const response = await fetch(getData(form, "tuple"), { method: "POST", body: readFields() });
   if (response.status >= 500) return false;
   // A refusal, or the page on which to sign in: the server will say so of the form, too, and issue nothing.
   if (!response.ok || !response.headers.get("content-type")?.startsWith("application/json")) return true;
-  const key = form.elements.namedItem("idempotency_key").value;
+  const key = readField("idempotency_key");
   remember({ key, ...(await response.json()), person, project });
   const kept = find(key);
   if (form.elements.namedItem("body") === null && kept !== null && isSentBefore.has(key)) {
-    for (const name of ["route", "body", "begun_at"]) form.append(makeHidden(name, kept[name]));
+    for (const name of /** @type {const} */ (["route", "body", "begun_at"])) form.append(makeHidden(name, kept[name]));
   }
   return true;
 }
 
 // Keys that were kept before this page was shown, so their issuance may have taken place.
-const isSentBefore = new Set([form.elements.namedItem("idempotency_key").value].filter((key) => find(key) !== null));
+const isSentBefore = new Set([readField("idempotency_key")].filter((key) => find(key) !== null));
 
 async function send() {
   isSending = true;
@@ -71,11 +91,11 @@ async function send() {
     if (await keep()) HTMLFormElement.prototype.submit.call(form);
     else {
       isSending = false;
-      show(form.dataset.unreachable, false);
+      show(getData(form, "unreachable"), false);
     }
   } catch {
     isSending = false;
-    show(form.dataset.unreachable, false);
+    show(getData(form, "unreachable"), false);
   }
 }
 
@@ -84,7 +104,7 @@ form.addEventListener("input", () => {
   timer = setTimeout(judge, PAUSE_MS);
 });
 form.addEventListener("submit", (event) => {
-  if (event.submitter?.name === "check") return;
+  if (event.submitter?.getAttribute("name") === "check") return;
   event.preventDefault();
   clearTimeout(timer);
   if (!isSending) send();
@@ -92,5 +112,5 @@ form.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", (event) => {
   isSending = false;
   // A page from the browser's memory may have issued already.
-  if (event.persisted) isSentBefore.add(form.elements.namedItem("idempotency_key").value);
+  if (event.persisted) isSentBefore.add(readField("idempotency_key"));
 });

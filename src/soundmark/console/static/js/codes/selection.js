@@ -1,21 +1,27 @@
 // The selection of Codes, which lasts from page to page of the list and is limited.
 
-const form = document.getElementById("selection");
-const status = document.getElementById("selected");
+import { getData, getElement } from "../elements.js";
 
-function start() {
+/** @param {HTMLFormElement} form */
+function start(form) {
+  const status = getElement(HTMLElement, "#selected");
   const { project, max } = form.dataset;
   const place = `soundmark.selection.${project}`;
   if (location.hash === "#revoked") sessionStorage.removeItem(place);
+  /** @type {Set<string>} */
   const chosen = new Set(JSON.parse(sessionStorage.getItem(place) ?? "[]"));
-  const boxes = [...form.querySelectorAll('input[name="xr_ids"]')];
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const found = form.querySelectorAll('input[name="xr_ids"]');
+  const boxes = [...found];
 
+  /** @param {string | void} [refusal] */
   function show(refusal) {
     for (const box of boxes) box.checked = chosen.has(box.value);
     sessionStorage.setItem(place, JSON.stringify([...chosen]));
-    status.textContent = refusal ?? form.dataset.chosen.replace("{number}", chosen.size);
+    status.textContent = refusal ?? getData(form, "chosen").replace("{number}", String(chosen.size));
   }
 
+  /** @param {HTMLInputElement} box */
   function choose(box) {
     if (chosen.size >= Number(max)) return false;
     chosen.add(box.value);
@@ -39,14 +45,15 @@ function start() {
     for (const xrId of chosen) if (!here.has(xrId)) form.append(makeHidden(xrId));
   });
   status.before(
-    makeButton(form.dataset.every, () =>
+    makeButton(getData(form, "every"), () =>
       show(boxes.every((box) => chosen.has(box.value) || choose(box)) ? undefined : form.dataset.tooMany),
     ),
-    makeButton(form.dataset.clear, () => show(chosen.clear())),
+    makeButton(getData(form, "clear"), () => show(chosen.clear())),
   );
   show();
 }
 
+/** @param {string} xrId */
 function makeHidden(xrId) {
   const field = document.createElement("input");
   field.type = "hidden";
@@ -55,6 +62,10 @@ function makeHidden(xrId) {
   return field;
 }
 
+/**
+ * @param {string} text
+ * @param {() => void} act
+ */
 function makeButton(text, act) {
   const button = document.createElement("button");
   button.type = "button";
@@ -64,4 +75,5 @@ function makeButton(text, act) {
   return button;
 }
 
-if (form !== null) start();
+const form = document.querySelector("form#selection");
+if (form instanceof HTMLFormElement) start(form);

@@ -2,13 +2,23 @@
 
 import { Spectrum, TONE_COUNT } from "/static/receiver/hearing/spectrum.js";
 
+import { getData, getElement } from "../elements.js";
+
 const FULL_SCALE = 32768;
 const FLOOR_DB = -60;
 const HEADER_BYTES_MIN = 44;
 
-/** Return the samples and the rate of a WAV with one channel of 16 bits, as Core renders it. */
+/** @typedef {{rateHz: number, samples: Float32Array}} Sound */
+
+/**
+ * Return the samples and the rate of a WAV with one channel of 16 bits, as Core renders it.
+ *
+ * @param {ArrayBuffer} buffer
+ * @returns {Sound}
+ */
 function readWav(buffer) {
   const view = new DataView(buffer);
+  /** @type {(at: number) => string} */
   const tag = (at) => String.fromCharCode(...new Uint8Array(buffer, at, 4));
   if (buffer.byteLength < HEADER_BYTES_MIN || tag(0) !== "RIFF" || tag(8) !== "WAVE") throw new TypeError("no WAV");
   let rateHz = 0;
@@ -33,14 +43,24 @@ function readWav(buffer) {
   throw new TypeError("no samples");
 }
 
-/** Return the columns of powers of a sound. */
+/**
+ * Return the columns of powers of a sound.
+ *
+ * @param {Sound} sound
+ */
 function analyse({ rateHz, samples }) {
+  /** @type {Float32Array[]} */
   const columns = [];
   new Spectrum(rateHz, (powers) => columns.push(powers)).feed(samples);
   return columns;
 }
 
-/** Draw columns from the lowest tone at the bottom to the highest at the top, each as dark as it is loud. */
+/**
+ * Draw columns from the lowest tone at the bottom to the highest at the top, each as dark as it is loud.
+ *
+ * @param {HTMLCanvasElement} canvas
+ * @param {Float32Array[]} columns
+ */
 function draw(canvas, columns) {
   const loudest = Math.max(...columns.map((powers) => Math.max(...powers)));
   const picture = new ImageData(columns.length, TONE_COUNT);
@@ -53,27 +73,28 @@ function draw(canvas, columns) {
   });
   canvas.width = columns.length;
   canvas.height = TONE_COUNT;
-  canvas.getContext("2d").putImageData(picture, 0, 0);
+  /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(picture, 0, 0);
 }
 
+/** @param {HTMLElement} figure */
 async function show(figure) {
-  const caption = figure.querySelector("figcaption");
-  const canvas = figure.querySelector("canvas");
+  const caption = getElement(HTMLElement, "figcaption", figure);
+  const canvas = getElement(HTMLCanvasElement, "canvas", figure);
   figure.hidden = false;
   try {
-    const response = await fetch(figure.dataset.sound);
+    const response = await fetch(getData(figure, "sound"));
     if (!response.ok) throw new TypeError(`${response.status}`);
     const sound = readWav(await response.arrayBuffer());
     draw(canvas, analyse(sound));
     const seconds = (sound.samples.length / sound.rateHz).toLocaleString(document.documentElement.lang, {
       maximumFractionDigits: 2,
     });
-    caption.textContent = figure.dataset.caption.replace("{seconds}", seconds);
+    caption.textContent = getData(figure, "caption").replace("{seconds}", seconds);
     canvas.setAttribute("aria-label", caption.textContent);
   } catch {
     canvas.hidden = true;
-    caption.textContent = figure.dataset.failed;
+    caption.textContent = getData(figure, "failed");
   }
 }
 
-show(document.getElementById("spectrogram"));
+show(getElement(HTMLElement, "#spectrogram"));

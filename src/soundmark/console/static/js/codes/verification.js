@@ -15,6 +15,8 @@ import {
 } from "/static/receiver/verifying/shapes.js";
 import { canonicalize, parse } from "/static/receiver/verifying/strict_json.js";
 
+import { getData, getElement } from "../elements.js";
+
 const MEMBERS = [
   "version",
   "xr_id",
@@ -35,11 +37,33 @@ const TENANT = /\/organizations\/([^/]+)\/projects\/([^/]+)\/codes\/([^/]+)$/;
 /** A check that came out against the Code, unlike one that could not be made. */
 class Refused extends Error {}
 
+/**
+ * @param {boolean} isTrue
+ * @param {string} explanation
+ */
 function require(isTrue, explanation) {
   if (!isTrue) throw new Refused(explanation);
 }
 
-/** The steps in their order. Each takes what the earlier ones found, and returns a value to show beside it. */
+/**
+ * @import { Members } from "/static/receiver/verifying/strict_json.js"
+ * @typedef {object} Found what a step may use: the first three members from the page, the others from earlier steps
+ * @property {string} text
+ * @property {string} token
+ * @property {string} keysUrl
+ * @property {Members} code
+ * @property {string} signature
+ * @property {string} keyId
+ * @property {Map<string, string>[]} published
+ * @property {CryptoKey} key
+ * @property {Uint8Array<ArrayBuffer>} signed
+ */
+
+/**
+ * The steps in their order. Each takes what the earlier ones found, and returns a value to show beside it.
+ *
+ * @type {Record<string, (found: Found) => string | Promise<string>>}
+ */
 const STEPS = {
   shape(found) {
     found.code = readMembers(parse(new TextEncoder().encode(found.text)), MEMBERS);
@@ -61,7 +85,9 @@ const STEPS = {
       referrerPolicy: "no-referrer",
     });
     if (!response.ok) throw new Error(`${response.status}`);
-    found.published = parse(new Uint8Array(await response.arrayBuffer())).get("keys");
+    // Any other shape makes this step or the next one fail with a `TypeError`.
+    const keySet = /** @type {Members} */ (parse(new Uint8Array(await response.arrayBuffer())));
+    found.published = /** @type {Map<string, string>[]} */ (keySet.get("keys"));
     return `${found.published.length}: ${found.keysUrl}`;
   },
   async key(found) {
@@ -69,7 +95,8 @@ const STEPS = {
     require(matching.length === 1, found.keyId);
     const [key] = matching;
     require(key.get("kty") === "OKP" && key.get("crv") === "Ed25519", found.keyId);
-    found.key = await crypto.subtle.importKey("raw", decode(key.get("x")), "Ed25519", true, ["verify"]);
+    const point = /** @type {string} */ (key.get("x"));
+    found.key = await crypto.subtle.importKey("raw", decode(point), "Ed25519", true, ["verify"]);
     return `${found.keyId} (${key.get("status")})`;
   },
   canonical(found) {
@@ -88,39 +115,45 @@ const STEPS = {
     return digest;
   },
   record(found) {
-    const [, organizationId, projectId, xrId] = TENANT.exec(location.pathname);
+    const [, organizationId, projectId, xrId] = /** @type {RegExpExecArray} */ (TENANT.exec(location.pathname));
     const stated = ["organization_id", "project_id", "xr_id"].map((name) => found.code.get(name));
     require(stated.join() === [organizationId, projectId, xrId].join(), stated.join(" "));
     return xrId;
   },
 };
 
-/** Take every step and show its result; the first that fails ends the verification. */
+/**
+ * Take every step and show its result; the first that fails ends the verification.
+ *
+ * @param {HTMLElement} section
+ */
 async function verify(section) {
-  const found = {
-    text: document.getElementById("signed-code").textContent,
-    token: document.getElementById("broadcast-token").textContent,
-    keysUrl: section.dataset.keys,
-  };
-  const conclusion = section.querySelector(".conclusion");
+  const found = /** @type {Found} */ ({
+    text: getElement(HTMLElement, "#signed-code").textContent,
+    token: getElement(HTMLElement, "#broadcast-token").textContent,
+    keysUrl: getData(section, "keys"),
+  });
+  const conclusion = getElement(HTMLElement, ".conclusion", section);
   for (const [name, act] of Object.entries(STEPS)) {
-    const item = section.querySelector(`[data-step="${name}"]`);
+    const item = getElement(HTMLElement, `[data-step="${name}"]`, section);
+    const outcome = getElement(HTMLElement, ".outcome", item);
     try {
-      item.querySelector(".outcome").textContent = await act(found);
+      outcome.textContent = await act(found);
       item.className = "done";
     } catch (error) {
-      const isRefused = error instanceof Refused || error.reason === "unverifiable";
+      const failure = /** @type {Error & {reason?: string}} */ (error);
+      const isRefused = failure instanceof Refused || failure.reason === "unverifiable";
       item.className = "failed";
-      item.querySelector(".outcome").textContent = error.message;
+      outcome.textContent = failure.message;
       section.dataset.result = isRefused ? "refused" : "unknown";
-      conclusion.textContent = isRefused ? section.dataset.failed : section.dataset.unchecked;
+      conclusion.textContent = getData(section, isRefused ? "failed" : "unchecked");
       return;
     }
   }
   section.dataset.result = "verified";
-  conclusion.textContent = section.dataset.verified;
+  conclusion.textContent = getData(section, "verified");
 }
 
-const section = document.getElementById("verification");
+const section = getElement(HTMLElement, "#verification");
 section.hidden = false;
 verify(section);

@@ -7,6 +7,8 @@ import { say } from "./words.js";
 
 const TOKEN_TIMEOUT_MS = 5000;
 
+/** @import { Resolution } from "/static/receiver/verifying/verification.js" */
+
 /** @typedef {object} Publisher @property {string} url @property {string} integrationId whose Codes it counts */
 
 export class Consent {
@@ -17,28 +19,40 @@ export class Consent {
    */
   constructor(box, state, publisher) {
     this._box = box;
-    this._state = state;
+    // It is there where the box is, and used only then.
+    this._state = /** @type {HTMLElement} */ (state);
     this._publisher = publisher;
+    /** @type {Promise<void>} */
     this._storing = Promise.resolve();
     this._withdrawalCount = 0;
-    /** The days and Codes that were counted, because an answer is shown anew every few minutes. */
+    /**
+     * The days and Codes that were counted, because an answer is shown anew every few minutes.
+     *
+     * @type {Set<string>}
+     */
     this._counted = new Set();
   }
 
   /** Show whether the person agreed on an earlier visit, and follow the box from now on. */
   async open() {
-    if (this._box === null) return;
+    const box = this._box;
+    if (box === null) return;
     try {
-      this._box.checked = (await this._readConsent()) !== null;
+      box.checked = (await this._readConsent()) !== null;
     } catch {
       // A browser that keeps nothing cannot keep a consent: the box stays disabled, and the page hears all the same.
       return;
     }
-    this._box.disabled = false;
-    this._box.addEventListener("change", () => this._change());
+    box.disabled = false;
+    box.addEventListener("change", () => this._change(box));
   }
 
-  /** Measure a resolution if the publisher counts its Code and the person agreed, and say what came of it. */
+  /**
+   * Measure a resolution if the publisher counts its Code and the person agreed, and say what came of it.
+   *
+   * @param {Resolution} resolution
+   * @param {HTMLElement} element
+   */
   async report(resolution, element) {
     const { xrId, policy } = resolution;
     if (this._box === null || !policy.audienceMeasurement) return;
@@ -61,6 +75,10 @@ export class Consent {
     }
   }
 
+  /**
+   * @param {Resolution} resolution
+   * @param {() => boolean} isWithdrawn
+   */
   async _measure(resolution, isWithdrawn) {
     await this._storing;
     const consent = await this._readConsent();
@@ -81,26 +99,29 @@ export class Consent {
     return new Reporter(this._publisher.url, getToken).report(measurement);
   }
 
-  _change() {
-    if (!this._box.checked) {
+  /** @param {HTMLInputElement} box */
+  _change(box) {
+    if (!box.checked) {
       this._withdrawalCount += 1;
       this._counted.clear();
     }
     // One after the other, so that what the browser keeps in the end is what the person chose last.
-    this._storing = this._storing.then(() => this._store());
+    this._storing = this._storing.then(() => this._store(box));
   }
 
-  async _store() {
-    let isGiven = this._box.checked;
+  /** @param {HTMLInputElement} box */
+  async _store(box) {
+    let isGiven = box.checked;
     try {
       const deviceSecret = isGiven ? await createDeviceSecret() : null;
       // The person may have changed their mind meanwhile.
-      isGiven &&= this._box.checked;
-      if (isGiven) await writeRecord({ deviceSecret, givenAt: new Date(), publisherUrl: this._publisher.url });
+      isGiven &&= box.checked;
+      if (isGiven && deviceSecret !== null)
+        await writeRecord({ deviceSecret, givenAt: new Date(), publisherUrl: this._publisher.url });
       else await deleteRecord();
       this._state.replaceChildren();
     } catch {
-      if (isGiven) this._box.checked = false;
+      if (isGiven) box.checked = false;
       say(this._state, "consent", isGiven ? "not_stored" : "not_deleted");
     }
   }
@@ -122,14 +143,18 @@ export class Consent {
       referrerPolicy: "no-referrer",
     });
     if (response.status !== 201) throw new Error("The publisher issued no reporting token.");
-    return (await response.json()).token;
+    /** @type {{token: string}} */
+    const { token } = await response.json();
+    return token;
   }
 }
 
+/** @param {() => boolean} isWithdrawn */
 function requireConsent(isWithdrawn) {
   if (isWithdrawn()) throw new Error("The person withdrew their consent.");
 }
 
+/** @param {string} userAgent */
 function guessReceiverClass(userAgent) {
   if (/iPad|Tablet/i.test(userAgent)) return "tablet";
   return /Mobi/i.test(userAgent) ? "phone" : "computer";

@@ -3,11 +3,18 @@
 const STORE = "consent";
 const KEY = "given";
 
-/** Return `{deviceSecret, givenAt, publisherUrl}`, or null if the person has not agreed. */
+/** @typedef {{deviceSecret: CryptoKey, givenAt: Date, publisherUrl: string}} Given */
+
+/**
+ * Return what was given, or null if the person has not agreed.
+ *
+ * @returns {Promise<Given | null>}
+ */
 export async function readRecord() {
   return (await use("readonly", (store) => store.get(KEY))) ?? null;
 }
 
+/** @param {Given} record */
 export function writeRecord(record) {
   return use("readwrite", (store) => store.put(record, KEY));
 }
@@ -17,7 +24,14 @@ export function deleteRecord() {
   return use("readwrite", (store) => store.delete(KEY));
 }
 
+/**
+ * @template T
+ * @param {IDBTransactionMode} mode
+ * @param {(store: IDBObjectStore) => IDBRequest<T>} act
+ * @returns {Promise<T>}
+ */
 async function use(mode, act) {
+  /** @type {IDBDatabase} */
   const database = await new Promise((resolve, reject) => {
     const opening = indexedDB.open("soundmark-listen", 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);

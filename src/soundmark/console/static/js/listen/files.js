@@ -4,7 +4,11 @@ const DURATION_MAX_S = 600;
 
 class FileTooLong extends Error {}
 
-/** Refuse a file of more than ten minutes before it is decoded: five seconds of a channel take a megabyte. */
+/**
+ * Refuse a file of more than ten minutes before it is decoded: five seconds of a channel take a megabyte.
+ *
+ * @param {File} file
+ */
 export async function checkDuration(file) {
   if (file.size === 0) throw makeUnplayable();
   const url = URL.createObjectURL(file);
@@ -28,7 +32,11 @@ function makeUnplayable() {
   return new DOMException("It cannot be played.", "EncodingError");
 }
 
-/** Return the message for what went wrong with a file. */
+/**
+ * Return the message for what went wrong with a file.
+ *
+ * @param {unknown} error
+ */
 export function nameFileFailure(error) {
   return error instanceof FileTooLong ? "file_too_long" : "file_unplayable";
 }

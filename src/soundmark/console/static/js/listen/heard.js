@@ -1,5 +1,6 @@
 // What was heard: each token once, resolved and verified here, or why there is nothing to show.
 
+import { getElement } from "../elements.js";
 import { copyTemplate, fill, fillState } from "./words.js";
 import { writeResource } from "./intent.js";
 import { makeVisible } from "./safe_text.js";
@@ -11,7 +12,13 @@ const CHECK_PAST_EVERY_MS = 1000;
 // An answer may end before it arrives, where the clock is fast but within its tolerance.
 const VALID_MIN_MS = 30_000;
 
-/** @typedef {object} Shown @property {string} token @property {Element} article @property {number} endsAtMs */
+/**
+ * @import { Receiver, ReceiverFailure } from "/static/receiver/index.js"
+ * @import { Resolution } from "/static/receiver/verifying/verification.js"
+ * @import { Consent } from "./consent.js"
+ */
+
+/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs */
 
 export class Heard {
   /** @param {Element} list @param {Receiver} receiver @param {Consent} consent */
@@ -27,14 +34,18 @@ export class Heard {
     setInterval(() => this._markPast(), CHECK_PAST_EVERY_MS);
   }
 
-  /** Resolve a token that was heard, unless its answer is on its way or on the page and not past. */
+  /**
+   * Resolve a token that was heard, unless its answer is on its way or on the page and not past.
+   *
+   * @param {string} token
+   */
   add(token) {
     const known = this._shown.get(token);
     if (known !== undefined) {
       if (known.article.dataset.outcome === "past") this._enqueue(known);
       return;
     }
-    document.getElementById("nothing").hidden = true;
+    getElement(HTMLElement, "#nothing").hidden = true;
     const article = document.createElement("article");
     article.className = "heard";
     article.tabIndex = -1;
@@ -49,6 +60,7 @@ export class Heard {
     this._enqueue(shown);
   }
 
+  /** @param {Shown} shown */
   _enqueue(shown) {
     shown.endsAtMs = Infinity;
     replace(shown.article, "resolving", copyTemplate("resolving"));
@@ -69,6 +81,7 @@ export class Heard {
     this._resolvingCount -= 1;
   }
 
+  /** @param {Shown} shown */
   async _resolve(shown) {
     const { token, article } = shown;
     try {
@@ -76,11 +89,12 @@ export class Heard {
       if (!article.isConnected) return;
       replace(article, "verified", show(resolution));
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
-      makeScrollable(article.querySelector('[data-slot="resource"]'));
+      makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', article));
       // Not awaited, because a slow publisher must not keep the next Code from being resolved.
-      this._consent.report(resolution, article.querySelector('[data-slot="measured"]'));
-    } catch (failure) {
-      if (failure.name !== "ReceiverFailure") throw failure;
+      this._consent.report(resolution, getElement(HTMLElement, '[data-slot="measured"]', article));
+    } catch (error) {
+      const failure = /** @type {ReceiverFailure} */ (error);
+      if (failure.name !== "ReceiverFailure") throw error;
       replace(article, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
     }
   }
@@ -93,22 +107,32 @@ export class Heard {
       shown.endsAtMs = Infinity;
       const hadFocus = article.contains(document.activeElement);
       for (const opener of article.querySelectorAll(".opener")) opener.remove();
-      article.querySelector("h3 + p").remove();
-      article.querySelector("h3").replaceWith(...fillState("past"));
+      getElement(HTMLElement, "h3 + p", article).remove();
+      getElement(HTMLElement, "h3", article).replaceWith(...fillState("past"));
       article.append(this._offer("check_again", shown));
       article.dataset.outcome = "past";
       if (hadFocus) article.focus();
     }
   }
 
+  /**
+   * @param {string} template
+   * @param {Shown} shown
+   */
   _offer(template, shown) {
     const offer = copyTemplate(template);
-    offer.querySelector("button").addEventListener("click", () => this._enqueue(shown));
+    getElement(HTMLButtonElement, "button", offer).addEventListener("click", () => this._enqueue(shown));
     return offer;
   }
 }
 
-/** Replace what an article shows, and leave the focus on it. */
+/**
+ * Replace what an article shows, and leave the focus on it.
+ *
+ * @param {HTMLElement} article
+ * @param {string} outcome
+ * @param {...Node} nodes
+ */
 function replace(article, outcome, ...nodes) {
   const hadFocus = article.contains(document.activeElement);
   article.replaceChildren(...nodes);
@@ -116,20 +140,25 @@ function replace(article, outcome, ...nodes) {
   if (hadFocus) article.focus();
 }
 
-/** Let the keyboard scroll a place that holds more than it shows. */
+/**
+ * Let the keyboard scroll a place that holds more than it shows.
+ *
+ * @param {HTMLElement} element
+ */
 function makeScrollable(element) {
   if (element.scrollHeight > element.clientHeight) element.tabIndex = 0;
 }
 
+/** @param {Resolution} resolution */
 function show(resolution) {
   const { intent, xrId, expiresAt } = resolution;
   const shown = copyTemplate("verified");
   fill(shown, "type", makeVisible(intent.type));
   fill(shown, "action", makeVisible(intent.action));
   fill(shown, "xr_id", xrId);
-  const until = shown.querySelector('[data-slot="until"]');
+  const until = getElement(HTMLTimeElement, '[data-slot="until"]', shown);
   until.dateTime = expiresAt.toISOString();
   until.textContent = expiresAt.toLocaleTimeString(document.documentElement.lang, { timeStyle: "medium" });
-  shown.querySelector('[data-slot="resource"]').append(writeResource(intent.resource));
+  getElement(HTMLElement, '[data-slot="resource"]', shown).append(writeResource(intent.resource));
   return shown;
 }

@@ -1,15 +1,22 @@
 // The resource of an intent as nested lists of text, with links that only the person opens.
 
+import { getElement } from "../elements.js";
 import { copyTemplate, fill } from "./words.js";
 import { looksLikeAddress, makeVisible, readLink } from "./safe_text.js";
 
-/** Return the element that shows a value of JSON. */
+/**
+ * Return what shows a value of JSON.
+ *
+ * @param {unknown} value
+ * @returns {Node}
+ */
 export function writeResource(value) {
   if (Array.isArray(value)) return writeList(value);
   if (typeof value === "object" && value !== null) return writeMembers(value);
   return typeof value === "string" ? writeText(value) : document.createTextNode(String(value));
 }
 
+/** @param {unknown[]} values */
 function writeList(values) {
   const list = document.createElement("ol");
   for (const value of values) {
@@ -20,6 +27,7 @@ function writeList(values) {
   return list;
 }
 
+/** @param {object} members */
 function writeMembers(members) {
   const list = document.createElement("dl");
   list.className = "facts";
@@ -34,6 +42,7 @@ function writeMembers(members) {
   return list;
 }
 
+/** @param {string} text */
 function writeText(text) {
   const url = readLink(text);
   if (url !== null) return writeLink(url);
@@ -48,12 +57,16 @@ function writeText(text) {
   return shown;
 }
 
-/** The address that would be opened, and not the text that led to it; `host` is in ASCII, so look-alikes show. */
+/**
+ * The address that would be opened, and not the text that led to it; `host` is in ASCII, so look-alikes show.
+ *
+ * @param {URL} url
+ */
 function writeLink(url) {
   const link = copyTemplate("link");
   fill(link, "text", url.href);
   fill(link, "host", url.host);
   fill(link, "shown_host", url.host);
-  link.querySelector("a").href = url.href;
+  getElement(HTMLAnchorElement, "a", link).href = url.href;
   return link;
 }

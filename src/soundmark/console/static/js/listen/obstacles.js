@@ -12,7 +12,11 @@ export async function findObstacle() {
   return null;
 }
 
-/** Return the message for what `listen` threw. */
+/**
+ * Return the message for what `listen` threw.
+ *
+ * @param {Error} error
+ */
 export function nameMicrophoneFailure(error) {
   if (error instanceof RangeError) return "rate_too_low";
   switch (error.name) {

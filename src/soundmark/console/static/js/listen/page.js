@@ -2,6 +2,7 @@
 
 import { hearFile, listen, Receiver } from "/static/receiver/index.js";
 
+import { getData, getElement } from "../elements.js";
 import { Consent } from "./consent.js";
 import { checkDuration, nameFileFailure } from "./files.js";
 import { Heard } from "./heard.js";
@@ -10,21 +11,25 @@ import { testDevice } from "./self_test.js";
 import { SpectrumView } from "./spectrum.js";
 import { describe, fillState, say } from "./words.js";
 
-const page = document.getElementById("listen");
-const [start, stop, test, file, drop] = ["start", "stop", "test", "file", "drop"].map((id) =>
-  document.getElementById(id),
-);
-const [progress, fileProgress] = ["progress", "file-progress"].map((id) => document.getElementById(id));
-const spectrum = new SpectrumView(document.getElementById("spectrum"));
-const publisher = { url: page.dataset.publisherUrl, integrationId: page.dataset.publisherIntegrationId };
-const consent = new Consent(document.getElementById("consent"), document.getElementById("consent-state"), publisher);
-const heard = new Heard(document.getElementById("heard"), new Receiver(page.dataset.coreUrl), consent);
+const page = getElement(HTMLElement, "#listen");
+const [start, stop, test] = ["#start", "#stop", "#test"].map((id) => getElement(HTMLButtonElement, id));
+const [file, drop] = [getElement(HTMLInputElement, "#file"), getElement(HTMLElement, "#drop")];
+const [progress, fileProgress] = ["#progress", "#file-progress"].map((id) => getElement(HTMLElement, id));
+const spectrum = new SpectrumView(getElement(HTMLElement, "#spectrum"));
+// Without a publisher there is no box, and the others are not used.
+const { publisherUrl = "", publisherIntegrationId = "" } = page.dataset;
+const publisher = { url: publisherUrl, integrationId: publisherIntegrationId };
+/** @type {HTMLInputElement | null} */
+const box = document.querySelector("input#consent");
+const consent = new Consent(box, document.getElementById("consent-state"), publisher);
+const heard = new Heard(getElement(HTMLElement, "#heard"), new Receiver(getData(page, "coreUrl")), consent);
 // What is heard all the time is reported again this often, because its answer may have ended by then.
 const REPEAT_AFTER_S = 10;
 
+/** @type {import("/static/receiver/hearing/listening.js").Listening | null} */
 let listening = null;
 /** Aborted when the listening stops, for whatever reason. */
-let stopping = null;
+let stopping = new AbortController();
 // A button that is disabled would lose the focus, so a second click is ignored instead.
 let isBusy = false;
 
@@ -33,7 +38,7 @@ async function startListening() {
   try {
     listening = await listen((frame) => heard.add(frame.token), { repeatAfterS: REPEAT_AFTER_S });
   } catch (error) {
-    say(progress, "progress", nameMicrophoneFailure(error));
+    say(progress, "progress", nameMicrophoneFailure(/** @type {Error} */ (error)));
     return null;
   }
   stopping = new AbortController();
@@ -46,6 +51,7 @@ async function startListening() {
   return listening;
 }
 
+/** @param {"ended" | "stopped"} reason */
 async function stopListening(reason) {
   const stopped = listening;
   listening = null;
@@ -56,6 +62,7 @@ async function stopListening(reason) {
   await stopped?.stop();
 }
 
+/** @param {boolean} isListening */
 function show(isListening) {
   const hadFocus = document.activeElement === start || document.activeElement === stop;
   start.hidden = isListening;
@@ -63,6 +70,7 @@ function show(isListening) {
   if (hadFocus) (isListening ? stop : start).focus();
 }
 
+/** @param {File | undefined} chosen */
 async function readFile(chosen) {
   if (chosen === undefined) return;
   say(fileProgress, "progress", "reading");
@@ -79,7 +87,7 @@ async function readFile(chosen) {
 }
 
 async function startTest() {
-  const result = document.getElementById("test-result");
+  const result = getElement(HTMLElement, "#test-result");
   result.replaceChildren(describe("progress", "testing"));
   delete result.dataset.verdict;
   const wasListening = listening !== null;
@@ -102,6 +110,11 @@ async function startTest() {
   if (!wasListening && listening === used) await stopListening("stopped");
 }
 
+/**
+ * @param {HTMLElement} result
+ * @param {string} verdict
+ * @param {import("./self_test.js").Finding[]} findings
+ */
 function showVerdict(result, verdict, findings) {
   const list = document.createElement("ul");
   for (const [name, values] of findings) {
@@ -113,7 +126,11 @@ function showVerdict(result, verdict, findings) {
   result.dataset.verdict = verdict;
 }
 
-/** Return a handler that does nothing while another one is at work. */
+/**
+ * Return a handler that does nothing while another one is at work.
+ *
+ * @param {() => Promise<unknown>} act
+ */
 function oneAtATime(act) {
   return async () => {
     if (isBusy) return;
@@ -131,18 +148,18 @@ for (const type of ["dragover", "drop"]) addEventListener(type, (event) => event
 
 const obstacle = await findObstacle();
 if (obstacle !== null) {
-  document.getElementById("obstacle").append(...fillState(obstacle));
+  getElement(HTMLElement, "#obstacle").append(...fillState(obstacle));
 } else {
   await consent.open();
   for (const control of [start, test, file]) control.disabled = false;
   start.addEventListener("click", oneAtATime(startListening));
   stop.addEventListener("click", () => stopListening("stopped"));
   test.addEventListener("click", oneAtATime(startTest));
-  file.addEventListener("change", () => readFile(file.files[0]));
+  file.addEventListener("change", () => readFile(file.files?.[0]));
   for (const type of ["dragenter", "dragover"]) drop.addEventListener(type, (event) => event.preventDefault());
   drop.addEventListener("drop", (event) => {
     event.preventDefault();
-    readFile(event.dataTransfer.files[0]);
+    readFile(event.dataTransfer?.files[0]);
   });
 }
 page.dataset.ready = "";

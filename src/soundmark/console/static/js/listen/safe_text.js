@@ -5,13 +5,19 @@ const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Default_Ignorable_Cod
 // Hardly any writing puts more marks on one letter, and a pile of them would cover the words around it.
 const PILE = /\p{M}{5,}/gu;
 
-/** Return a text in which each invisible character, and each mark of a pile, is written out, such as `[U+202E]`. */
+/**
+ * Return a text in which each invisible character, and each mark of a pile, is written out, such as `[U+202E]`.
+ *
+ * @param {string} text
+ */
 export function makeVisible(text) {
   return text.replace(INVISIBLE, spell).replace(PILE, (pile) => Array.from(pile, spell).join(""));
 }
 
+/** @param {string} character */
 function spell(character) {
-  return `[U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`;
+  const point = /** @type {number} */ (character.codePointAt(0));
+  return `[U+${point.toString(16).toUpperCase().padStart(4, "0")}]`;
 }
 
 // A host as DNS has it. Browsers differ in what else they take for one, such as a space.
@@ -29,7 +35,11 @@ export function readLink(text) {
   return url.protocol === "https:" && url.username + url.password === "" && HOST.test(url.hostname) ? url : null;
 }
 
-/** Return whether a text claims to be an address of some kind, so that a person may wonder why it is no link. */
+/**
+ * Return whether a text claims to be an address of some kind, so that a person may wonder why it is no link.
+ *
+ * @param {string} text
+ */
 export function looksLikeAddress(text) {
   return /^[a-z][a-z0-9+.-]*:\S/i.test(text.trim());
 }
