@@ -13,7 +13,7 @@ from bench.server import CONSTANT, constant
 from soundmark import settings as declared
 from soundmark.audience.app import create_app
 from soundmark.kit import log
-from soundmark.kit.http.serve import Listen, run
+from soundmark.kit.http.server.serve import Listen, run
 
 NAIVE: Final = "/naive"
 

@@ -17,10 +17,10 @@ from soundmark.audience.store import ingestion
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
-from soundmark.kit.http.client_address import AddressDigest, AddressReader
-from soundmark.kit.http.problems import Problem
-from soundmark.kit.http.rate_limit import LocalRateLimit
-from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.limits.local import LocalRateLimit
+from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.months import month_of
 from soundmark.settings import AudienceSettings

@@ -3,7 +3,7 @@ card webhook cannot do without.
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
 With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and credentials are not
-checked. With `plain` after the port, uvicorn serves without the additions of `kit.http.serve`.
+checked. With `plain` after the port, uvicorn serves without the additions of `kit.http.server.serve`.
 """
 
 import os
@@ -20,7 +20,7 @@ from soundmark.core.app import create_app
 from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.kit import log
 from soundmark.kit.http.asgi import AsgiApp
-from soundmark.kit.http.serve import Listen, run
+from soundmark.kit.http.server.serve import Listen, run
 
 CONSTANT: Final = "/constant/"
 

@@ -20,7 +20,7 @@ from bench import seed
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres.migrations import migrate
 
 PROOF: Final = {"X-Svc-Resolution-Proof": "ed25519-v1"}

@@ -14,7 +14,7 @@ from support.leftovers import clean_temporary_folder
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 _BACKENDS = "SELECT pid FROM pg_stat_activity WHERE pid = %s"
 

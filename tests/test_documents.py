@@ -12,8 +12,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from soundmark import cli
-from soundmark.kit.http import problems as kit_problems
-from soundmark.kit.http.problems import Kind, Problem
+from soundmark.kit.http.responses import problems as kit_problems
+from soundmark.kit.http.responses.problems import Kind, Problem
 
 ROOT: Final = Path(__file__).parent.parent
 DOCUMENTS: Final = sorted(
@@ -98,7 +98,7 @@ def test_every_named_command_exists() -> None:
 
 
 def test_the_guide_names_every_metric_and_no_other() -> None:
-    components = ("core.app", "core.worker", "audience.app", "audio.app", "kit.http.serve")
+    components = ("core.app", "core.worker", "audience.app", "audio.app", "kit.http.server.serve")
     for module in (f"soundmark.{component}" for component in components):
         importlib.import_module(module)
     # The client names a counter without the `_total` that it is read with.

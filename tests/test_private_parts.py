@@ -17,10 +17,10 @@ from uvicorn import Config, Server
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from soundmark.kit.http.connection import Connection
-from soundmark.kit.http.response_cycle import ResponseCycle
-from soundmark.kit.http.routes import JsonRoute, StrictRoute
-from soundmark.kit.http.serve import _Lifespan, _Server
+from soundmark.kit.http.requests.routes import JsonRoute, StrictRoute
+from soundmark.kit.http.server.connection import Connection
+from soundmark.kit.http.server.response_cycle import ResponseCycle
+from soundmark.kit.http.server.serve import _Lifespan, _Server
 from soundmark.sandbox.hanging_up import HangingUpConnection, HangingUpCycle
 
 # By class of ours: the methods of the library that it replaces, and what else of the library it uses on itself.

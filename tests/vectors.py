@@ -19,7 +19,7 @@ from soundmark.core.published.examples import EXAMPLE_KEY, ISSUED_AT, example_co
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey
-from soundmark.kit.http.strict_json import parse_json
+from soundmark.kit.http.requests.strict_json import parse_json
 from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -15,7 +15,7 @@ from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import jobs, service
 from soundmark.audience.worker import work_context
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.jobs import jobs_app
 from soundmark.settings import AudienceDatabaseSettings, read
 

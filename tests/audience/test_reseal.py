@@ -16,7 +16,7 @@ from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.resealing import Resealed, ResealRefused, require_openable, reseal
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.migrations import migrate
 from soundmark.kit.startup import CannotStart

@@ -13,7 +13,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 CREDENTIALS = ("first-credential-of-a-pair", "other-credential-of-a-pair")
 

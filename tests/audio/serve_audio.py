@@ -5,7 +5,7 @@ import sys
 
 from soundmark.audio.app import create_app
 from soundmark.kit import log
-from soundmark.kit.http import serve
+from soundmark.kit.http.server import serve
 from soundmark.settings import AudioSettings, read
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 
 from soundmark.audio import app as audio_app
 from soundmark.audio.render import WAITING_MAX, Protocol, Renderer
-from soundmark.kit.http import sockets
+from soundmark.kit.http.server import sockets
 from soundmark.settings import AudioSettings, read
 
 CREDENTIAL = "credential-of-this-test"

@@ -13,7 +13,7 @@ from support.tenant import Tenant, make_tenant
 
 from soundmark.audio.app import create_app as create_audio_app
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import sockets
+from soundmark.kit.http.server import sockets
 from soundmark.settings import AudioSettings, read
 
 WAV_START = b"RIFF\x00\x00\x00\x00WAVE"

@@ -20,7 +20,7 @@ from support.tenant import INTENT
 from support.up_process import clean_environ, until
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.text.timestamps import format_timestamp
 
 CONNECTIONS = 40

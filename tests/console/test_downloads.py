@@ -10,7 +10,7 @@ from support.running_apps import served_in_loop
 from support.tenant import Tenant
 
 from soundmark.console.disk_slots import SLOTS_COUNT
-from soundmark.kit.http import sockets
+from soundmark.kit.http.server import sockets
 
 LARGE = b"x" * 5 * 1024 * 1024
 

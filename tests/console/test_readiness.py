@@ -12,7 +12,7 @@ from support.misbehaving_server import Behaviour, answer, misbehaving_server, si
 from support.running_apps import running_lifespan
 
 from soundmark.console.app import assemble_app, make_console
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 from .conftest import console_settings
 

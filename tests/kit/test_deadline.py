@@ -14,9 +14,9 @@ from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.deadline import DeadlinePassed, enforce_deadline, find_remaining_s, outlive_deadline
 from soundmark.kit.http.asgi import Receive, Scope, Send
-from soundmark.kit.http.bearer_auth import Guard, describe_caller
-from soundmark.kit.http.edge import HttpEdge
-from soundmark.kit.http.private_headers import TIMEOUT_MAX_S, read_caller, read_timeout_s, write_timeout
+from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.requests.edge import HttpEdge
+from soundmark.kit.http.requests.private_headers import TIMEOUT_MAX_S, read_caller, read_timeout_s, write_timeout
 from soundmark.kit.postgres.database import Database
 
 CREDENTIAL = "credential-of-the-tests"

@@ -19,7 +19,7 @@ from soundmark_sdk.publisher import configuration
 from support.secret_leaks import remember_secret
 from support.up_process import Up, clean_environ, status_of, until
 
-from soundmark.kit.http.sockets import shared_socket
+from soundmark.kit.http.server.sockets import shared_socket
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 

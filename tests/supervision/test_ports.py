@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.fake_clock import FakeClock
 
-from soundmark.kit.http.sockets import PortTaken, reserve_port
+from soundmark.kit.http.server.sockets import PortTaken, reserve_port
 from soundmark.operating_system.os_user import OsUser
 from soundmark.supervision import ports
 from soundmark.supervision.plan import LOOPBACK, Options

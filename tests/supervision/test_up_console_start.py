@@ -7,7 +7,7 @@ import pytest
 from support.console_links import refused_link
 from support.up_process import READY_S, running_up, until
 
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 pytestmark = pytest.mark.xdist_group("up")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.up_process import READY_S, Up, clean_environ, running_up, status_of, until
 
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 

@@ -13,7 +13,7 @@ from support.up_process import Up
 
 from soundmark.core.domain.webhooks.delivery import RETRY_AFTER
 from soundmark.core.domain.webhooks.event import EVENT_TYPES
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 

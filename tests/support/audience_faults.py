@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import sockets
+from soundmark.kit.http.server import sockets
 from support.core_client import Api
 from support.core_settings import core_settings
 from support.fake_clock import FakeClock

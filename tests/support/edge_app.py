@@ -10,11 +10,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.kit.crypto.entropy import SystemEntropy
-from soundmark.kit.http.bodies import LARGE_BODY
-from soundmark.kit.http.edge import HttpEdge, install_problem_handlers
-from soundmark.kit.http.problem_documents import PROBLEM_TYPE
-from soundmark.kit.http.problems import Unauthenticated, ValidationFailed
-from soundmark.kit.http.routes import ACCESS, StrictRoute
+from soundmark.kit.http.requests.bodies import LARGE_BODY
+from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
+from soundmark.kit.http.requests.routes import ACCESS, StrictRoute
+from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
+from soundmark.kit.http.responses.problems import Unauthenticated, ValidationFailed
 
 BASE_URL = "http://edge.test"
 PUBLIC = {ACCESS: {"public": True}}

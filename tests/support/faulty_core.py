@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from soundmark.kit.http.problem_documents import PROBLEM_TYPE
+from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
 
 
 @dataclass(frozen=True)

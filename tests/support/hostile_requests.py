@@ -130,8 +130,8 @@ async def measure_processor_s(
     app: AsgiApp, requests: Sequence[RawRequest], *, rounds: int = _ROUNDS_MAX, until: Callable[[list[float]], bool]
 ) -> list[float]:
     """Return the least processor time of this process for each request, sent in turns until the times are as wanted."""
-    # As `kit.http.serve` does: a collection would walk everything that earlier tests left. It stays frozen; thawing it
-    # would thaw the collected tests too, and slow down every test that follows.
+    # As `kit.http.server.serve` does: a collection would walk everything that earlier tests left. It stays frozen;
+    # thawing it would thaw the collected tests too, and slow down every test that follows.
     gc.collect()
     gc.freeze()
     least_s = [math.inf] * len(requests)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 from support.audience_client import CREDENTIAL, audience_settings
 from support.command_server import ForkedCommand, running_command, share_command_server
 from support.core_settings import AUDIO_CREDENTIAL, BASE_URL, MASTER_KEY, OPERATOR_TOKEN

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 from soundmark.core.access.oidc import OidcAccess
-from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.http.responses.problems import Unauthenticated
 from support.fake_clock import FakeClock
 from support.oidc_issuer import CLIENT_ID, OidcIssuer
 

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from soundmark.core.app import bare_app
 from soundmark.core.published.openapi import build_openapi
-from soundmark.kit.http.routes import ACCESS
+from soundmark.kit.http.requests.routes import ACCESS
 
 
 @dataclass(frozen=True)

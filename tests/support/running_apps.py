@@ -12,8 +12,8 @@ import uvicorn
 from soundmark import settings as declared
 from soundmark.audio.app import create_app as create_audio_app
 from soundmark.core.app import create_app
-from soundmark.kit.http import sockets
 from soundmark.kit.http.asgi import AsgiApp
+from soundmark.kit.http.server import sockets
 from support.core_client import Api
 from support.core_settings import AUDIO_CREDENTIAL
 from support.fake_clock import FakeClock

@@ -12,8 +12,8 @@ import uvicorn
 
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import SystemEntropy
-from soundmark.kit.http import sockets
-from soundmark.kit.http.connection import ConnectionGate, ConnectionLimits
+from soundmark.kit.http.server import sockets
+from soundmark.kit.http.server.connection import ConnectionGate, ConnectionLimits
 from soundmark.sandbox.app import create_app
 from soundmark.sandbox.hanging_up import HangingUpConnection
 from soundmark.sandbox.options import SandboxOptions, choose_credentials, settings_for_core

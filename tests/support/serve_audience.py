@@ -6,7 +6,7 @@ import sys
 from soundmark import settings as declared
 from soundmark.audience.app import create_app
 from soundmark.kit import log
-from soundmark.kit.http.serve import Listen, run
+from soundmark.kit.http.server.serve import Listen, run
 
 if __name__ == "__main__":
     log.configure(level="warning", log_format="json", component="audience")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
-from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
+from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE
 
 
 class WholeResponses:

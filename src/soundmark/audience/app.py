@@ -23,13 +23,13 @@ from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
-from soundmark.kit.http.bearer_auth import Guard, describe_caller
-from soundmark.kit.http.client_address import AddressDigest, AddressReader
-from soundmark.kit.http.edge import HttpEdge, install_problem_handlers
-from soundmark.kit.http.health import health_routes
-from soundmark.kit.http.problems import DatabaseUnavailable
-from soundmark.kit.http.rate_limit import make_rate_limit
-from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.limits.factory import make_rate_limit
+from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
+from soundmark.kit.http.requests.health import health_routes
+from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import is_current, require_current
 from soundmark.kit.startup import explain_failures

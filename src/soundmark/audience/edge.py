@@ -9,8 +9,8 @@ from starlette.requests import Request
 from soundmark.audience.context import Context
 from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.domain.operation import RequestedOperation
-from soundmark.kit.http.private_endpoint import PrivateEndpoint
-from soundmark.kit.http.private_headers import OPERATION_HEADER
+from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
+from soundmark.kit.http.requests.private_headers import OPERATION_HEADER
 from soundmark.wire.private.integrations import OperationAction
 from soundmark.wire.private.parts import ID_PATTERN, ProjectQuery
 

@@ -1,6 +1,6 @@
 """Audience's own problems. Those that Core passes on are in `soundmark.wire.private.problems`."""
 
-from soundmark.kit.http.problems import Kind, Problem
+from soundmark.kit.http.responses.problems import Kind, Problem
 
 
 class OperationConflict(Problem):

@@ -5,7 +5,7 @@ from typing import Final
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import jobs as retention
 from soundmark.kit.clock import Clock, SystemClock
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, run_worker
 from soundmark.settings import AudienceDatabaseSettings

@@ -19,16 +19,16 @@ from soundmark.audio.render import QueueFull, Renderer, RenderQueue
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.asgi import AsgiApp
-from soundmark.kit.http.bearer_auth import Guard, describe_caller
-from soundmark.kit.http.bodies import read_body
-from soundmark.kit.http.client_address import AddressDigest, AddressReader
-from soundmark.kit.http.edge import GONE, HttpEdge, install_problem_handlers
-from soundmark.kit.http.health import health_routes
-from soundmark.kit.http.private_endpoint import JSON_TYPE
-from soundmark.kit.http.problem_documents import body_errors
-from soundmark.kit.http.problems import InternalError, MalformedBody, UnsupportedMediaType, ValidationFailed
-from soundmark.kit.http.refusals import ClientAddresses
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.requests.bodies import read_body
+from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.requests.edge import GONE, HttpEdge, install_problem_handlers
+from soundmark.kit.http.requests.health import health_routes
+from soundmark.kit.http.requests.private_endpoint import JSON_TYPE
+from soundmark.kit.http.requests.refusals import ClientAddresses
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.responses.problem_documents import body_errors
+from soundmark.kit.http.responses.problems import InternalError, MalformedBody, UnsupportedMediaType, ValidationFailed
 from soundmark.settings import AudioSettings
 from soundmark.wire.private.audio import RENDER, RenderRequest
 

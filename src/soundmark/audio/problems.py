@@ -1,6 +1,6 @@
-"""The problem that is Audio's own; the others are in `soundmark.kit.http.problems`."""
+"""The problem that is Audio's own; the others are in `soundmark.kit.http.responses.problems`."""
 
-from soundmark.kit.http.problems import Kind, Problem
+from soundmark.kit.http.responses.problems import Kind, Problem
 
 
 class AudioBusy(Problem):

@@ -33,7 +33,7 @@ from soundmark.core.context import Context
 from soundmark.core.features.audience.legacy_import.service import ImportRefused, import_legacy_days
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.http.requests.strict_json import INTEGER_MAX
 from soundmark.kit.text.ids import mint
 from soundmark.settings import LegacyImportSettings
 

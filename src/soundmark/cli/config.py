@@ -9,8 +9,8 @@ import typer
 
 from soundmark import settings
 from soundmark.cli.errors import Refused
-from soundmark.kit.http.fetching import FetchFailed
-from soundmark.kit.http.issuer_keys import NamesAnotherIssuer, check_issuer
+from soundmark.kit.http.outbound.fetching import FetchFailed
+from soundmark.kit.http.outbound.issuer_keys import NamesAnotherIssuer, check_issuer
 from soundmark.kit.settings import SettingsInvalid
 
 # What is wrong with an identity provider, by the reason in Core's log.

@@ -12,7 +12,7 @@ from soundmark.core.context import Context
 from soundmark.core.operator import open_context
 from soundmark.kit import log
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
 from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, ProcessSettings

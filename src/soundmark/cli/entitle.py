@@ -13,7 +13,7 @@ from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
 from soundmark.core.features.platform.entitlements.service import EntitleRefused, Grant
 from soundmark.core.features.platform.entitlements.service import entitle as entitle_organization
-from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.http.requests.strict_json import INTEGER_MAX
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.settings import CoreDatabaseSettings
 from soundmark.wire.shape import EntitledMode

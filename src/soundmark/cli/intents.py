@@ -9,7 +9,7 @@ import typer
 from soundmark_sdk import Intent
 
 from soundmark.cli.errors import Refused
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 
 
 def read_intent(text: str) -> Intent:

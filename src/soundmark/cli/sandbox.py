@@ -11,8 +11,8 @@ from soundmark.cli.deployment import read_settings
 from soundmark.cli.errors import Refused
 from soundmark.kit import log
 from soundmark.kit.crypto.entropy import SystemEntropy
-from soundmark.kit.http.serve import Listen, run
-from soundmark.kit.http.sockets import CannotListen, reserve_port
+from soundmark.kit.http.server.serve import Listen, run
+from soundmark.kit.http.server.sockets import CannotListen, reserve_port
 from soundmark.kit.settings import PREFIX
 from soundmark.sandbox.app import create_app
 from soundmark.sandbox.hanging_up import HangingUpConnection

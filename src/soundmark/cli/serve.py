@@ -11,9 +11,9 @@ from soundmark import settings
 from soundmark.cli.deployment import read_settings
 from soundmark.cli.errors import Refused
 from soundmark.kit import log
-from soundmark.kit.http.connection import ConnectionLimits
-from soundmark.kit.http.serve import Listen, run
-from soundmark.kit.http.sockets import CannotListen, reserve_port
+from soundmark.kit.http.server.connection import ConnectionLimits
+from soundmark.kit.http.server.serve import Listen, run
+from soundmark.kit.http.server.sockets import CannotListen, reserve_port
 from soundmark.supervision.workers import run_workers
 
 app = typer.Typer(add_completion=False)

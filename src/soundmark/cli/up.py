@@ -13,7 +13,7 @@ from soundmark.embedded.installation import CHOICE, where_installed
 from soundmark.kit import log
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
-from soundmark.kit.http.sockets import PortReserved, PortTaken
+from soundmark.kit.http.server.sockets import PortReserved, PortTaken
 from soundmark.kit.postgres.releases import find_warning
 from soundmark.kit.settings import PREFIX
 from soundmark.sandbox.options import ADDRESSES, choose_credentials, defaults_for_core

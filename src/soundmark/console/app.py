@@ -45,9 +45,9 @@ from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.asgi import AsgiApp
-from soundmark.kit.http.client_address import AddressReader
-from soundmark.kit.http.health import health_routes
-from soundmark.kit.http.tls import share_tls_context
+from soundmark.kit.http.outbound.tls import share_tls_context
+from soundmark.kit.http.requests.client_address import AddressReader
+from soundmark.kit.http.requests.health import health_routes
 from soundmark.settings import ConsoleSettings
 
 _PAGES: Final[tuple[BaseRoute, ...]] = (

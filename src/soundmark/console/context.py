@@ -13,7 +13,7 @@ from soundmark.console.sign_in.kept_forms import KeptForms
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.client_address import AddressReader
+from soundmark.kit.http.requests.client_address import AddressReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from soundmark.console.disk_slots import DiskSlots
 from soundmark.console.visit import Visit
-from soundmark.kit.http.download import Download
+from soundmark.kit.http.responses.download import Download
 from soundmark.kit.tasks import cancel_and_wait
 
 # Larger ones wait on the disk.

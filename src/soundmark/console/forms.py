@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
 
-from soundmark.kit.http.bodies import parse_in_turn, read_body
+from soundmark.kit.http.requests.bodies import parse_in_turn, read_body
 
 # The largest form issues a Code: an intent of 16 KiB, percent-encoded.
 FORM_BYTES_MAX: Final = 256 * 1024
@@ -113,7 +113,7 @@ def write_instant(moment: datetime | None) -> str:
 async def read_form(request: Request) -> Form:
     """Return the form in a request.
 
-    Raises: FormMalformed. kit.http.problems.PayloadTooLarge.
+    Raises: FormMalformed. kit.http.responses.problems.PayloadTooLarge.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":

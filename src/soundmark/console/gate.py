@@ -3,7 +3,7 @@
 from typing import Final
 
 from soundmark.console.visit import Visit
-from soundmark.kit.http.forwarded import is_forwarded
+from soundmark.kit.http.requests.forwarded import is_forwarded
 from soundmark.kit.text.validation import is_loopback_host, split_host_header, split_url
 
 _SAME_SITE: Final = frozenset({"same-origin", "none"})

@@ -11,7 +11,7 @@ from soundmark_sdk.client.failures import ServiceUnreachable
 from soundmark.console.forms import FieldRefused, FormMalformed
 from soundmark.console.language import Language
 from soundmark.console.refused_fields import explain_fields
-from soundmark.kit.http.problems import PayloadTooLarge
+from soundmark.kit.http.responses.problems import PayloadTooLarge
 
 _BAD_REQUEST: Final = 400
 _FORBIDDEN: Final = 403

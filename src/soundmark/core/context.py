@@ -18,8 +18,8 @@ from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
-from soundmark.kit.http.guarded_client import GuardedClient
-from soundmark.kit.http.rate_limit import RateLimit
+from soundmark.kit.http.limits.local import RateLimit
+from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue

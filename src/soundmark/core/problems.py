@@ -1,9 +1,10 @@
 """The problems that only Core raises, alphabetically.
 
-Those that every component can raise are in `kit.http.problems`, those that Audience raises in `wire.private.problems`.
+Those that every component can raise are in `kit.http.responses.problems`, those that Audience raises in
+`wire.private.problems`.
 """
 
-from soundmark.kit.http.problems import Kind, Problem
+from soundmark.kit.http.responses.problems import Kind, Problem
 
 
 class AccountingUnavailable(Problem):

@@ -20,9 +20,10 @@ from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
-from soundmark.kit.http.guarded_client import GuardedClient
-from soundmark.kit.http.problems import Problem
-from soundmark.kit.http.rate_limit import LocalRateLimit, make_rate_limit
+from soundmark.kit.http.limits.factory import make_rate_limit
+from soundmark.kit.http.limits.local import LocalRateLimit
+from soundmark.kit.http.outbound.guarded_client import GuardedClient
+from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue

@@ -29,7 +29,7 @@ from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.wiring import make_context
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.sealing import SealBroken
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.metrics import serving_metrics
 from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, run_worker
 from soundmark.kit.tasks import cancel_and_wait

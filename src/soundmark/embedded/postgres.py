@@ -18,7 +18,7 @@ from soundmark.embedded.installation import CHOICE, version_of
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres.releases import major_of, write_version
 from soundmark.kit.text.ids import mint_secret
 from soundmark.operating_system.files import NotTrusted, flush_directory, read_trusted, write_private

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Final
 
-from soundmark.kit.http.problems import Kind, Problem
+from soundmark.kit.http.responses.problems import Kind, Problem
 
 _current: Final[ContextVar[asyncio.Timeout | None]] = ContextVar("deadline", default=None)
 

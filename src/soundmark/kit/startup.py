@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from soundmark.kit.crypto.sealing import SealBroken
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.schema_version import SchemaOutdated
 
 

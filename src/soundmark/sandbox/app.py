@@ -10,7 +10,7 @@ from starlette.routing import Route
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.asgi import AsgiApp
-from soundmark.kit.http.health import health_routes
+from soundmark.kit.http.requests.health import health_routes
 from soundmark.sandbox.accounting.api import AccountingApi
 from soundmark.sandbox.card.pages import CardPages
 from soundmark.sandbox.control.routes import Control

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from soundmark.kit.http.asgi import Send
-from soundmark.kit.http.connection import Connection
-from soundmark.kit.http.response_cycle import ResponseCycle
+from soundmark.kit.http.server.connection import Connection
+from soundmark.kit.http.server.response_cycle import ResponseCycle
 
 # An ASGI message of our own: end the connection without a further byte.
 _HANG_UP: Final = "soundmark.hang_up"

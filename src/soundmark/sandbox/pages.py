@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from soundmark.kit.http.bodies import parse_in_turn
+from soundmark.kit.http.requests.bodies import parse_in_turn
 
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9._\[\]:-]+")
 _FORM_BYTES_MAX: Final = 64 * 1024

@@ -7,7 +7,7 @@ from typing import Final
 
 from soundmark import settings
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.sockets import CannotListen, PortTaken, claim_port, require_unreserved, reserve_port
+from soundmark.kit.http.server.sockets import CannotListen, PortTaken, claim_port, require_unreserved, reserve_port
 from soundmark.operating_system.os_user import OsUser
 from soundmark.supervision.plan import LOOPBACK, Options, Ports
 

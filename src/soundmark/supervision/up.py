@@ -26,7 +26,7 @@ from soundmark.embedded.postgres import STOP_TIMEOUT_S, Cluster, ClusterFailed
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import CannotListen
+from soundmark.kit.http.server.sockets import CannotListen
 from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S
 from soundmark.kit.postgres.schema_version import is_current
 from soundmark.kit.postgres.transaction import Tx

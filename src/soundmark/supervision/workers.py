@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from soundmark.kit.clock import SystemClock
-from soundmark.kit.http.serve import Listen
+from soundmark.kit.http.server.serve import Listen
 from soundmark.operating_system.signals import until_signalled
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark
 

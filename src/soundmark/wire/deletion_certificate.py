@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.http.requests.strict_json import INTEGER_MAX
 from soundmark.wire.shape import KeyId, Signature, Timestamp, Wire
 
 CERTIFICATE_VERSION: Final = 1

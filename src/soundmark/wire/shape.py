@@ -24,7 +24,7 @@ class Wire(BaseModel):
     """A closed, immutable, strictly typed shape: unknown members are rejected, nothing is converted.
 
     A list in a request declares its maximum length and is rejected at its first invalid item (`FailFast`), so that the
-    cost of validating a body is bounded; `kit.http.bodies` bounds the number of objects.
+    cost of validating a body is bounded; `kit.http.requests.bodies` bounds the number of objects.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

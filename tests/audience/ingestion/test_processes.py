@@ -26,7 +26,7 @@ from support.fake_clock import FakeClock
 from support.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 TESTS = Path(__file__).parents[2]
 CONNECTIONS = 32

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from soundmark.audience.hot import event as reading
 from soundmark.audience.hot.event import Event, parse_body, read_event
-from soundmark.kit.http.problems import MalformedBody, ValidationFailed
+from soundmark.kit.http.responses.problems import MalformedBody, ValidationFailed
 from soundmark.kit.text.timestamps import parse_timestamp
 from soundmark.wire.countries import COUNTRIES
 

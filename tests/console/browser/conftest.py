@@ -18,7 +18,7 @@ from support.faulty_core import FaultyCore
 from support.running_apps import served_in_loop
 
 from soundmark.console.app import assemble_app, make_console
-from soundmark.kit.http import sockets
+from soundmark.kit.http.server import sockets
 
 
 @dataclass(frozen=True)

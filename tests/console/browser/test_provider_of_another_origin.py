@@ -19,7 +19,7 @@ from support.people import People
 from support.running_apps import served_in_loop
 
 from soundmark.console.app import assemble_app, make_console
-from soundmark.kit.http import sockets
+from soundmark.kit.http.server import sockets
 
 pytestmark = pytest.mark.xdist_group("browser")
 

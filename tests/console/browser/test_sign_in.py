@@ -17,7 +17,7 @@ from support.running_apps import running_core, served_in_loop
 
 from soundmark.console.app import assemble_app, make_console
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import sockets
+from soundmark.kit.http.server import sockets
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -13,7 +13,7 @@ from soundmark.console.ended_sessions import ended_list, ended_sessions, shared_
 from soundmark.console.ended_sessions.ended_list import EVERY, EndedSession
 from soundmark.console.ended_sessions.ended_sessions import EndedSessions, make_ended_sessions
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import shared_server
+from soundmark.kit.http.limits import shared_server
 
 KEY = "soundmark:console:ended-sessions"
 

@@ -20,7 +20,7 @@ from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Session
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
-from soundmark.kit.http.sockets import reserve_port
+from soundmark.kit.http.server.sockets import reserve_port
 
 SIGNED_IN, SIGNED_OUT = 503, 303  # Without Core, a page fails for somebody who is signed in. Others are sent away.
 

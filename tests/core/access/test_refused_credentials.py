@@ -11,7 +11,7 @@ from support.redis_server import running_redis
 from support.running_apps import running_core
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import shared_server
+from soundmark.kit.http.limits import shared_server
 
 LIMIT, WINDOW_S = 3, 10
 UNKNOWN = "brd_" + "u" * 16

@@ -15,8 +15,8 @@ from support.people import People
 from support.tenant import Tenant
 from support.world import OPERATIONS, Call, World, send
 
-from soundmark.kit.http.cross_origin import CrossOrigin
-from soundmark.kit.http.edge import HttpEdge
+from soundmark.kit.http.requests.cross_origin import CrossOrigin
+from soundmark.kit.http.requests.edge import HttpEdge
 
 # The answer to a key of another project of the organisation; None where it is an empty list.
 TO_ANOTHER_PROJECT: dict[str, str | None] = {

@@ -18,7 +18,7 @@ from soundmark.core.features.codes.signing_keys import jobs, rotation, service
 from soundmark.core.features.codes.signing_keys.service import KeyRefused
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.private_call import PrivateChannel, PrivateComponent
+from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
 
 
 class Keys:

@@ -16,7 +16,7 @@ from support.tenant import Tenant, make_tenant
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.features.codes.code_audio import bundle
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.private_call import PrivateChannel, PrivateResponse
+from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateResponse
 
 MIB = 1024 * 1024
 

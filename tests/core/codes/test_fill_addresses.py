@@ -18,7 +18,7 @@ from soundmark.core.features.codes.codes import jobs
 from soundmark.core.store.codes import codes
 from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.transaction import Tx
 
 FORGET = "UPDATE codes SET address = NULL"

@@ -13,7 +13,7 @@ from soundmark.core.domain.codes.code import digest_of
 from soundmark.core.domain.codes.signed_facts import read_facts
 from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
 from soundmark.kit.crypto.signing import SigningKey, verifies
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 from soundmark.kit.text import base64url
 
 CODES = json.loads((VECTORS / "xr-code-v1.json").read_text(encoding="ascii"))

@@ -18,7 +18,7 @@ from support.operations import Operation, list_operations
 from support.rival import Rival
 from support.tenant import Tenant
 
-from soundmark.kit.http import bodies
+from soundmark.kit.http.requests import bodies
 
 KIBIBYTE = 1024
 SMALL, LARGE = 64 * KIBIBYTE, 1024 * KIBIBYTE

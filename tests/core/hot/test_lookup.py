@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from soundmark.core.hot.answers import Question
 from soundmark.core.hot.lookup import BroadcastLookup
-from soundmark.kit.http.problems import DatabaseUnavailable, InternalError
+from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError
 
 QUESTIONS = [Question("brd_" + letter * 16, wants_proof=True) for letter in "ab"]
 

@@ -11,9 +11,9 @@ from soundmark.core.hot.answers import Outcome, Question
 from soundmark.core.hot.resolve import Resolve
 from soundmark.core.problems import CodeExpired, CodeUnavailable
 from soundmark.kit.crypto.entropy import SystemEntropy
-from soundmark.kit.http.client_address import AddressDigest, AddressReader
-from soundmark.kit.http.rate_limit import LimitState
-from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
+from soundmark.kit.http.limits.local import LimitState
+from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE
 
 TOKEN: Final = "brd_" + "a" * 16
 IDENTITY: Final = "req_" + "a" * 32

@@ -17,10 +17,10 @@ from support.running_apps import running_core
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http import shared_server
-from soundmark.kit.http.client_address import AddressDigest
-from soundmark.kit.http.rate_limit import LimitState, LocalRateLimit
-from soundmark.kit.http.shared_rate_limit import SharedRateLimit
+from soundmark.kit.http.limits import shared_server
+from soundmark.kit.http.limits.local import LimitState, LocalRateLimit
+from soundmark.kit.http.limits.shared import SharedRateLimit
+from soundmark.kit.http.requests.client_address import AddressDigest
 
 QUOTA, WINDOW_S = 3, 10
 SUBJECT, OTHER = b"\x01" * 16, b"\x02" * 16

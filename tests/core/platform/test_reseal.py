@@ -23,7 +23,7 @@ from soundmark.kit.crypto.resealing import Resealed, ResealRefused
 from soundmark.kit.crypto.resealing import reseal as reseal_columns
 from soundmark.kit.crypto.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.startup import CannotStart
 

@@ -12,7 +12,7 @@ from support.tenant import Tenant, make_tenant
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.fan_out import service
 from soundmark.core.features.webhooks.fan_out.service import fan_out
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 
 Sent = list[tuple[str, dict[str, Any]]]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soundmark.kit.crypto.canonical import DEPTH_MAX, SIZE_MAX_BYTES, NotCanonical, canonicalize
-from soundmark.kit.http.strict_json import Unrepresentable
+from soundmark.kit.http.requests.strict_json import Unrepresentable
 
 INTEGER_MAX = 2**53 - 1
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from soundmark.kit.http.problems import DatabaseUnavailable, NotFound, Problem
+from soundmark.kit.http.responses.problems import DatabaseUnavailable, NotFound, Problem
 from soundmark.kit.postgres.batching import Batcher
 
 _marked: contextvars.ContextVar[str] = contextvars.ContextVar("marked", default="nobody's")

@@ -12,7 +12,7 @@ from support.notes_table import break_database, terminate_connections
 from support.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres import releases as postgres_releases
 from soundmark.kit.postgres.database import Database
 

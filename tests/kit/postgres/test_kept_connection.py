@@ -8,7 +8,7 @@ import pytest
 from support.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.kept_connection import KeptConnection
 from soundmark.kit.postgres.transaction import Tx

@@ -10,7 +10,7 @@ from procrastinate import App
 from support.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import UNTIL_DONE, Later, Queue, jobs_app
 

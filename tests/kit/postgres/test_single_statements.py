@@ -7,7 +7,7 @@ import pytest
 from support.notes_table import Note, break_database, terminate_connections
 from support.rival import Rival
 
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 
 

@@ -9,9 +9,9 @@ from support.notes_table import Note, read_notes, terminate_connections, write_n
 from support.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.private_call import PrivateChannel, PrivateComponent, PrivateRequest
-from soundmark.kit.http.private_endpoint import PrivateEndpoint
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent, PrivateRequest
+from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.open_transaction import assert_no_transaction
 from soundmark.kit.postgres.database import Database
 

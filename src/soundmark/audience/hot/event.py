@@ -9,10 +9,10 @@ import msgspec
 from pydantic import ValidationError
 
 from soundmark.audience.domain.packing import RECEIVER_NUMBERS
-from soundmark.kit.http.bodies import find_crowds
-from soundmark.kit.http.problem_documents import body_errors, pointer_to
-from soundmark.kit.http.problems import FieldError, MalformedBody, ValidationFailed
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.requests.bodies import find_crowds
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.responses.problem_documents import body_errors, pointer_to
+from soundmark.kit.http.responses.problems import FieldError, MalformedBody, ValidationFailed
 from soundmark.kit.text.timestamps import parse_timestamp
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.countries import COUNTRIES

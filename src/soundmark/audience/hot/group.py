@@ -19,7 +19,7 @@ from soundmark.audience.store.ingestion import EventRow, SourceRow
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.sealing import SealBroken, Sealer
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable, InternalError, Unauthenticated
+from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError, Unauthenticated
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.kept_connection import KeptConnection

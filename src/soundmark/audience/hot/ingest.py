@@ -13,11 +13,12 @@ from soundmark.audience.hot.pending_event import DUPLICATE, RECORDED, Outcome, P
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.asgi import Receive, Scope, Send
-from soundmark.kit.http.bearer_auth import holds_credential
-from soundmark.kit.http.closed_query import query_faults
-from soundmark.kit.http.edge import request_id
-from soundmark.kit.http.problem_documents import PROBLEM_TYPE, problem_document
-from soundmark.kit.http.problems import (
+from soundmark.kit.http.requests.bearer_auth import holds_credential
+from soundmark.kit.http.requests.closed_query import query_faults
+from soundmark.kit.http.requests.edge import request_id
+from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE, problem_document
+from soundmark.kit.http.responses.problems import (
     InternalError,
     MalformedBody,
     MethodNotAllowed,
@@ -27,8 +28,7 @@ from soundmark.kit.http.problems import (
     Unauthenticated,
     UnsupportedMediaType,
 )
-from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
+from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
 from soundmark.wire.private.problems import EventQuotaExceeded
 

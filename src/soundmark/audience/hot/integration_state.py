@@ -11,7 +11,7 @@ from soundmark.audience.hot.event import Event, Proof
 from soundmark.audience.store.ingestion import SourceRow
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import verifies
-from soundmark.kit.http.problems import InternalError, Problem, Unauthenticated
+from soundmark.kit.http.responses.problems import InternalError, Problem, Unauthenticated
 from soundmark.kit.text import base64url
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
 from soundmark.wire.private.problems import EntitlementRequired, IntegrationRevoked, ProofInvalid

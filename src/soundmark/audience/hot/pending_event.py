@@ -12,7 +12,7 @@ from soundmark.audience.hot.integration_state import (
     refusal_of_sender,
     signed_bytes,
 )
-from soundmark.kit.http.problems import Problem, ValidationFailed
+from soundmark.kit.http.responses.problems import Problem, ValidationFailed
 
 RECORDED: Final = "recorded"
 DUPLICATE: Final = "duplicate"

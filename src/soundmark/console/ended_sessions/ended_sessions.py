@@ -1,7 +1,6 @@
 """The ended sessions, as every request is judged by them."""
 
 import asyncio
-import importlib
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -9,8 +8,10 @@ import structlog
 
 from soundmark.console.ended_sessions.ended_file import EndedFile
 from soundmark.console.ended_sessions.ended_list import EndedList, EndedSession
+from soundmark.console.ended_sessions.shared_ended_list import SharedEndedList
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.limits.shared_server import SharedServer
 from soundmark.kit.tasks import cancel_and_wait
 from soundmark.operating_system.files import NotTrusted, require_trusted_folder
 
@@ -119,7 +120,7 @@ def make_ended_sessions(folder: Path | None, url: Secret | None, clock: Clock) -
         known,
         clock,
         file=None if folder is None else EndedFile(folder),
-        shared=None if url is None else _make_shared_list(url, known, clock),
+        shared=None if url is None else SharedEndedList(_connect(url, clock), known, clock),
     )
 
 
@@ -130,13 +131,8 @@ def _check_folder(folder: Path) -> None:
         _log.error("ended_sessions_not_read", reason=_explain(error))
 
 
-def _make_shared_list(url: Secret, known: EndedList, clock: Clock) -> SharedList:
-    # The client of Redis takes 65 ms to import, and few deployments use it.
-    server = importlib.import_module("soundmark.kit.http.shared_server")
-    ended = importlib.import_module("soundmark.console.ended_sessions.shared_ended_list")
-    connection = server.SharedServer(url, clock, outage="ended_sessions_unavailable")
-    shared: SharedList = ended.SharedEndedList(connection, known, clock)
-    return shared
+def _connect(url: Secret, clock: Clock) -> SharedServer:
+    return SharedServer(url, clock, outage="ended_sessions_unavailable")
 
 
 def _explain(error: Exception) -> str:

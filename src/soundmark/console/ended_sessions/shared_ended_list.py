@@ -2,9 +2,7 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
-
-from redis.asyncio import Redis
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from soundmark.console.ended_sessions.ended_list import (
     EVERY,
@@ -14,7 +12,10 @@ from soundmark.console.ended_sessions.ended_list import (
     EndedSession,
 )
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.shared_server import ServerAway, SharedServer
+from soundmark.kit.http.limits.shared_server import ServerAway, SharedServer
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 # One sorted set: a member is the digest of a session in hexadecimal, its score is when the session would end anyway.
 _KEY: Final = "soundmark:console:ended-sessions"
@@ -94,7 +95,7 @@ class SharedEndedList:
         if count > SESSIONS_MAX:
             await self._ask(_make_room)
 
-    async def _add_together(self, client: Redis, sessions: list[EndedSession]) -> int:
+    async def _add_together(self, client: "Redis", sessions: list[EndedSession]) -> int:
         forgotten_before_s = self._clock.unix_s() - _CLOCK_DIFFERENCE_S
         async with client.pipeline(transaction=True) as pipeline:
             pipeline.zadd(_KEY, {session.digest.hex(): session.ends_at_s for session in sessions}, gt=True)
@@ -104,7 +105,7 @@ class SharedEndedList:
             answers = await pipeline.execute()
         return int(answers[-1])
 
-    async def _ask(self, call: Callable[[Redis], Awaitable[T]]) -> T:
+    async def _ask(self, call: Callable[["Redis"], Awaitable[T]]) -> T:
         try:
             return await self._server.ask(call)
         except ServerAway:
@@ -113,7 +114,7 @@ class SharedEndedList:
             raise
 
 
-async def _make_room(client: Redis) -> None:
+async def _make_room(client: "Redis") -> None:
     """Let one moment replace the tenth of a full list that would end first, as EndedList does."""
     # None if the server has lost its content meanwhile.
     found = await client.zrange(_KEY, REPLACED_COUNT, REPLACED_COUNT, withscores=True)

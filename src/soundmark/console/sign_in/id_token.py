@@ -7,7 +7,7 @@ from authlib.oidc.core import CodeIDToken
 from joserfc.errors import JoseError
 
 from soundmark.console.sign_in.identity_provider import Identity, IdentityRefused
-from soundmark.kit.http.signed_tokens import Claims, Header
+from soundmark.kit.http.outbound.signed_tokens import Claims, Header
 
 _LEEWAY_S: Final = 60  # As Core allows for access tokens: contract, section 2.
 # Of a claim that is shown, sealed into cookies or compared: contract, section 2, and RFC 5321, section 4.5.3.1.3.

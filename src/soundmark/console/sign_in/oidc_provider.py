@@ -30,10 +30,10 @@ from soundmark.console.sign_in.identity_provider import (
 )
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.issuer_keys import IssuerKeys, IssuerUnavailable
-from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
-from soundmark.kit.http.signed_tokens import TokenRefused, read_signed_token
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.outbound.client import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
+from soundmark.kit.http.outbound.issuer_keys import IssuerKeys, IssuerUnavailable
+from soundmark.kit.http.outbound.signed_tokens import TokenRefused, read_signed_token
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 from soundmark.kit.text.validation import is_secure_url
 
 SECOND_FACTOR: Final = "2"  # The `acr` of LoA 2: contract, section 2.

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 from soundmark.core.access.operator import PREFIX as OPERATOR_PREFIX
 from soundmark.core.access.operator import OperatorAccess
 from soundmark.core.domain.tenancy.scope import Caller, ServerKey, User
-from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.http.responses.problems import Unauthenticated
 
 KEY_PREFIX: Final = "xak_"
 

@@ -8,9 +8,9 @@ from soundmark.core.access.refused_tokens import ClaimFault, RefusedTokens
 from soundmark.core.domain.tenancy.scope import User
 from soundmark.core.problems import EmailNotVerified, IdentityProviderUnavailable
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.issuer_keys import TIMEOUT_S, IssuerKeys, IssuerUnavailable
-from soundmark.kit.http.problems import Unauthenticated
-from soundmark.kit.http.signed_tokens import Claims, Header, TokenRefused, read_signed_token
+from soundmark.kit.http.outbound.issuer_keys import TIMEOUT_S, IssuerKeys, IssuerUnavailable
+from soundmark.kit.http.outbound.signed_tokens import Claims, Header, TokenRefused, read_signed_token
+from soundmark.kit.http.responses.problems import Unauthenticated
 
 _TOKEN_MAX_BYTES: Final = 8 * 1024  # Contract, section 2, as are the next two.
 _LEEWAY_S: Final = 60

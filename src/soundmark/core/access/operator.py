@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark.core.domain.tenancy.scope import Caller, User
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.client_address import AddressReader, Network
+from soundmark.kit.http.requests.client_address import AddressReader, Network
 
 PREFIX: Final = "xop_"
 OPERATOR: Final = User(

@@ -5,8 +5,8 @@ from typing import Final, Literal, TypeAlias
 import structlog
 
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.rate_limit import LocalRateLimit
-from soundmark.kit.http.signed_tokens import TokenFault
+from soundmark.kit.http.limits.local import LocalRateLimit
+from soundmark.kit.http.outbound.signed_tokens import TokenFault
 
 # Why a token that the issuer signed is not accepted. The operating guide explains each reason.
 ClaimFault: TypeAlias = Literal[

@@ -8,7 +8,7 @@ from typing import Final
 from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.core.store.tenancy import api_keys
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.http.responses.problems import Unauthenticated
 from soundmark.kit.postgres.database import Database
 
 _SECRET: Final = re.compile(r"xak_[A-Za-z0-9_-]{43}", re.ASCII)  # Contract, section 1.

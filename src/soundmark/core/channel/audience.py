@@ -6,8 +6,8 @@ from typing import Final
 from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, may_be_integration_id
 from soundmark.core.domain.tenancy.closure import ClosureSubject, PurgedCounts
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.private_call import PrivateChannel, PrivateRequest
-from soundmark.kit.http.problems import NotFound
+from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateRequest
+from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.text.ids import may_be_id
 from soundmark.kit.text.paging import BEGINNING, Position
 from soundmark.wire.audience_event import EventAnswer

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from typing import Final
 
-from soundmark.kit.http.private_call import PrivateChannel, PrivateRequest
+from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateRequest
 from soundmark.wire.private.audio import RENDER, Protocol, RenderRequest
 
 _AHEAD_COUNT: Final = 4  # For each row of frames: while one is rendered, others are on the way there or back.

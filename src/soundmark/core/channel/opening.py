@@ -7,7 +7,7 @@ from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.problems import AudienceUnavailable, AudioUnavailable
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.private_call import PrivateChannel, PrivateComponent
+from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
 
 
 class CallSettings(Protocol):

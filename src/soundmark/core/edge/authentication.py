@@ -5,9 +5,9 @@ from starlette.requests import Request
 from soundmark.core.access.credentials import Credentials
 from soundmark.core.domain.tenancy.scope import Caller, User
 from soundmark.kit.http.asgi import Scope
-from soundmark.kit.http.bearer_auth import read_bearer
-from soundmark.kit.http.problems import Unauthenticated
-from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.requests.bearer_auth import read_bearer
+from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.responses.problems import Unauthenticated
 
 
 async def authenticate(request: Request) -> Caller:

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from soundmark.core.access.policy import POLICY, Action
 from soundmark.core.edge.tenants import TenantPlace, make_authorisation
 from soundmark.core.problems import IntentNotCanonical
-from soundmark.kit.http.bodies import SMALL_BODY, BodyLimits
-from soundmark.kit.http.problems import Problem
-from soundmark.kit.http.routes import ACCESS, UNANSWERED, StrictRoute
+from soundmark.kit.http.requests.bodies import SMALL_BODY, BodyLimits
+from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED, StrictRoute
+from soundmark.kit.http.responses.problems import Problem
 
 Refusal: TypeAlias = RequestValidationError | IntentNotCanonical
 JudgeRefused: TypeAlias = Callable[[Request, Refusal], Awaitable[Response | None]]

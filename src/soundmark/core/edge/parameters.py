@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import Caller, TenantScope, User
-from soundmark.kit.http.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.text.ids import parse_id
 from soundmark.kit.text.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
 

@@ -3,9 +3,9 @@
 from fastapi.exceptions import RequestValidationError
 
 from soundmark.core.problems import IntentNotCanonical
-from soundmark.kit.http.problem_documents import pointer_to
-from soundmark.kit.http.problems import FieldError, Problem
-from soundmark.kit.http.strict_json import Unrepresentable
+from soundmark.kit.http.requests.strict_json import Unrepresentable
+from soundmark.kit.http.responses.problem_documents import pointer_to
+from soundmark.kit.http.responses.problems import FieldError, Problem
 
 
 def invalid(location: str, name: str, message: str) -> RequestValidationError:

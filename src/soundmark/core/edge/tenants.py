@@ -10,7 +10,7 @@ from soundmark.core.access.authorise import authorise, authorise_caller
 from soundmark.core.access.policy import Action
 from soundmark.core.edge.parameters import Ctx, OrganizationPath
 from soundmark.core.edge.refusals import invalid
-from soundmark.kit.http.routes import refuse_unknown_parameters
+from soundmark.kit.http.requests.routes import refuse_unknown_parameters
 from soundmark.kit.text.ids import parse_id
 
 # "none": the operation does not belong to an organisation.

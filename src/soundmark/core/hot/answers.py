@@ -14,7 +14,7 @@ from soundmark.core.store.codes.broadcasts import Broadcast
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.signing import SIGNATURE_BYTES, Keyring
-from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.text.ids import mint
 
 

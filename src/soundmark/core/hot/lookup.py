@@ -9,7 +9,7 @@ from prometheus_client import Histogram
 
 from soundmark.core.hot.answers import Answers, Outcome, Question
 from soundmark.core.store.codes.broadcasts import Broadcast, find_live
-from soundmark.kit.http.problems import DatabaseUnavailable, InternalError, Problem
+from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError, Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.kept_connection import KeptConnection

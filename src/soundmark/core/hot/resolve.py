@@ -11,12 +11,13 @@ from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.http.asgi import Receive, Scope, Send
-from soundmark.kit.http.client_address import AddressDigest, AddressReader
-from soundmark.kit.http.closed_query import query_faults
-from soundmark.kit.http.cross_origin import READABLE_HEADERS, Preflight, is_preflight
-from soundmark.kit.http.edge import request_id
-from soundmark.kit.http.problem_documents import PROBLEM_TYPE, problem_document
-from soundmark.kit.http.problems import (
+from soundmark.kit.http.limits.local import LimitState, RateLimit
+from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
+from soundmark.kit.http.requests.closed_query import query_faults
+from soundmark.kit.http.requests.cross_origin import READABLE_HEADERS, Preflight, is_preflight
+from soundmark.kit.http.requests.edge import request_id
+from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE, problem_document
+from soundmark.kit.http.responses.problems import (
     FieldError,
     InternalError,
     MethodNotAllowed,
@@ -24,8 +25,7 @@ from soundmark.kit.http.problems import (
     RateLimited,
     ValidationFailed,
 )
-from soundmark.kit.http.rate_limit import LimitState, RateLimit
-from soundmark.kit.http.response_cycle import WHOLE_RESPONSE
+from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE
 
 PATH_PREFIX: Final = "/v1/resolve/"
 PROOF_HEADER_NAME: Final = "X-Svc-Resolution-Proof"

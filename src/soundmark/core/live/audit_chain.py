@@ -11,7 +11,7 @@ from soundmark.kit.clock import Clock
 from soundmark.kit.crypto import instance_secrets
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
 

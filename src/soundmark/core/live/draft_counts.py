@@ -12,7 +12,7 @@ from prometheus_client import Gauge
 from soundmark.core.domain.billing.accounting import DraftStatus
 from soundmark.core.store.billing import outbox
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import EVERY_TENANT, Database
 
 COUNT_EVERY_S: Final = 60.0  # The statement reads each payment of all times once.

@@ -12,7 +12,7 @@ from soundmark.core.store.codes import signing_keys
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.sealing import SealBroken, Sealer
 from soundmark.kit.crypto.signing import Keyring, PublicKey, SigningKey
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
 

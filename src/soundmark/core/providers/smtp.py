@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import aiosmtplib
 
 from soundmark.core.providers.smtp_settings import SmtpServer
-from soundmark.kit.http.tls import share_tls_context
+from soundmark.kit.http.outbound.tls import share_tls_context
 from soundmark.kit.open_transaction import assert_no_transaction
 from soundmark.kit.text.refused_hosts import is_refused_address
 from soundmark.kit.text.validation import check_mail_name, is_loopback_host, write_address_literal

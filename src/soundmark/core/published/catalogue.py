@@ -5,8 +5,8 @@ from types import MappingProxyType
 from typing import Final
 
 from soundmark.core import problems as core
-from soundmark.kit.http import problems
-from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.responses import problems
+from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.text import paging
 from soundmark.wire.private import problems as private
 

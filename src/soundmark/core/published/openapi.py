@@ -12,8 +12,8 @@ from soundmark.core.hot.resolve import PROOF_HEADER_NAME, PROOF_VALUE
 from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.core.published.examples import examples
 from soundmark.core.published.links import add_links
-from soundmark.kit.http.problem_documents import PROBLEM_TYPE
-from soundmark.kit.http.routes import ACCESS, UNANSWERED
+from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED
+from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.resolution import Resolution
 from soundmark.wire.shape import Wire

@@ -14,7 +14,7 @@ from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.core.published.openapi import build_openapi
 from soundmark.core.published.reference import render_problem, render_reference
 from soundmark.core.published.schemas import build_schemas
-from soundmark.kit.http.document import Document, DocumentSet
+from soundmark.kit.http.responses.document import Document, DocumentSet
 
 _CACHED: Final = {"cache-control": "public, max-age=300"}
 _PAGE: Final = {

@@ -9,7 +9,7 @@ from soundmark.core.domain.billing.subscription import SUBSCRIPTION_PREFIX, Subs
 from soundmark.core.problems import ContractReferenceConflict
 from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.store.billing import references, subscriptions
-from soundmark.kit.http.problems import NotFound
+from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 from soundmark.wire.shape import EntitledMode

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from soundmark.core.domain.codes.receipt import KeyedRequest, Receipt
 from soundmark.core.problems import IdempotencyConflict
-from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 
 
 def find_result(receipts: Mapping[bytes, Receipt], keyed: KeyedRequest | None, now: datetime) -> bytes | None:

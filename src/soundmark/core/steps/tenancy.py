@@ -6,7 +6,7 @@ from soundmark.core.domain.tenancy.organization import Project
 from soundmark.core.domain.tenancy.scope import Role, ServerKey, TenantScope
 from soundmark.core.problems import Forbidden, OrganizationNotFound, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.store.tenancy import api_keys, members, organizations, projects
-from soundmark.kit.http.problems import Unauthenticated
+from soundmark.kit.http.responses.problems import Unauthenticated
 from soundmark.kit.postgres.transaction import Tx
 
 Authority: TypeAlias = Role | bool | None  # A person's role, None for a stranger; whether a key still holds.

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import rfc8785
 
-from soundmark.kit.http.strict_json import is_exact_number
+from soundmark.kit.http.requests.strict_json import is_exact_number
 
 DEPTH_MAX: Final = 32
 SIZE_MAX_BYTES: Final = 16 * 1024

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from soundmark.kit.http.problems import DatabaseUnavailable, Problem
+from soundmark.kit.http.responses.problems import DatabaseUnavailable, Problem
 from soundmark.kit.postgres.database import STATEMENT_TIMEOUT_S
 from soundmark.kit.tasks import cancel_and_wait
 

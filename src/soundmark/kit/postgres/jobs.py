@@ -14,7 +14,7 @@ from procrastinate.manager import JobManager
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S, Database, connect_options
 from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
 from soundmark.kit.postgres.transaction import Tx

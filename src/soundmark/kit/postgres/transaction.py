@@ -8,7 +8,7 @@ from typing import Any, Final, LiteralString, Protocol, TypeVar
 import psycopg
 from psycopg.rows import class_row
 
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 
 Params = Mapping[str, Any]
 R = TypeVar("R")

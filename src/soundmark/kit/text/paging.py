@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, Final, Generic, TypeVar
 
-from soundmark.kit.http.problems import FieldError, Kind, Problem
+from soundmark.kit.http.responses.problems import FieldError, Kind, Problem
 from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 

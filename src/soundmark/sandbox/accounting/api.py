@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from soundmark.kit.http.bearer_auth import read_bearer
+from soundmark.kit.http.requests.bearer_auth import read_bearer
 from soundmark.sandbox.accounting.ledger import DraftInvoice, InvoiceLine, Ledger, ThirdParty, text_of
 from soundmark.sandbox.misbehaviour import Switches
 from soundmark.sandbox.operation import Api, Handler

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from soundmark.kit.http.bearer_auth import read_bearer
+from soundmark.kit.http.requests.bearer_auth import read_bearer
 from soundmark.sandbox.card import purchases
 from soundmark.sandbox.card.book import CardBook
 from soundmark.sandbox.card.checkout import create_session, require_known

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from soundmark.kit.http.bearer_auth import read_bearer
+from soundmark.kit.http.requests.bearer_auth import read_bearer
 from soundmark.sandbox.local.payments import Payment, Payments
 from soundmark.sandbox.misbehaviour import Switches
 from soundmark.sandbox.operation import Api, Handler

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from pydantic import ConfigDict
 
-from soundmark.kit.http.private_endpoint import PrivateEndpoint
+from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
 from soundmark.wire.shape import BroadcastFrame, Wire
 
 Protocol = Literal[3, 4, 5]  # ggwave's ultrasound: normal, fast, fastest.

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from soundmark.kit.http.private_endpoint import PrivateEndpoint
-from soundmark.kit.http.problems import NotFound
+from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
+from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.text.paging import LIMIT_MAX
 from soundmark.wire.audience_limits import RETENTION_DAYS_MAX
 from soundmark.wire.private.parts import CoreKey, Count, ProjectQuery, TenantId

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field, StringConstraints, model_validator
 
-from soundmark.kit.http.private_endpoint import PrivateEndpoint
-from soundmark.kit.http.problems import (
+from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
+from soundmark.kit.http.responses.problems import (
     MalformedBody,
     PayloadTooLarge,
     Unauthenticated,

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.http.requests.strict_json import INTEGER_MAX
 from soundmark.kit.text import base64url
 from soundmark.wire.shape import KeyId, Wire
 

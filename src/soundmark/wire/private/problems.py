@@ -3,7 +3,7 @@
 Core treats every other problem of a private component as that component being unavailable.
 """
 
-from soundmark.kit.http.problems import Kind, Problem
+from soundmark.kit.http.responses.problems import Kind, Problem
 
 
 class EntitlementRequired(Problem):

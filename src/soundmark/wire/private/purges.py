@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from soundmark.kit.http.private_endpoint import PrivateEndpoint
+from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
 from soundmark.wire.private.parts import Count, TenantId
 from soundmark.wire.shape import Wire
 

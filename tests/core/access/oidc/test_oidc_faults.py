@@ -15,8 +15,8 @@ from support.oidc_issuer import CLIENT_ID, DISCOVERY, JWKS, OidcIssuer, make_iss
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.problems import IdentityProviderUnavailable
-from soundmark.kit.http import issuer_keys
-from soundmark.kit.http.fetching import Fetcher, FetchFailed
+from soundmark.kit.http.outbound.client import issuer_keys
+from soundmark.kit.http.outbound.fetching import Fetcher, FetchFailed
 
 
 def key_set(*keys: Any) -> bytes:

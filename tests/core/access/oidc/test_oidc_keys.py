@@ -9,7 +9,7 @@ from support.oidc_access import AGAIN_S, FRESH_S, is_accepted
 from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, make_issuer_key
 
 from soundmark.core.access.oidc import OidcAccess
-from soundmark.kit.http.issuer_keys import IssuerKeys, IssuerUnavailable
+from soundmark.kit.http.outbound.issuer_keys import IssuerKeys, IssuerUnavailable
 
 
 class StillClock(FakeClock):

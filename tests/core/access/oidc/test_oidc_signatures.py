@@ -12,7 +12,7 @@ from support.oidc_issuer import DISCOVERY, JWKS, IssuerKey, OidcIssuer, encode_p
 from support.token_forgeries import make_forgeries
 
 from soundmark.core.access.oidc import OidcAccess
-from soundmark.kit.http.issuer_keys import verification_keys
+from soundmark.kit.http.outbound.issuer_keys import verification_keys
 
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _ED25519_ORDER = 2**252 + 27742317777372353535851937790883648493

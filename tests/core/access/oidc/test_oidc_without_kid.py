@@ -10,7 +10,7 @@ from support.oidc_access import is_accepted
 from support.oidc_issuer import OidcIssuer, make_issuer_key
 
 from soundmark.core.access.oidc import OidcAccess
-from soundmark.kit.http.issuer_keys import verification_keys
+from soundmark.kit.http.outbound.issuer_keys import verification_keys
 
 FIRST = make_issuer_key("first").jwk
 SECOND = make_issuer_key("second", number=1).jwk

@@ -14,7 +14,7 @@ from support.oidc_issuer import IssuerKey, OidcIssuer, make_issuer_key, make_uns
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.access.refused_tokens import LINES_MAX, WINDOW_S, ClaimFault
 from soundmark.core.problems import EmailNotVerified
-from soundmark.kit.http.signed_tokens import TokenFault
+from soundmark.kit.http.outbound.signed_tokens import TokenFault
 
 REFUSED: dict[str, Callable[[OidcIssuer], str]] = {
     "too_large": lambda issuer: issuer.token(padding="x" * 10 * 1024),

@@ -11,7 +11,7 @@ from support.rival import Rival
 from soundmark.core.context import Context
 from soundmark.core.live import draft_counts
 from soundmark.core.live.draft_counts import DraftCounts
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 
 from .conftest import Customer
 

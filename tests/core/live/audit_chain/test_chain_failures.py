@@ -14,7 +14,7 @@ from support.running_apps import running_core
 from soundmark.core.live import audit_chain as audit_chain_module
 from soundmark.core.live.audit_chain import AuditChain, ChainBroken
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.tasks import cancel_and_wait
 

@@ -16,8 +16,8 @@ from soundmark.core.access.authorise import authorise_user
 from soundmark.core.access.policy import Action
 from soundmark.core.domain.tenancy.scope import ServerKey, User
 from soundmark.core.problems import MfaRequired, PlatformAdminRequired, UserTokenRequired
-from soundmark.kit.http.problems import Problem
-from soundmark.kit.http.routes import ACCESS
+from soundmark.kit.http.requests.routes import ACCESS
+from soundmark.kit.http.responses.problems import Problem
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import soundmark
 import soundmark.audience.features
 from soundmark.core.access.policy import POLICY
 from soundmark.core.published.catalogue import CATALOGUE
-from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.responses.problems import Problem
 
 # test_golden.py compares it with what Core serves.
 DOCUMENT: dict[str, Any] = json.loads(golden_files()["openapi.json"])

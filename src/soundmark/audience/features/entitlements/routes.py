@@ -6,7 +6,7 @@ from soundmark.audience.domain.entitlement import Entitlement
 from soundmark.audience.edge import Ctx, OrganizationPath, serve
 from soundmark.audience.steps.tenancy import hold_unpurged
 from soundmark.audience.store import entitlements
-from soundmark.kit.http.routes import JsonRoute
+from soundmark.kit.http.requests.routes import JsonRoute
 from soundmark.wire.private.integrations import PUT_ENTITLEMENT, EntitlementResponse, EntitlementTerms
 from soundmark.wire.shape import EntitledMode
 

@@ -16,8 +16,8 @@ from soundmark.audience.edge import (
     serve,
 )
 from soundmark.audience.features.integrations import core_keys, service
-from soundmark.kit.http.problems import FieldError, ValidationFailed
-from soundmark.kit.http.routes import JsonRoute
+from soundmark.kit.http.requests.routes import JsonRoute
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.wire.private import integrations as private
 from soundmark.wire.private.parts import CoreKey
 

@@ -22,7 +22,7 @@ from soundmark.audience.steps.tenancy import hold_unpurged
 from soundmark.audience.store import entitlements, integrations, retention
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.deadline import outlive_deadline
-from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import may_be_id, mint, mint_secret
 from soundmark.kit.text.paging import Position

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 
 from soundmark.audience.edge import Ctx, serve
 from soundmark.audience.features.legacy import service
-from soundmark.kit.http.bodies import BodyLimits
-from soundmark.kit.http.routes import JsonRoute
+from soundmark.kit.http.requests.bodies import BodyLimits
+from soundmark.kit.http.requests.routes import JsonRoute
 from soundmark.wire.audience_report import LegacyReport
 from soundmark.wire.private.measurements import (
     LEGACY_DAYS_MAX,

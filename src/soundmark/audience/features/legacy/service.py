@@ -7,7 +7,7 @@ from soundmark.audience.context import Context
 from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.steps.tenancy import hold_unpurged
 from soundmark.audience.store import legacy_days
-from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.wire.audience_report import LEGACY_LABEL, LegacyReport, Period
 from soundmark.wire.private.measurements import (
     LEGACY_DAYS_MAX,

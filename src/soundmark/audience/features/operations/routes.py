@@ -7,8 +7,8 @@ from fastapi import APIRouter, Path
 
 from soundmark.audience.edge import Ctx, serve
 from soundmark.audience.store import operations
-from soundmark.kit.http.problems import NotFound
-from soundmark.kit.http.routes import JsonRoute
+from soundmark.kit.http.requests.routes import JsonRoute
+from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.text.ids import may_be_id
 from soundmark.wire.private.integrations import READ_OPERATION, OperationResponse
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from soundmark.audience.domain.purge import PurgeSubject
 from soundmark.audience.edge import Ctx, OperationId, serve
 from soundmark.audience.features.purges import service
-from soundmark.kit.http.routes import JsonRoute
+from soundmark.kit.http.requests.routes import JsonRoute
 from soundmark.wire.private.purges import (
     COUNT_INTEGRATIONS,
     PURGE,

@@ -10,9 +10,9 @@ from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.edge import Ctx, IntegrationPath, serve
 from soundmark.audience.features.reports import service
 from soundmark.audience.features.reports.wire import report_view
-from soundmark.kit.http.negotiation import choose_media_type
-from soundmark.kit.http.problems import FieldError, NotAcceptable, ValidationFailed
-from soundmark.kit.http.routes import JsonRoute
+from soundmark.kit.http.requests.routes import JsonRoute
+from soundmark.kit.http.responses.negotiation import choose_media_type
+from soundmark.kit.http.responses.problems import FieldError, NotAcceptable, ValidationFailed
 from soundmark.wire.audience_report import report_csv
 from soundmark.wire.private.measurements import READ_REPORT, ReportQuery
 

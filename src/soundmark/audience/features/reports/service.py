@@ -15,7 +15,7 @@ from soundmark.audience.domain.integration import Integration, Workspace
 from soundmark.audience.domain.retention import first_kept_day
 from soundmark.audience.store import integrations, reports
 from soundmark.audience.store.reports import DAY_MS, CodeNames, IntegrityCounts, Span
-from soundmark.kit.http.problems import DatabaseUnavailable, FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import DatabaseUnavailable, FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import may_be_id
 from soundmark.wire.audience_report import DIMENSION_MAX

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from soundmark.audience.domain.integration import MODES
 from soundmark.audience.edge import Ctx, serve
 from soundmark.audience.store import event_months, integrations
-from soundmark.kit.http.routes import JsonRoute
+from soundmark.kit.http.requests.routes import JsonRoute
 from soundmark.wire.private.measurements import READ_USAGE, ModeUsage, UsageQuery, UsageResponse
 
 router = APIRouter(route_class=JsonRoute)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 
 EvidenceFinding = Literal[
     "not_configured", "missing", "not_a_file", "unreadable", "changing", "too_large", "malformed", "asymmetric"

@@ -18,7 +18,7 @@ TIMEOUT_S: Final = 15.0  # Contract, section 9.
 # A delivery is nobody else's for this long after it was claimed. An attempt begins only if it ends before.
 LEASE: Final = timedelta(seconds=30)
 FAILING_FOR: Final = timedelta(days=5)  # Contract, section 9: after this long without a success, we stop.
-# What an attempt may fail with besides the words of `kit.http.guarded_client`.
+# What an attempt may fail with besides the words of `kit.http.outbound.guarded_client`.
 BAD_STATUS: Final = "status_not_successful"
 ENDPOINT_DISABLED: Final = "endpoint_disabled"
 INTERNAL_ERROR: Final = "internal_error"

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from soundmark.core.providers.dolibarr.server import AccountingServer
-from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
+from soundmark.kit.http.outbound.client import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
 
 # Contract, section 7: a third party is checked while an administrator waits. A wrong key takes a second, on purpose.
 _TIMEOUT_S: Final = 10.0

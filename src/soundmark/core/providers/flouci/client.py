@@ -15,8 +15,8 @@ from soundmark.core.domain.billing.checkout import Checkout
 from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.problems import PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.pages import is_page_url
-from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.outbound.client import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 from soundmark.settings.registry import LocalPaymentSettings
 
 PAYMENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{6,100}", re.ASCII)  # What the provider's own plugins accept.

@@ -29,8 +29,8 @@ from soundmark.core.providers.freescout.shapes import (
     read_detail,
     read_found,
 )
-from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.outbound.client import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 
 _BYTES_MAX: Final = 4 * 1024 * 1024  # Some hundred of the longest messages, with every member of their threads.
 _JSON_TYPE: Final = "application/json"

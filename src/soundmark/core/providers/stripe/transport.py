@@ -9,8 +9,8 @@ from typing import Any, Final
 import stripe
 import structlog
 
-from soundmark.kit.http.outbound import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
-from soundmark.kit.http.strict_json import MalformedJson, parse_json
+from soundmark.kit.http.outbound.client import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
+from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 
 _BYTES_MAX: Final = 4 * 1024 * 1024  # A hundred events with the objects that they are about.
 _SEND_TIMEOUT_S: Final = 6.0  # Less than a call may take, so that a lost request can be sent again.

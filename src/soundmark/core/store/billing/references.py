@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.transaction import Tx
 
 ReferenceKind: TypeAlias = Literal[

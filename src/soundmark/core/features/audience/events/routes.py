@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse, Response
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import ClientDigest, Ctx, RefusedEvents, RequestId
 from soundmark.core.problems import AudienceUnavailable
-from soundmark.kit.http.bodies import read_body
-from soundmark.kit.http.closed_query import query_faults
-from soundmark.kit.http.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
+from soundmark.kit.http.requests.bodies import read_body
+from soundmark.kit.http.requests.closed_query import query_faults
+from soundmark.kit.http.responses.problems import MalformedBody, RateLimited, Unauthenticated, UnsupportedMediaType
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER, EventAnswer
 from soundmark.wire.private.measurements import EVENT_STATUSES
 from soundmark.wire.private.problems import (

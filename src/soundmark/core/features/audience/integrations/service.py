@@ -39,7 +39,7 @@ from soundmark.core.store.audience import integration_names
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.tenancy import audit as entries
 from soundmark.kit.crypto.signing import PublicKey
-from soundmark.kit.http.problems import FieldError, Problem, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, Problem, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Page, Position, cut_page
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX

@@ -17,8 +17,8 @@ from soundmark.core.problems import (
     CodeNotFound,
     ProjectNotFound,
 )
-from soundmark.kit.http.negotiation import choose_media_type
-from soundmark.kit.http.problems import NotAcceptable
+from soundmark.kit.http.responses.negotiation import choose_media_type
+from soundmark.kit.http.responses.problems import NotAcceptable
 from soundmark.wire.audience_report import CSV_COLUMNS, AudienceReport, LegacyReport, legacy_csv, report_csv
 from soundmark.wire.private.problems import IntegrationNotFound, ReportTooLarge
 from soundmark.wire.shape import Timestamp, Wire

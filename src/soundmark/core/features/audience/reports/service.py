@@ -10,7 +10,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignNotFound, CodeNotFound
 from soundmark.core.steps.tenancy import require_project
 from soundmark.core.store.codes import campaigns, codes
-from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.audience_report import AudienceReport, LegacyReport
 from soundmark.wire.private.measurements import LegacyReportQuery, ReportQuery

@@ -20,7 +20,7 @@ from soundmark.core.features.billing.catalog.views import (
 )
 from soundmark.core.features.billing.catalog.wire import PutOffer, PutPlan, PutProvider, offer_terms, plan_terms
 from soundmark.core.problems import PlanNotFound
-from soundmark.kit.http.problems import NotFound
+from soundmark.kit.http.responses.problems import NotFound
 
 operations = Operations("Billing catalogue")
 

@@ -26,7 +26,7 @@ from soundmark.core.features.billing.catalog.prices import ask_for_price, merge_
 from soundmark.core.problems import PlanNotFound
 from soundmark.core.steps.subscriptions import REFRESH_PLAN
 from soundmark.core.store.billing import catalog_lists, offers, plans, providers
-from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.transaction import Tx
 

@@ -16,7 +16,7 @@ from pydantic.config import JsonDict
 
 from soundmark.core.domain.billing.catalog import OfferTerms, PlanTerms, Product, ProviderName
 from soundmark.core.edge.parameters import UnboundedId
-from soundmark.kit.http.strict_json import INTEGER_MAX
+from soundmark.kit.http.requests.strict_json import INTEGER_MAX
 from soundmark.wire.shape import Name, Wire
 
 _MONTHS_MAX: Final = 36  # API v1, "Limits".

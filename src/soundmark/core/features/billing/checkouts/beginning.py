@@ -15,7 +15,7 @@ from soundmark.core.steps.tenancy import hold_authority, require_open_organizati
 from soundmark.core.store.billing import card_customers, checkouts, purchases, references, subscriptions
 from soundmark.core.store.codes import code_entitlements, issuance_receipts
 from soundmark.core.store.tenancy import organizations
-from soundmark.kit.http.problems import RateLimited
+from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint, mint_secret
 

@@ -27,7 +27,7 @@ from soundmark.core.problems import (
     ResourceDeletionInProgress,
     SubscriptionActive,
 )
-from soundmark.kit.http.problems import RateLimited
+from soundmark.kit.http.responses.problems import RateLimited
 
 operations = Operations("Billing")
 

@@ -12,7 +12,7 @@ from soundmark.core.problems import (
     ResourceDeletionInProgress,
 )
 from soundmark.core.views.audience_contracts import AudienceContractView, audience_contract_view
-from soundmark.kit.http.problems import NotFound
+from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.text.ids import parse_id
 
 operations = Operations("Billing catalogue")

@@ -15,7 +15,7 @@ from soundmark.core.steps.contracts import ChangedContract, ContractTerms, activ
 from soundmark.core.steps.tenancy import require_open_organization
 from soundmark.core.store.billing import plans, subscriptions
 from soundmark.core.store.tenancy import organizations
-from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -14,7 +14,7 @@ import structlog
 from soundmark.core.context import Context
 from soundmark.core.features.billing.webhooks.rereads import reread_local
 from soundmark.core.problems import PaymentProviderUnavailable
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.tasks import cancel_and_wait
 
 _IDLE_S: Final = 2.0  # With the ten seconds, well within the 15 s of the contract, section 7.

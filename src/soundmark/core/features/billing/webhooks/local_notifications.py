@@ -19,7 +19,7 @@ from soundmark.core.features.billing.webhooks.local_reconciliation import (
 from soundmark.core.problems import CheckoutNotFound
 from soundmark.core.store.billing import checkouts, local_payments, local_verifications, receipts, references
 from soundmark.core.store.tenancy import organizations
-from soundmark.kit.http.problems import RateLimited
+from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
 
 LocalOutcome: TypeAlias = Literal["processed", "pending", "ignored", "repeated"]

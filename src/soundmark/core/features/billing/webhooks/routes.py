@@ -17,8 +17,8 @@ from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event
 from soundmark.kit.crypto.secret import split_secrets
-from soundmark.kit.http.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
-from soundmark.kit.http.problems import (
+from soundmark.kit.http.requests.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
+from soundmark.kit.http.responses.problems import (
     MalformedBody,
     RateLimited,
     Unauthenticated,

@@ -12,7 +12,7 @@ from soundmark.core.problems import CampaignArchived, CampaignNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.tenancy import hold_authority, hold_open_project, require_project
 from soundmark.core.store.codes import campaigns, codes
-from soundmark.kit.http.problems import FieldError, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page

@@ -17,7 +17,7 @@ from soundmark.core.problems import (
     CodeNotFound,
     ProjectNotFound,
 )
-from soundmark.kit.http.download import Download
+from soundmark.kit.http.responses.download import Download
 from soundmark.wire.private.audio import RENDER, Protocol
 
 operations = Operations("Codes")

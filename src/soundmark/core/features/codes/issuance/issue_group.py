@@ -37,7 +37,7 @@ from soundmark.core.store.codes import (
     quota_thresholds,
 )
 from soundmark.core.store.tenancy import organizations, projects
-from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.months import day_of, month_of

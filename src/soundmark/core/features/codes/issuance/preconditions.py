@@ -16,7 +16,7 @@ from soundmark.core.problems import (
     QuotaExceeded,
 )
 from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
-from soundmark.kit.http.problems import FieldError, Problem, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, Problem, ValidationFailed
 from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 
 # The state of the requested integration according to Audience; "unknown" if Audience did not answer or was not asked.

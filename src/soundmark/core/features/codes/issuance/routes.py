@@ -34,7 +34,7 @@ from soundmark.core.problems import (
     QuotaExceeded,
     ResourceDeletionInProgress,
 )
-from soundmark.kit.http.bodies import LARGE_BODY
+from soundmark.kit.http.requests.bodies import LARGE_BODY
 from soundmark.kit.text.ids import parse_id
 from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 from soundmark.wire.xr_code import CodeIssued

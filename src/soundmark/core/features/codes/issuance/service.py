@@ -30,7 +30,7 @@ from soundmark.core.steps.tenancy import (
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, issuance_receipts
 from soundmark.core.store.tenancy import organizations
-from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.months import month_of
 from soundmark.wire.private.problems import IntegrationNotFound

@@ -19,7 +19,7 @@ from soundmark.core.features.platform.settings.wire import (
     settings_view,
 )
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import NotFound
+from soundmark.kit.http.responses.problems import NotFound
 from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformSetting, Value
 from soundmark.wire.shape import Wire
 

@@ -24,8 +24,8 @@ from soundmark.core.providers.freescout.webhooks import (
     read_notice,
 )
 from soundmark.kit.crypto.secret import split_secrets
-from soundmark.kit.http.bodies import SIGNED_BODY, media_type_of, parse_body, read_body
-from soundmark.kit.http.problems import Unauthenticated, UnsupportedMediaType
+from soundmark.kit.http.requests.bodies import SIGNED_BODY, media_type_of, parse_body, read_body
+from soundmark.kit.http.responses.problems import Unauthenticated, UnsupportedMediaType
 from soundmark.settings.registry import SupportSettings
 
 operations = Operations("Support")

@@ -25,9 +25,9 @@ from soundmark.core.features.tenancy.audit_log.wire import (
     verification_view,
 )
 from soundmark.core.store.tenancy.audit import AuditFilter
-from soundmark.kit.http.download import Download
-from soundmark.kit.http.negotiation import choose_media_type
-from soundmark.kit.http.problems import NotAcceptable
+from soundmark.kit.http.responses.download import Download
+from soundmark.kit.http.responses.negotiation import choose_media_type
+from soundmark.kit.http.responses.problems import NotAcceptable
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import Timestamp

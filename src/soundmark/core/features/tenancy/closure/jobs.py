@@ -12,7 +12,7 @@ from soundmark.core.domain.tenancy.scope import SYSTEM
 from soundmark.core.features.tenancy.closure.deletion import delete_everything
 from soundmark.core.features.tenancy.closure.service import begin_deleting
 from soundmark.core.store.tenancy import closures
-from soundmark.kit.http.problems import DatabaseUnavailable, Problem
+from soundmark.kit.http.responses.problems import DatabaseUnavailable, Problem
 from soundmark.kit.postgres.database import EVERY_TENANT
 
 RESUME: Final = "resume_closures"

@@ -8,7 +8,7 @@ from typing import IO, Final
 
 import structlog
 
-from soundmark.kit.http.problems import InternalError, Problem
+from soundmark.kit.http.responses.problems import InternalError, Problem
 
 _log: Final = structlog.get_logger()
 

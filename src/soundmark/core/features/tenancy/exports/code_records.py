@@ -10,7 +10,7 @@ from soundmark.core.domain.codes.code import Code, CodeStatus, frame_of
 from soundmark.core.domain.codes.signed_facts import SignedFacts, agree, read_facts
 from soundmark.core.integrity import report_broken
 from soundmark.kit.crypto.signing import SigningKey, verifies
-from soundmark.kit.http.problems import InternalError
+from soundmark.kit.http.responses.problems import InternalError
 from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -20,7 +20,7 @@ from soundmark.core.problems import (
     ProjectExportTooLarge,
     ProjectNotFound,
 )
-from soundmark.kit.http.download import Download
+from soundmark.kit.http.responses.download import Download
 from soundmark.wire.shape import Wire
 
 operations = Operations("Exports")

@@ -24,7 +24,7 @@ from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
 from soundmark.core.steps import audit
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project
 from soundmark.core.store.tenancy import organizations
-from soundmark.kit.http.problems import RateLimited
+from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.private.integrations import IntegrationResponse
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from soundmark.core.domain.tenancy.audit import AuditAction
 from soundmark.core.features.tenancy.exports.wire import ORGANIZATION_FORMAT, PROJECT_FORMAT, ArchiveFormat
 from soundmark.core.problems import OrganizationExportTooLarge, ProjectExportTooLarge
-from soundmark.kit.http.problems import Problem
+from soundmark.kit.http.responses.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)

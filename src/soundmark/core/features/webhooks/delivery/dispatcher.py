@@ -30,7 +30,7 @@ from soundmark.core.features.webhooks.delivery.lanes import Lanes
 from soundmark.core.features.webhooks.delivery.sending import attempt
 from soundmark.core.features.webhooks.delivery.storing import store_outcomes
 from soundmark.core.store.webhooks import dispatch
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.tasks import cancel_and_wait
 

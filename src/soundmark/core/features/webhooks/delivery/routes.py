@@ -9,7 +9,7 @@ from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
 from soundmark.core.features.webhooks.delivery import service
 from soundmark.core.features.webhooks.delivery.wire import WebhookTestView
 from soundmark.core.problems import WebhookEndpointNotFound
-from soundmark.kit.http.problems import RateLimited
+from soundmark.kit.http.responses.problems import RateLimited
 
 operations = Operations("Webhooks")
 

@@ -9,7 +9,7 @@ from soundmark.core.domain.webhooks.attempt import TIMEOUT_S, ClaimedDelivery, s
 from soundmark.core.domain.webhooks.event import WebhookEvent, render_body
 from soundmark.core.steps.webhook_secrets import SealedSecrets, open_secrets
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.guarded_client import NotSent
+from soundmark.kit.http.outbound.guarded_client import NotSent
 
 _USER_AGENT: Final = "Soundmark-Webhooks"
 

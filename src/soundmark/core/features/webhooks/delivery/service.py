@@ -11,7 +11,7 @@ from soundmark.core.problems import WebhookEndpointNotFound
 from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.steps.webhook_secrets import SealedSecrets
 from soundmark.core.store.webhooks import dispatch
-from soundmark.kit.http.problems import RateLimited
+from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.text.ids import mint
 
 

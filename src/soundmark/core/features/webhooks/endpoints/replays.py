@@ -16,7 +16,7 @@ from soundmark.core.domain.webhooks.replay import (
 from soundmark.core.problems import WebhookEndpointNotFound, WebhookEventNotFound
 from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.webhooks import deliveries, endpoints, events, replay_counts
-from soundmark.kit.http.problems import FieldError, RateLimited, ValidationFailed
+from soundmark.kit.http.responses.problems import FieldError, RateLimited, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 

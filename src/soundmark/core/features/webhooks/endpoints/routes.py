@@ -30,7 +30,7 @@ from soundmark.core.problems import (
     WebhookEndpointNotFound,
     WebhookEventNotFound,
 )
-from soundmark.kit.http.problems import RateLimited
+from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Webhooks")

@@ -14,8 +14,8 @@ from soundmark.core.steps.tenancy import hold_authority, hold_open_organization,
 from soundmark.core.steps.webhook_secrets import mint_webhook_secret, seal_earlier, seal_secret
 from soundmark.core.store.webhooks import endpoints
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.problems import FieldError, ValidationFailed
-from soundmark.kit.http.public_url import judge_url
+from soundmark.kit.http.outbound.public_url import judge_url
+from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page

@@ -9,7 +9,7 @@ from soundmark.core.domain.webhooks.act import ACT_CODES_MAX, ACT_PREFIX
 from soundmark.core.domain.webhooks.delivery import KEPT
 from soundmark.core.store.webhooks import expiries
 from soundmark.core.store.webhooks.expiries import Expiry
-from soundmark.kit.http.problems import DatabaseUnavailable
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint

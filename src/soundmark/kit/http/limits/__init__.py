@@ -1,0 +1,1 @@
+"""Rate limits, in one process or shared by several."""

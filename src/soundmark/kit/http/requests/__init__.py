@@ -1,0 +1,1 @@
+"""Reading requests: bodies, queries, credentials, addresses, and routes."""

@@ -1,0 +1,163 @@
+"""Routes that read strict JSON, take a closed query string, and may need a known caller."""
+
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from soundmark.kit.http.requests.bodies import SMALL_BODY, BodyLimits, Excess, read_json_body
+from soundmark.kit.http.requests.closed_query import is_excessive, query_faults
+from soundmark.kit.http.requests.strict_json import Unrepresentable
+
+ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it requires of its caller.
+UNANSWERED: Final = "x-unanswered"  # The codes of problems that a route never answers with; not published.
+
+
+class JsonRoute(APIRoute):
+    """A route whose body is read as I-JSON before the rest of the request is validated.
+
+    Order of judgement: media type, size and syntax of the body (415, 413, 400), then the route's dependencies, then the
+    shapes of parameters and body (422). The query string is closed.
+    """
+
+    body_limits: BodyLimits = SMALL_BODY
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        if self.body_field is not None:
+            body = {"description": f"At most {self.body_limits.bytes_max // 1024:,} KiB."}
+            self.openapi_extra = {**(self.openapi_extra or {}), "requestBody": body}
+
+    @functools.cached_property
+    def query_names(self) -> frozenset[str]:
+        """The names of the query parameters that the route and its dependencies take."""
+        return frozenset(_query_names(self.dependant))
+
+    @functools.cached_property
+    def member_names(self) -> tuple[str, ...]:
+        """The names of the members of the body."""
+        model = None if self.body_field is None else self.body_field.field_info.annotation
+        return tuple(getattr(model, "model_fields", ()))
+
+    def judges_query_first(self) -> bool:
+        """Return whether the query string is checked before the route's dependencies, or by one of them."""
+        return True
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        takes_body = self.body_field is not None
+
+        async def strict(request: Request) -> Response:
+            if is_excessive(request.scope["query_string"]) or self.judges_query_first():
+                refuse_unknown_parameters(request)
+            try:
+                if takes_body:
+                    return await self._judge_body(request, handle)
+                return await handle(request)
+            except RequestValidationError as error:
+                _name_unknown_parameters(request, error)
+                raise
+
+        return strict
+
+    async def _judge_body(
+        self, request: Request, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Response:
+        """Read the body, so that the framework finds it already parsed, and let the framework validate the rest."""
+        excess = await self._read_body(request)
+        try:
+            return await handle(request)
+        except RequestValidationError:
+            if excess:
+                raise _excess_error(excess) from None
+            raise
+
+    async def _read_body(self, request: Request) -> Sequence[Excess]:
+        """Put the body where the framework looks for it; return the excess for which it must be refused."""
+        body = await read_json_body(request, self.body_limits, self.member_names)
+        request._body = body.data  # noqa: SLF001 - where Starlette keeps a body that was read
+        request.state.json = body.value
+        # A body that would cost a model too much is not validated; it is refused after the tenant was checked.
+        request._json = Unrepresentable() if body.excess else body.value  # noqa: SLF001 - as above
+        return body.excess
+
+
+class StrictRoute(JsonRoute):
+    """A route that identifies its caller before its body is read, so that a missing credential (401) comes first.
+
+    Its `ACCESS` extension says whether it is `public`; `app.state.authenticate` identifies the callers of the others.
+    Tenant and role are dependencies of the route, which check the query string after both.
+    """
+
+    def judges_query_first(self) -> bool:
+        """Return whether the route is public, so that no caller has to be identified first."""
+        return bool((self.openapi_extra or {})[ACCESS]["public"])
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        is_public = (self.openapi_extra or {})[ACCESS]["public"]
+
+        async def authenticated(request: Request) -> Response:
+            if not is_public:
+                request.state.caller = await request.app.state.authenticate(request)
+            return await handle(request)
+
+        return authenticated
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    for field in dependant.query_params:
+        shape = field.field_info.annotation
+        if isinstance(shape, type) and issubclass(shape, BaseModel):
+            # One closed shape for the whole query string.
+            yield from (info.alias or name for name, info in shape.model_fields.items())
+        else:
+            yield field.alias
+    for dependency in dependant.dependencies:
+        yield from _query_names(dependency)
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse a query string that holds anything but the parameters of the route, each at most once.
+
+    Raises: RequestValidationError.
+    """
+    faults = _unknown_parameters(request)
+    if faults:
+        raise RequestValidationError(faults)
+
+
+def _name_unknown_parameters(request: Request, error: RequestValidationError) -> None:
+    """Raise `error` again with unknown parameters in front, if it lacks them: one may be a misspelt required parameter.
+
+    Raises: RequestValidationError.
+    """
+    faults = error.errors()
+    known = {tuple(fault["loc"]) for fault in faults}
+    missing = [fault for fault in _unknown_parameters(request) if fault["loc"] not in known]
+    if missing:
+        raise RequestValidationError([*missing, *faults]) from None
+
+
+def _unknown_parameters(request: Request) -> list[dict[str, Any]]:
+    query_string = request.scope["query_string"]
+    faults = query_faults(query_string, request.scope["route"].query_names) if query_string else ()
+    return [
+        {"loc": (fault.location, fault.pointer[1:]), "msg": fault.message, "type": "value_error", "input": None}
+        for fault in faults
+    ]
+
+
+def _excess_error(found: Iterable[Excess]) -> RequestValidationError:
+    return RequestValidationError(
+        [
+            {"loc": ("body", *excess.place), "msg": excess.message, "type": "value_error", "input": excess.value}
+            for excess in found
+        ]
+    )

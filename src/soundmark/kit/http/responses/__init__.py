@@ -1,0 +1,1 @@
+"""Writing responses: problems, documents, downloads."""

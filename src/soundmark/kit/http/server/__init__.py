@@ -1,0 +1,1 @@
+"""One process that serves: uvicorn with our limits on connections."""
