@@ -4,7 +4,7 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
@@ -78,6 +78,8 @@ EVERY_TENANT: Final = {
 }
 # One statement writes both halves of a Code, so that neither exists without the other.
 BOTH_HALVES: Final = {"core.codes.codes.insert", "core.codes.codes.update_revoked_in_campaign"}
+# The constants that they make are judged.
+MAKERS_OF_CONSTANTS: Final = {"audience.purges._deleting", "audience.retention._aged_table"}
 NO_STORE_VERB: Final = {
     "core.billing.subscriptions.has_unending_card": "it answers yes or no",
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",
@@ -94,23 +96,47 @@ def statements(component: str) -> Iterator[tuple[str, str]]:
     """Return each statement of a component's stores, with the function or constant that it belongs to."""
     for module in modules(component):
         where = module.__name__.removeprefix("soundmark.").replace(".store", "")
-        for node in ast.parse(inspect.getsource(module)).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                texts = [(node.name, text) for text in literals(node)]
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                texts = [(node.target.id, text) for text in strings(getattr(module, node.target.id))]
-            else:
-                texts = []
-            yield from ((f"{where}.{name}", text) for name, text in texts if STATEMENT.match(text))
+        for name, text in statements_of(inspect.getsource(module), vars(module)):
+            if (full_name := f"{where}.{name}") not in MAKERS_OF_CONSTANTS:
+                yield full_name, text
 
 
-def literals(function: ast.AST) -> Iterator[str]:
-    """Return the texts in a function, except those that are part of another text."""
-    for child in ast.iter_child_nodes(function):
-        if isinstance(child, ast.Constant) and isinstance(child.value, str):
-            yield child.value
-        elif not isinstance(child, ast.BinOp):
-            yield from literals(child)
+def statements_of(source: str, constants: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Return the statements of a module; a private part of them counts where a function uses it, not on its own."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            texts = [(node.name, text) for text in texts_in(node, constants)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            value = constants[node.target.id]
+            is_part = isinstance(value, str) and node.target.id.startswith("_")
+            texts = [] if is_part else [(node.target.id, text) for text in strings(value)]
+        else:
+            texts = []
+        yield from ((name, text) for name, text in texts if STATEMENT.match(text))
+
+
+def texts_in(node: ast.AST, constants: Mapping[str, object]) -> Iterator[str]:
+    """Return the texts in a node, except those that are part of another text."""
+    for child in ast.iter_child_nodes(node):
+        text = joined(child, constants)
+        if text is None:
+            yield from texts_in(child, constants)
+        else:
+            yield text
+
+
+def joined(node: ast.AST, constants: Mapping[str, object]) -> str | None:
+    """Return the text that a node stands for: a literal, a constant of its module, or several of them joined."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Name(id=name) if isinstance(text := constants.get(name), str):
+            return text
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            first, second = joined(left, constants), joined(right, constants)
+            return None if first is None or second is None else first + second
+        case _:
+            return None
 
 
 def strings(value: object) -> Iterator[str]:
@@ -172,6 +198,30 @@ def test_a_statement_on_tenant_rows_names_the_tenant(component: str) -> None:
 def test_a_statement_that_does_not_name_the_tenant_is_detected(statement: str) -> None:
     keys = {"codes": "organization_id", "projects": "organization_id"}
     assert "codes" in unnamed_tenants(statement, keys)
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_named"),
+    [
+        ('_SELECT + "WHERE organization_id = %(a)s"', True),
+        ('_SELECT + "WHERE xr_id = %(a)s"', False),
+        ("_SELECT", False),
+        ("_SELECT + condition", False),
+        ('"DELETE FROM codes WHERE xr_id = %(a)s RETURNING " + _COLUMNS', False),
+    ],
+)
+def test_a_statement_is_judged_with_the_constants_that_it_is_joined_from(statement: str, *, is_named: bool) -> None:
+    source = f"""
+_COLUMNS: Final[LiteralString] = "xr_id, issuer"
+_SELECT: Final[LiteralString] = "SELECT " + _COLUMNS + " FROM codes "
+
+async def find(tx: Tx, condition: LiteralString) -> Code | None:
+    return await tx.one_or_none(Code, {statement}, {{"a": "b"}})
+"""
+    constants = {"_COLUMNS": "xr_id, issuer", "_SELECT": "SELECT xr_id, issuer FROM codes "}
+    ((name, text),) = statements_of(source, constants)
+    assert name == "find"
+    assert (unnamed_tenants(text, {"codes": "organization_id"}) == set()) is is_named
 
 
 def test_no_statement_joins_a_code_and_its_broadcast() -> None:

@@ -3,12 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.audience.domain.integration import Integration, TrustedKey, Workspace
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import AudienceMode
+
+_SELECT: Final[LiteralString] = """
+    SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at, revoked_at
+      FROM integrations
+"""
+_ONE: Final[LiteralString] = (
+    _SELECT
+    + """
+     WHERE organization_id = %(organization_id)s
+       AND project_id = %(project_id)s
+       AND id = %(integration_id)s
+"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +61,7 @@ async def insert(tx: Tx, integration: Integration, *, sealed_secret: bytes, core
 
 async def find(tx: Tx, workspace: Workspace, integration_id: str) -> Integration | None:
     """Return one integration of the project."""
-    return await tx.one_or_none(
-        Integration,
-        """
-        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
-               revoked_at
-          FROM integrations
-         WHERE organization_id = %(organization_id)s
-           AND project_id = %(project_id)s
-           AND id = %(integration_id)s
-        """,
-        _make_params(workspace, integration_id),
-    )
+    return await tx.one_or_none(Integration, _ONE, _make_params(workspace, integration_id))
 
 
 async def find_workspace(db: Database, integration_id: str) -> Workspace | None:
@@ -75,19 +78,7 @@ async def lock(tx: Tx, workspace: Workspace, integration_id: str) -> Integration
 
     Ingestion only reads the row, so it does not wait. Lock order: docs/locks.md.
     """
-    return await tx.one_or_none(
-        Integration,
-        """
-        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
-               revoked_at
-          FROM integrations
-         WHERE organization_id = %(organization_id)s
-           AND project_id = %(project_id)s
-           AND id = %(integration_id)s
-           FOR NO KEY UPDATE
-        """,
-        _make_params(workspace, integration_id),
-    )
+    return await tx.one_or_none(Integration, _ONE + "FOR NO KEY UPDATE", _make_params(workspace, integration_id))
 
 
 async def get_number(tx: Tx, workspace: Workspace, integration_id: str) -> int:
@@ -110,10 +101,8 @@ async def list_newest_first(tx: Tx, workspace: Workspace, *, before: Position | 
     """Return up to `limit` integrations of the project, newest first."""
     return await tx.all(
         Integration,
-        """
-        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
-               revoked_at
-          FROM integrations
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND project_id = %(project_id)s
            AND (%(before_at)s::timestamptz IS NULL
@@ -137,10 +126,8 @@ async def list_oldest_first(
     """Return up to `limit` integrations of the organisation, or of one project, oldest first, behind `after`."""
     return await tx.all(
         Integration,
-        """
-        SELECT id, organization_id, project_id, mode, retention_days, core_key_id, created_at, secret_rotated_at,
-               revoked_at
-          FROM integrations
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
            AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::text)

@@ -138,7 +138,7 @@ _OF_INTEGRATIONS: Final[LiteralString] = """
 
 def _deleting(table: LiteralString) -> LiteralString:
     return (
-        "DELETE FROM "  # noqa: S608 - the names are those of the tables below
+        "DELETE FROM "
         + table
         + """
          WHERE ctid = ANY(ARRAY(

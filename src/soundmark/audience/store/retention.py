@@ -19,7 +19,7 @@ def _aged_table(name: LiteralString) -> AgedTable:
     # It reads blocks of the table, because an index by day would slow down every insert.
     return AgedTable(
         name,
-        "DELETE FROM "  # noqa: S608 - the names are those of the tables below
+        "DELETE FROM "
         + name
         + """ AS kept
          USING integrations

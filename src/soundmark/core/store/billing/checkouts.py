@@ -1,9 +1,17 @@
 """The table `checkouts`."""
 
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.core.domain.billing.checkout import Checkout
 from soundmark.kit.postgres.transaction import Tx
+
+_SELECT: Final[LiteralString] = """
+    SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor, currency,
+           entitlement_months, key_digest, request_digest, attempts, provider_reference, subscription_reference,
+           reads_begun, read_applied, rereads, reread_at, created_at, expires_at, completed_at, unpaid_at
+      FROM checkouts
+"""
 
 
 async def insert(tx: Tx, checkout: Checkout) -> None:
@@ -40,15 +48,7 @@ async def find(tx: Tx, organization_id: str, checkout_id: str) -> Checkout | Non
     """Return a checkout of the organisation."""
     return await tx.one_or_none(
         Checkout,
-        """
-        SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor,
-               currency, entitlement_months, key_digest, request_digest, attempts, provider_reference,
-               subscription_reference, reads_begun, read_applied, rereads, reread_at, created_at, expires_at,
-               completed_at, unpaid_at
-          FROM checkouts
-         WHERE organization_id = %(organization_id)s
-           AND id = %(checkout_id)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(checkout_id)s",
         {"organization_id": organization_id, "checkout_id": checkout_id},
     )
 
@@ -60,16 +60,7 @@ async def lock(tx: Tx, organization_id: str, checkout_id: str) -> Checkout | Non
     """
     return await tx.one_or_none(
         Checkout,
-        """
-        SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor,
-               currency, entitlement_months, key_digest, request_digest, attempts, provider_reference,
-               subscription_reference, reads_begun, read_applied, rereads, reread_at, created_at, expires_at,
-               completed_at, unpaid_at
-          FROM checkouts
-         WHERE organization_id = %(organization_id)s
-           AND id = %(checkout_id)s
-           FOR NO KEY UPDATE
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(checkout_id)s FOR NO KEY UPDATE",
         {"organization_id": organization_id, "checkout_id": checkout_id},
     )
 

@@ -1,23 +1,21 @@
 """The table `offers`, which does not belong to a tenant. No offer is ever deleted."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, LiteralString
 
 from soundmark.core.domain.billing.catalog import CardPriceSource, ListedOffer, Offer, OfferTerms, PriceFacts
 from soundmark.kit.postgres.transaction import Tx
 
+_COLUMNS: Final[LiteralString] = """
+    id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval, entitlement_months,
+    price_read_at, updated_at, price_status
+"""
+_SELECT: Final[LiteralString] = "SELECT " + _COLUMNS + " FROM offers "
+
 
 async def list_all(tx: Tx) -> list[Offer]:
     """List every offer by id, active or not."""
-    return await tx.all(
-        Offer,
-        """
-        SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-               entitlement_months, price_read_at, updated_at, price_status
-          FROM offers
-         ORDER BY id
-        """,
-    )
+    return await tx.all(Offer, _SELECT + "ORDER BY id")
 
 
 async def list_for_sale(tx: Tx, *, country: str | None) -> list[ListedOffer]:
@@ -47,31 +45,12 @@ async def list_for_sale(tx: Tx, *, country: str | None) -> list[ListedOffer]:
 
 async def find(tx: Tx, offer_id: str) -> Offer | None:
     """Return an offer."""
-    return await tx.one_or_none(
-        Offer,
-        """
-        SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-               entitlement_months, price_read_at, updated_at, price_status
-          FROM offers
-         WHERE id = %(offer_id)s
-        """,
-        {"offer_id": offer_id},
-    )
+    return await tx.one_or_none(Offer, _SELECT + "WHERE id = %(offer_id)s", {"offer_id": offer_id})
 
 
 async def lock(tx: Tx, offer_id: str) -> Offer | None:
     """Return an offer, and keep it from changing until the transaction ends. Lock order: docs/locks.md."""
-    return await tx.one_or_none(
-        Offer,
-        """
-        SELECT id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-               entitlement_months, price_read_at, updated_at, price_status
-          FROM offers
-         WHERE id = %(offer_id)s
-           FOR NO KEY UPDATE
-        """,
-        {"offer_id": offer_id},
-    )
+    return await tx.one_or_none(Offer, _SELECT + "WHERE id = %(offer_id)s FOR NO KEY UPDATE", {"offer_id": offer_id})
 
 
 async def insert(tx: Tx, offer_id: str, terms: OfferTerms, price: PriceFacts, *, now: datetime) -> Offer | None:
@@ -85,10 +64,9 @@ async def insert(tx: Tx, offer_id: str, terms: OfferTerms, price: PriceFacts, *,
         VALUES (%(offer_id)s, %(plan_id)s, %(provider)s, %(active)s, %(price_reference)s, %(country)s, %(currency)s,
                 %(amount_minor)s, %(interval)s, %(entitlement_months)s, %(read_at)s, %(now)s, %(status)s)
             ON CONFLICT DO NOTHING
-        RETURNING id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-                  entitlement_months, price_read_at, updated_at, price_status
-        """,
-        {**_columns(offer_id, terms, price), "plan_id": terms.plan_id, "provider": terms.provider, "now": now},
+        RETURNING """
+        + _COLUMNS,
+        {**_make_params(offer_id, terms, price), "plan_id": terms.plan_id, "provider": terms.provider, "now": now},
     )
 
 
@@ -109,10 +87,9 @@ async def update(tx: Tx, offer_id: str, terms: OfferTerms, price: PriceFacts, *,
                price_status = %(status)s,
                updated_at = %(now)s
          WHERE id = %(offer_id)s
-        RETURNING id, plan_id, provider, active, price_reference, country, currency, amount_minor, price_interval,
-                  entitlement_months, price_read_at, updated_at, price_status
-        """,
-        {**_columns(offer_id, terms, price), "now": now},
+        RETURNING """
+        + _COLUMNS,
+        {**_make_params(offer_id, terms, price), "now": now},
     )
     assert offer is not None, "a locked offer exists"
     return offer
@@ -165,7 +142,7 @@ async def update_price(tx: Tx, source: CardPriceSource, price: PriceFacts) -> bo
     return updated == 1
 
 
-def _columns(offer_id: str, terms: OfferTerms, price: PriceFacts) -> dict[str, Any]:
+def _make_params(offer_id: str, terms: OfferTerms, price: PriceFacts) -> dict[str, Any]:
     return {
         "offer_id": offer_id,
         "active": terms.active,

@@ -2,9 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.core.domain.billing.checkout import Checkout, CheckoutPage, Purchase
 from soundmark.kit.postgres.transaction import Tx
+
+_SELECT: Final[LiteralString] = """
+    SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor, currency,
+           entitlement_months, key_digest, request_digest, attempts, provider_reference, subscription_reference,
+           reads_begun, read_applied, rereads, reread_at, created_at, expires_at, completed_at, unpaid_at
+      FROM checkouts
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +77,8 @@ async def find_of_key(tx: Tx, organization_id: str, key_digest: bytes) -> Checko
     """Return the newest checkout that was requested with an idempotency key of the organisation."""
     return await tx.one_or_none(
         Checkout,
-        """
-        SELECT organization_id, id, offer_id, plan_id, product, provider, status, price_reference, amount_minor,
-               currency, entitlement_months, key_digest, request_digest, attempts, provider_reference,
-               subscription_reference, reads_begun, read_applied, rereads, reread_at, created_at, expires_at,
-               completed_at, unpaid_at
-          FROM checkouts
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND key_digest = %(key_digest)s
          ORDER BY created_at DESC

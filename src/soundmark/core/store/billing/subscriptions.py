@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 from soundmark.core.domain.billing.catalog import Product
 from soundmark.core.domain.billing.subscription import ListedSubscription, LiveQuota, Subscription
@@ -11,6 +11,12 @@ from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import EntitledMode
 
 _LOCK: Final = 6  # Kind of advisory lock: docs/locks.md.
+_SELECT: Final[LiteralString] = """
+    SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
+           cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
+           created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
+      FROM subscriptions
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +123,7 @@ async def find(tx: Tx, organization_id: str, subscription_id: str) -> Subscripti
     """Return a subscription of the organisation."""
     return await tx.one_or_none(
         Subscription,
-        """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
-               cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
-          FROM subscriptions
-         WHERE organization_id = %(organization_id)s
-           AND id = %(subscription_id)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(subscription_id)s",
         {"organization_id": organization_id, "subscription_id": subscription_id},
     )
 
@@ -133,14 +132,7 @@ async def find_by_reference(tx: Tx, organization_id: str, provider_reference: st
     """Return the organisation's subscription that the card provider knows by this reference."""
     return await tx.one_or_none(
         Subscription,
-        """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
-               cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
-          FROM subscriptions
-         WHERE organization_id = %(organization_id)s
-           AND provider_reference = %(provider_reference)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND provider_reference = %(provider_reference)s",
         {"organization_id": organization_id, "provider_reference": provider_reference},
     )
 
@@ -149,14 +141,7 @@ async def find_contract(tx: Tx, organization_id: str, contract_reference: str) -
     """Return the organisation's contract with this reference, whatever its status."""
     return await tx.one_or_none(
         Subscription,
-        """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
-               cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
-          FROM subscriptions
-         WHERE organization_id = %(organization_id)s
-           AND contract_reference = %(contract_reference)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND contract_reference = %(contract_reference)s",
         {"organization_id": organization_id, "contract_reference": contract_reference},
     )
 
@@ -165,11 +150,8 @@ async def find_prepaid(tx: Tx, organization_id: str, plan_id: str) -> Subscripti
     """Return the organisation's active prepaid subscription of a plan. Its period may be over."""
     return await tx.one_or_none(
         Subscription,
-        """
-        SELECT organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end, paid_through,
-               cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference, last_event_at,
-               created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known
-          FROM subscriptions
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND plan_id = %(plan_id)s
            AND provider = 'local'

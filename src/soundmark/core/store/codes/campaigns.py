@@ -14,13 +14,18 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
 _NAMES_LOCK: Final = 3  # Kind of advisory lock: docs/locks.md.
-_ONE: Final[LiteralString] = """
+_SELECT: Final[LiteralString] = """
     SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
       FROM campaigns
+"""
+_ONE: Final[LiteralString] = (
+    _SELECT
+    + """
      WHERE organization_id = %(organization_id)s
        AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
        AND id = %(campaign_id)s
 """
+)
 
 
 async def insert(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
@@ -116,9 +121,8 @@ async def list_newest_first(
     """Return up to `limit` campaigns of one project, newest first."""
     return await tx.all(
         Campaign,
-        """
-        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
-          FROM campaigns
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND project_id = %(project_id)s
            AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
@@ -145,9 +149,8 @@ def list_oldest_first(
     # The collation of the database may be another one, and an archive is the same everywhere.
     return tx.pages(
         Campaign,
-        """
-        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
-          FROM campaigns
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
          ORDER BY created_at, id COLLATE "C"
@@ -201,9 +204,8 @@ async def hold_many(tx: Tx, organization_id: str, campaign_ids: Sequence[str]) -
     """
     held = await tx.all(
         Campaign,
-        """
-        SELECT id, organization_id, project_id, name, starts_at, ends_at, created_at, archived_at
-          FROM campaigns
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND id = ANY(%(campaign_ids)s::text[])
          ORDER BY id

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.code import Code, ListedCode
@@ -9,6 +10,12 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_CODES_MAX
 from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array, time_array
 from soundmark.kit.postgres.transaction import Tx
+
+_SELECT: Final[LiteralString] = """
+    SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
+           audience_integration_id, key_id, revoked_at
+      FROM codes
+"""
 
 
 async def insert(tx: Tx, issued: Sequence[Code], addresses: Sequence[bytes]) -> None:
@@ -60,10 +67,8 @@ async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None
     """Return one Code of the organisation; of `project_id`, if given, and of the only project the caller may reach."""
     return await tx.one_or_none(
         ListedCode,
-        """
-        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
-               audience_integration_id, key_id, revoked_at
-          FROM codes
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
            AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
@@ -82,10 +87,8 @@ async def lock(tx: Tx, scope: TenantScope, xr_id: str) -> ListedCode | None:
     """Lock one Code, and with it its broadcast, until the transaction ends. Lock order: docs/locks.md."""
     return await tx.one_or_none(
         ListedCode,
-        """
-        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
-               audience_integration_id, key_id, revoked_at
-          FROM codes
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
            AND xr_id = %(xr_id)s
@@ -99,10 +102,8 @@ async def find_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequenc
     """Return those of the Codes that belong to the project, in no particular order."""
     return await tx.all(
         ListedCode,
-        """
-        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
-               audience_integration_id, key_id, revoked_at
-          FROM codes
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND project_id = %(project_id)s
            AND xr_id = ANY(%(xr_ids)s::text[])
@@ -118,10 +119,8 @@ async def lock_many(tx: Tx, scope: TenantScope, project_id: str, xr_ids: Sequenc
     """
     return await tx.all(
         ListedCode,
-        """
-        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
-               audience_integration_id, key_id, revoked_at
-          FROM codes
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND project_id = %(project_id)s
            AND xr_id = ANY(%(xr_ids)s::text[])
@@ -258,10 +257,8 @@ async def lock_without_address(tx: Tx, organization_id: str, *, after: str, limi
     """Lock up to `limit` Codes whose address is not known yet, by id, after `after`. Skips locked ones: never waits."""
     return await tx.all(
         ListedCode,
-        """
-        SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
-               audience_integration_id, key_id, revoked_at
-          FROM codes
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND address IS NULL
            AND xr_id > %(after)s

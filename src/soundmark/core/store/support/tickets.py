@@ -2,10 +2,17 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.core.domain.support.ticket import Ticket, TicketStatus
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
+
+_SELECT: Final[LiteralString] = """
+    SELECT organization_id, id, subject_id, request_id, subject, status, sealed_message, conversation_id, mailbox_id,
+           desk_updated_at, attempts, post_after, created_at
+      FROM tickets
+"""
 
 
 async def insert_if_new(tx: Tx, ticket: Ticket) -> bool:
@@ -42,13 +49,7 @@ async def find(tx: Tx, organization_id: str, ticket_id: str) -> Ticket | None:
     """Return a ticket of the organisation."""
     return await tx.one_or_none(
         Ticket,
-        """
-        SELECT organization_id, id, subject_id, request_id, subject, status, sealed_message, conversation_id,
-               mailbox_id, desk_updated_at, attempts, post_after, created_at
-          FROM tickets
-         WHERE organization_id = %(organization_id)s
-           AND id = %(ticket_id)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(ticket_id)s",
         {"organization_id": organization_id, "ticket_id": ticket_id},
     )
 
@@ -57,10 +58,8 @@ async def find_of_request(tx: Tx, organization_id: str, *, subject_id: str, requ
     """Return the ticket that a person made with this request."""
     return await tx.one_or_none(
         Ticket,
-        """
-        SELECT organization_id, id, subject_id, request_id, subject, status, sealed_message, conversation_id,
-               mailbox_id, desk_updated_at, attempts, post_after, created_at
-          FROM tickets
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND subject_id = %(subject_id)s
            AND request_id = %(request_id)s
@@ -107,14 +106,7 @@ async def lock(tx: Tx, organization_id: str, ticket_id: str) -> Ticket | None:
     """
     return await tx.one_or_none(
         Ticket,
-        """
-        SELECT organization_id, id, subject_id, request_id, subject, status, sealed_message, conversation_id,
-               mailbox_id, desk_updated_at, attempts, post_after, created_at
-          FROM tickets
-         WHERE organization_id = %(organization_id)s
-           AND id = %(ticket_id)s
-           FOR NO KEY UPDATE
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(ticket_id)s FOR NO KEY UPDATE",
         {"organization_id": organization_id, "ticket_id": ticket_id},
     )
 

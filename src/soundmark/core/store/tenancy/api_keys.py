@@ -2,12 +2,19 @@
 
 from collections.abc import AsyncGenerator
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import ServerKey, TenantScope
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
+
+_SELECT: Final[LiteralString] = """
+    SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at, secret_rotated_at,
+           revoked_at
+      FROM api_keys
+"""
 
 
 async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
@@ -123,14 +130,7 @@ async def lock(tx: Tx, scope: TenantScope, key_id: str) -> ApiKey | None:
     """Lock one key until the transaction ends, also against requests that use it. Lock order: docs/locks.md."""
     return await tx.one_or_none(
         ApiKey,
-        """
-        SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
-               secret_rotated_at, revoked_at
-          FROM api_keys
-         WHERE organization_id = %(organization_id)s
-           AND id = %(key_id)s
-           FOR UPDATE
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(key_id)s FOR UPDATE",
         {"organization_id": scope.organization_id, "key_id": key_id},
     )
 
@@ -168,10 +168,8 @@ async def list_newest_first(
     """Return up to `limit` keys of the organisation, or of one of its projects, newest first."""
     return await tx.all(
         ApiKey,
-        """
-        SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
-               secret_rotated_at, revoked_at
-          FROM api_keys
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
            AND (%(before_at)s::timestamptz IS NULL
@@ -196,10 +194,8 @@ def list_oldest_first(
     # The collation of the database may be another one, and an archive is the same everywhere.
     return tx.pages(
         ApiKey,
-        """
-        SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
-               secret_rotated_at, revoked_at
-          FROM api_keys
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
          ORDER BY created_at, id COLLATE "C"

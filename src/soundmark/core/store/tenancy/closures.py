@@ -1,9 +1,17 @@
 """The table `closures`."""
 
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.closure import Closure, ClosureSubject, Phase, PurgedCounts
 from soundmark.kit.postgres.transaction import Tx
+
+_SELECT: Final[LiteralString] = """
+    SELECT organization_id, project_id, certificate_id, operation_id, phase, requested_at, deleted_codes,
+           deleted_audit_entries, purged_integrations, purged_events, purged_integrity_days, purged_legacy_days,
+           purged_spent_proofs
+      FROM closures
+"""
 
 
 async def insert(tx: Tx, subject: ClosureSubject, *, certificate_id: str, operation_id: str, now: datetime) -> None:
@@ -30,14 +38,7 @@ async def find(tx: Tx, subject: ClosureSubject) -> Closure | None:
     """Return the closure of a subject, if one is under way."""
     return await tx.one_or_none(
         Closure,
-        """
-        SELECT organization_id, project_id, certificate_id, operation_id, phase, requested_at, deleted_codes,
-               deleted_audit_entries, purged_integrations, purged_events, purged_integrity_days, purged_legacy_days,
-               purged_spent_proofs
-          FROM closures
-         WHERE organization_id = %(organization_id)s
-           AND subject_id = %(subject_id)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND subject_id = %(subject_id)s",
         {"organization_id": subject.organization_id, "subject_id": subject.id},
     )
 
@@ -49,15 +50,7 @@ async def lock(tx: Tx, subject: ClosureSubject) -> Closure | None:
     """
     return await tx.one_or_none(
         Closure,
-        """
-        SELECT organization_id, project_id, certificate_id, operation_id, phase, requested_at, deleted_codes,
-               deleted_audit_entries, purged_integrations, purged_events, purged_integrity_days, purged_legacy_days,
-               purged_spent_proofs
-          FROM closures
-         WHERE organization_id = %(organization_id)s
-           AND subject_id = %(subject_id)s
-           FOR UPDATE
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND subject_id = %(subject_id)s FOR UPDATE",
         {"organization_id": subject.organization_id, "subject_id": subject.id},
     )
 
@@ -154,11 +147,8 @@ async def list_abandoned(tx: Tx, *, before: datetime, after_id: str, limit: int)
     """
     return await tx.all(
         Closure,
-        """
-        SELECT organization_id, project_id, certificate_id, operation_id, phase, requested_at, deleted_codes,
-               deleted_audit_entries, purged_integrations, purged_events, purged_integrity_days, purged_legacy_days,
-               purged_spent_proofs
-          FROM closures
+        _SELECT
+        + """
          WHERE phase IN ('purged', 'deleting')
            AND worked_at < %(before)s
            AND subject_id > %(after_id)s

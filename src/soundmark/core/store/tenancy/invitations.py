@@ -2,11 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.invitation import Delivery, Invitation
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
+
+_COLUMNS: Final[LiteralString] = (
+    "id, organization_id, email, role, created_at, expires_at, accepted_at, revoked_at, delivery_status"
+)
+_SELECT: Final[LiteralString] = "SELECT " + _COLUMNS + " FROM invitations "
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +72,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     """Return up to `limit` invitations of the organisation, newest first."""
     return await tx.all(
         Invitation,
-        """
-        SELECT id, organization_id, email, role, created_at, expires_at, accepted_at, revoked_at, delivery_status
-          FROM invitations
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(before_at)s::timestamptz IS NULL
                 OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
@@ -91,13 +96,7 @@ async def lock(tx: Tx, *, organization_id: str, invitation_id: str) -> Invitatio
     """
     return await tx.one_or_none(
         Invitation,
-        """
-        SELECT id, organization_id, email, role, created_at, expires_at, accepted_at, revoked_at, delivery_status
-          FROM invitations
-         WHERE organization_id = %(organization_id)s
-           AND id = %(invitation_id)s
-           FOR NO KEY UPDATE
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(invitation_id)s FOR NO KEY UPDATE",
         {"organization_id": organization_id, "invitation_id": invitation_id},
     )
 
@@ -130,8 +129,8 @@ async def update_revoked(tx: Tx, scope: TenantScope, invitation_id: str, *, now:
                sealed_secret = NULL
          WHERE organization_id = %(organization_id)s
            AND id = %(invitation_id)s
-        RETURNING id, organization_id, email, role, created_at, expires_at, accepted_at, revoked_at, delivery_status
-        """,
+        RETURNING """
+        + _COLUMNS,
         {"organization_id": scope.organization_id, "invitation_id": invitation_id, "now": now},
     )
     assert revoked is not None, "a locked row exists"

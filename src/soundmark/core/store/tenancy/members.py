@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.member import Member
 from soundmark.core.domain.tenancy.scope import Role, TenantScope
@@ -15,6 +15,10 @@ from soundmark.kit.text.paging import Position
 # Kinds of advisory locks: docs/locks.md.
 _ROLES_LOCK: Final = 1
 _OWNED_LOCK: Final = 4
+_SELECT: Final[LiteralString] = """
+    SELECT subject_id, email, role, created_at
+      FROM members
+"""
 
 
 async def insert(tx: Tx, *, organization_id: str, subject_id: str, email: str, role: Role, now: datetime) -> None:
@@ -122,9 +126,8 @@ async def lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member | None:
     """Lock one member until the transaction ends. Lock order: docs/locks.md."""
     return await tx.one_or_none(
         Member,
-        """
-        SELECT subject_id, email, role, created_at
-          FROM members
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND subject_id = %(subject_id)s
            FOR NO KEY UPDATE
@@ -140,9 +143,8 @@ async def hold_owner_beside(tx: Tx, scope: TenantScope, subject_id: str) -> bool
     """
     found = await tx.all(
         Member,
-        """
-        SELECT subject_id, email, role, created_at
-          FROM members
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND subject_id <> %(subject_id)s
            AND role = 'owner'
@@ -158,13 +160,7 @@ async def list_owners(tx: Tx, organization_id: str) -> list[Member]:
     """Return the organisation's owners."""
     return await tx.all(
         Member,
-        """
-        SELECT subject_id, email, role, created_at
-          FROM members
-         WHERE organization_id = %(organization_id)s
-           AND role = 'owner'
-         ORDER BY subject_id
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND role = 'owner' ORDER BY subject_id",
         {"organization_id": organization_id},
     )
 
@@ -198,9 +194,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     """Return up to `limit` members of the organisation, newest first, then by descending subject."""
     return await tx.all(
         Member,
-        """
-        SELECT subject_id, email, role, created_at
-          FROM members
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(before_at)s::timestamptz IS NULL
                 OR (created_at, subject_id) < (%(before_at)s::timestamptz, %(before_id)s::text))
@@ -221,9 +216,8 @@ def list_oldest_first(tx: Tx, scope: TenantScope, *, rows_max: int) -> AsyncGene
     # The collation of the database may be another one, and an archive is the same everywhere.
     return tx.pages(
         Member,
-        """
-        SELECT subject_id, email, role, created_at
-          FROM members
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
          ORDER BY created_at, subject_id COLLATE "C"
         """,

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 import psycopg
 
@@ -14,6 +14,8 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
 _NAMES_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
+_COLUMNS: Final[LiteralString] = "id, organization_id, name, created_at, deletion_requested_at"
+_SELECT: Final[LiteralString] = "SELECT " + _COLUMNS + " FROM projects "
 
 
 async def insert(tx: Tx, scope: TenantScope, *, project_id: str, name: str, now: datetime) -> None:
@@ -59,8 +61,8 @@ async def update_name(tx: Tx, scope: TenantScope, project_id: str, *, name: str)
                SET name = %(name)s
              WHERE organization_id = %(organization_id)s
                AND id = %(project_id)s
-            RETURNING id, organization_id, name, created_at, deletion_requested_at
-            """,
+            RETURNING """
+            + _COLUMNS,
             {"organization_id": scope.organization_id, "project_id": project_id, "name": name},
         )
     except psycopg.errors.UniqueViolation as error:
@@ -78,12 +80,7 @@ async def find_in_organization(tx: Tx, organization_id: str, project_id: str) ->
     """Return one project of an organisation; for an operator, who has no scope."""
     return await tx.one_or_none(
         Project,
-        """
-        SELECT id, organization_id, name, created_at, deletion_requested_at
-          FROM projects
-         WHERE organization_id = %(organization_id)s
-           AND id = %(project_id)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(project_id)s",
         {"organization_id": organization_id, "project_id": project_id},
     )
 
@@ -156,13 +153,7 @@ async def lock_marker(tx: Tx, organization_id: str, project_id: str) -> Project 
     """
     return await tx.one_or_none(
         Project,
-        """
-        SELECT id, organization_id, name, created_at, deletion_requested_at
-          FROM projects
-         WHERE organization_id = %(organization_id)s
-           AND id = %(project_id)s
-           FOR NO KEY UPDATE
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(project_id)s FOR NO KEY UPDATE",
         {"organization_id": organization_id, "project_id": project_id},
     )
 
@@ -203,9 +194,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     """Return up to `limit` projects of the organisation, newest first."""
     return await tx.all(
         Project,
-        """
-        SELECT id, organization_id, name, created_at, deletion_requested_at
-          FROM projects
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(before_at)s::timestamptz IS NULL
                 OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
@@ -226,9 +216,8 @@ def list_oldest_first(tx: Tx, scope: TenantScope, *, rows_max: int) -> AsyncGene
     # The collation of the database may be another one, and an archive is the same everywhere.
     return tx.pages(
         Project,
-        """
-        SELECT id, organization_id, name, created_at, deletion_requested_at
-          FROM projects
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
          ORDER BY created_at, id COLLATE "C"
         """,

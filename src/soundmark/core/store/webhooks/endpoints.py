@@ -1,7 +1,7 @@
 """The table `webhook_endpoints`."""
 
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.endpoint import Endpoint
@@ -9,6 +9,10 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
 _NUMBER_LOCK: Final = 7  # Advisory locks have two parts; other kinds of lock use another first part.
+_SELECT: Final[LiteralString] = """
+    SELECT organization_id, id, project_id, url, event_types, description, enabled, disabled_reason, created_at
+      FROM webhook_endpoints
+"""
 
 
 async def lock_number(tx: Tx, scope: TenantScope) -> None:
@@ -58,12 +62,7 @@ async def find(tx: Tx, scope: TenantScope, endpoint_id: str) -> Endpoint | None:
     """Return one endpoint."""
     return await tx.one_or_none(
         Endpoint,
-        """
-        SELECT organization_id, id, project_id, url, event_types, description, enabled, disabled_reason, created_at
-          FROM webhook_endpoints
-         WHERE organization_id = %(organization_id)s
-           AND id = %(endpoint_id)s
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(endpoint_id)s",
         {"organization_id": scope.organization_id, "endpoint_id": endpoint_id},
     )
 
@@ -72,13 +71,7 @@ async def lock(tx: Tx, scope: TenantScope, endpoint_id: str) -> Endpoint | None:
     """Lock one endpoint until the transaction ends. Lock order: docs/locks.md."""
     return await tx.one_or_none(
         Endpoint,
-        """
-        SELECT organization_id, id, project_id, url, event_types, description, enabled, disabled_reason, created_at
-          FROM webhook_endpoints
-         WHERE organization_id = %(organization_id)s
-           AND id = %(endpoint_id)s
-           FOR UPDATE
-        """,
+        _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(endpoint_id)s FOR UPDATE",
         {"organization_id": scope.organization_id, "endpoint_id": endpoint_id},
     )
 
@@ -87,9 +80,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     """Return up to `limit` endpoints of the organisation, newest first, after position `before`."""
     return await tx.all(
         Endpoint,
-        """
-        SELECT organization_id, id, project_id, url, event_types, description, enabled, disabled_reason, created_at
-          FROM webhook_endpoints
+        _SELECT
+        + """
          WHERE organization_id = %(organization_id)s
            AND (%(before_at)s::timestamptz IS NULL
                 OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
