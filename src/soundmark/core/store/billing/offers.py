@@ -1,9 +1,12 @@
 """The table `offers`, which does not belong to a tenant. No offer is ever deleted."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from soundmark.core.domain.billing.catalog import CardPriceSource, ListedOffer, Offer, OfferTerms, PriceFacts
+from soundmark.core.domain.billing.checkout import Purchase
 from soundmark.kit.postgres.transaction import Tx
 
 _COLUMNS: Final[LiteralString] = """
@@ -11,6 +14,12 @@ _COLUMNS: Final[LiteralString] = """
     price_read_at, updated_at, price_status
 """
 _SELECT: Final[LiteralString] = "SELECT " + _COLUMNS + " FROM offers "
+
+
+@dataclass(frozen=True, slots=True)
+class _PricedPlan:
+    price_reference: str
+    plan_id: str
 
 
 async def list_all(tx: Tx) -> list[Offer]:
@@ -40,6 +49,31 @@ async def list_for_sale(tx: Tx, *, country: str | None) -> list[ListedOffer]:
          ORDER BY o.id
         """,
         {"country": country},
+    )
+
+
+async def find_purchase(tx: Tx, offer_id: str) -> Purchase | None:
+    """Return what an offer sells; None unless it is an active offer of an active plan of an enabled provider.
+
+    The card provider must know its price.
+    """
+    return await tx.one_or_none(
+        Purchase,
+        """
+        SELECT o.id AS offer_id, o.plan_id, p.product, o.provider, o.price_reference,
+               CASE o.provider WHEN 'local' THEN o.amount_minor END AS amount_minor,
+               CASE o.provider WHEN 'local' THEN o.currency END AS currency,
+               o.entitlement_months
+          FROM offers o
+          JOIN plans p ON p.id = o.plan_id
+          JOIN payment_providers v ON v.name = o.provider
+         WHERE o.id = %(offer_id)s
+           AND o.active
+           AND p.active
+           AND v.enabled
+           AND (o.provider <> 'card' OR o.price_status = 'known')
+        """,
+        {"offer_id": offer_id},
     )
 
 
@@ -93,6 +127,22 @@ async def update(tx: Tx, offer_id: str, terms: OfferTerms, price: PriceFacts, *,
     )
     assert offer is not None, "a locked offer exists"
     return offer
+
+
+async def find_plan_ids(tx: Tx, price_references: Sequence[str]) -> dict[str, str]:
+    """Return, by price, the plan that a card offer with it sells or sold; an active offer comes first."""
+    found = await tx.all(
+        _PricedPlan,
+        """
+        SELECT DISTINCT ON (price_reference) price_reference, plan_id
+          FROM offers
+         WHERE price_reference = ANY(%(price_references)s)
+           AND provider = 'card'
+         ORDER BY price_reference, active DESC, id
+        """,
+        {"price_references": list(price_references)},
+    )
+    return {each.price_reference: each.plan_id for each in found}
 
 
 async def list_price_sources(tx: Tx, *, before: datetime) -> list[CardPriceSource]:

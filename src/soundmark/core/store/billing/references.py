@@ -1,10 +1,12 @@
 """The table `billing_references`."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.postgres.arrays import bytes_array
 from soundmark.kit.postgres.transaction import Tx
 
 ReferenceKind: TypeAlias = Literal[
@@ -22,6 +24,15 @@ class ReferenceOwner:
     subject_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class LocalPaymentOwner:
+    """The checkout of a payment: the first of those that were looked for, at `place`, counted from 1."""
+
+    place: int
+    organization_id: str
+    checkout_id: str
+
+
 async def find(tx: Tx, kind: ReferenceKind, reference: str) -> ReferenceOwner | None:
     """Return the owner of a reference, which names no organisation itself."""
     return await tx.one_or_none(
@@ -33,6 +44,21 @@ async def find(tx: Tx, kind: ReferenceKind, reference: str) -> ReferenceOwner | 
            AND digest = %(digest)s
         """,
         {"kind": kind, "digest": _digest(reference)},
+    )
+
+
+async def find_local_payment(tx: Tx, payment_ids: Sequence[str]) -> LocalPaymentOwner | None:
+    """Return the checkout of the first of these payments that is ours."""
+    return await tx.one_or_none(
+        LocalPaymentOwner,
+        """
+        SELECT named.place::integer AS place, r.organization_id, r.subject_id AS checkout_id
+          FROM unnest(%(digests)s::bytea[]) WITH ORDINALITY AS named (digest, place)
+          JOIN billing_references r ON r.kind = 'local_payment' AND r.digest = named.digest
+         ORDER BY named.place
+         LIMIT 1
+        """,
+        {"digests": bytes_array([_digest(each) for each in payment_ids])},
     )
 
 

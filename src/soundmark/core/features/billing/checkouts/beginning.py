@@ -12,7 +12,7 @@ from soundmark.core.problems import OfferNotFound, SubscriptionActive
 from soundmark.core.steps import audit
 from soundmark.core.steps.idempotency import find_result
 from soundmark.core.steps.tenancy import hold_authority, require_open_organization
-from soundmark.core.store.billing import card_customers, checkouts, purchases, references, subscriptions
+from soundmark.core.store.billing import card_customers, checkouts, offers, references, subscriptions
 from soundmark.core.store.codes import code_entitlements, issuance_receipts
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.responses.problems import RateLimited
@@ -68,17 +68,17 @@ async def _find_repeated(
     result = find_result(receipts, keyed, now)
     if result is None or result:
         return result
-    found = await purchases.find_of_key(tx, organization_id, keyed.key_digest)
+    found = await checkouts.find_of_key(tx, organization_id, keyed.key_digest)
     return found if found is not None and found.status_at(now) == "pending" else None
 
 
 async def _require_purchase(tx: Tx, organization_id: str, offer_id: str, now: datetime) -> Purchase:
-    purchase = await purchases.find_purchase(tx, offer_id)
+    purchase = await offers.find_purchase(tx, offer_id)
     if purchase is None:
         raise OfferNotFound
     if purchase.provider == "card" and await subscriptions.has_unending_card(tx, organization_id, purchase.product):
         raise SubscriptionActive
-    pending = await purchases.count_pending(tx, organization_id, now=now)
+    pending = await checkouts.count_pending(tx, organization_id, now=now)
     if pending.count >= PENDING_MAX and pending.first_expires_at is not None:
         wait_s = max(1, -(-(pending.first_expires_at - now) // _SECOND))
         raise RateLimited("Too many checkouts of this organisation are pending.", headers={"Retry-After": str(wait_s)})

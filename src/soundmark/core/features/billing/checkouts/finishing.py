@@ -12,7 +12,7 @@ from soundmark.core.domain.billing.checkout import FIRST_REREAD, Checkout, Check
 from soundmark.core.features.billing.checkouts.wire import render_created
 from soundmark.core.problems import OrganizationNotFound, PaymentProviderUnavailable
 from soundmark.core.providers.stripe.client import CardObjectMissing
-from soundmark.core.store.billing import checkouts, purchases, references
+from soundmark.core.store.billing import checkouts, references
 from soundmark.core.store.codes import issuance_receipts
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.transaction import Tx
@@ -47,7 +47,7 @@ async def fail_without_page(tx: Tx, checkout: Checkout) -> None:
     assert not checkout.has_page, "what can be paid is not failed here"
     if checkout.status != "pending":
         return  # Its key may be another checkout's by now.
-    await purchases.update_without_page(tx, checkout)
+    await checkouts.update_without_page(tx, checkout)
     if checkout.key_digest is not None:
         await issuance_receipts.delete_unanswered(tx, checkout.organization_id, checkout.key_digest)
 
@@ -70,7 +70,7 @@ async def _store(tx: Tx, checkout: Checkout, page: CheckoutPage | None, now: dat
     if checkout.provider == "local" and not await _own_payment(tx, checkout, page.reference):
         await fail_without_page(tx, checkout)
         return None
-    await purchases.update_page(tx, checkout, page, reread_at=now + FIRST_REREAD)
+    await checkouts.update_page(tx, checkout, page, reread_at=now + FIRST_REREAD)
     answer = render_created(replace(checkout, provider_reference=page.reference), page, now)
     if checkout.key_digest is not None:
         await issuance_receipts.update_answer(tx, checkout.organization_id, checkout.key_digest, answer)

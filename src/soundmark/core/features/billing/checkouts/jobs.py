@@ -8,7 +8,7 @@ from procrastinate import App
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.checkout import LIFE, PAGE_WITHIN
 from soundmark.core.features.billing.checkouts.finishing import fail_without_page
-from soundmark.core.store.billing import checkouts, purchases
+from soundmark.core.store.billing import checkouts
 from soundmark.kit.postgres.database import EVERY_TENANT
 
 END: Final = "end_checkouts"
@@ -37,11 +37,11 @@ async def expire_checkouts(ctx: Context) -> int:
     """
     now = ctx.clock.now()
     async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
-        places = await purchases.list_expired(tx, now=now, limit=_AT_ONCE)
+        places = await checkouts.list_expired(tx, now=now, limit=_AT_ONCE)
     count = 0
     for place in places:
         async with ctx.db.transaction(tenant=place.organization_id) as tx:
-            count += await purchases.update_expired(tx, place.organization_id, place.id, now=now)
+            count += await checkouts.update_expired(tx, place.organization_id, place.id, now=now)
     if count:
         _log.info("checkouts_expired", count=count)
     return count
@@ -56,7 +56,7 @@ async def fail_checkouts(ctx: Context) -> int:
     """
     expiring_until = ctx.clock.now() - PAGE_WITHIN + LIFE
     async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
-        places = await purchases.list_without_page(tx, expiring_until=expiring_until, limit=_AT_ONCE)
+        places = await checkouts.list_without_page(tx, expiring_until=expiring_until, limit=_AT_ONCE)
     count = 0
     for place in places:
         async with ctx.db.transaction(tenant=place.organization_id) as tx:

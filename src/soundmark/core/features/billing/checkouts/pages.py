@@ -10,7 +10,7 @@ from soundmark.core.context import Context
 from soundmark.core.domain.billing.checkout import Checkout, CheckoutPage
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
 from soundmark.core.problems import PaymentProviderUnavailable
-from soundmark.core.store.billing import checkouts, purchases
+from soundmark.core.store.billing import checkouts
 
 _ATTEMPTS_MAX: Final = 2  # Of one request: a failure that the provider stored under a key is left behind once.
 _CALL_MAX: Final = timedelta(seconds=15)  # More than the local provider's client waits.
@@ -63,7 +63,7 @@ async def _idempotency_keys(ctx: Context, checkout: Checkout) -> AsyncGenerator[
     yield f"{checkout.id}-{attempts}"
     for _ in range(_ATTEMPTS_MAX - 1):
         async with ctx.db.transaction(tenant=checkout.organization_id) as tx:
-            attempts = await purchases.update_attempts(tx, checkout, after=attempts)
+            attempts = await checkouts.update_attempts(tx, checkout, after=attempts)
         yield f"{checkout.id}-{attempts}"
 
 

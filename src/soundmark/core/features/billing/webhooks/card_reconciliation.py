@@ -35,16 +35,7 @@ from soundmark.core.providers.stripe.client import CardObjectMissing
 from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.steps.invoices import schedule_invoice
 from soundmark.core.steps.subscriptions import apply_card
-from soundmark.core.store.billing import (
-    card_customers,
-    card_prices,
-    checkout_reads,
-    checkouts,
-    plans,
-    receipts,
-    references,
-    subscriptions,
-)
+from soundmark.core.store.billing import card_customers, checkouts, offers, plans, receipts, references, subscriptions
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.transaction import Tx
 
@@ -177,12 +168,12 @@ async def _find_sold_prices(tx: Tx, checkout: Checkout, state: CardSubscription)
     assert checkout.price_reference is not None, "a checkout of the card provider has a price"
     own = {checkout.price_reference: checkout.plan_id}
     others = list_prices(state) - own.keys()
-    return own if not others else await card_prices.find_plan_ids(tx, sorted(others)) | own
+    return own if not others else await offers.find_plan_ids(tx, sorted(others)) | own
 
 
 async def _bind(tx: Tx, checkout: Checkout, facts: CardFacts, *, now: datetime) -> None:
     """Note which subscription the checkout led to, and who the provider's customer of the organisation is."""
-    await checkout_reads.update_subscription_reference(tx, checkout, facts.subscription.reference)
+    await checkouts.update_subscription_reference(tx, checkout, facts.subscription.reference)
     if facts.customer is None:
         return
     owner = await references.insert_or_find(

@@ -17,7 +17,7 @@ from soundmark.core.features.billing.webhooks.local_reconciliation import (
     reconcile,
 )
 from soundmark.core.problems import CheckoutNotFound
-from soundmark.core.store.billing import checkouts, local_payments, local_verifications, receipts, references
+from soundmark.core.store.billing import checkouts, local_verifications, receipts, references
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
@@ -79,7 +79,7 @@ async def _find_checkout(ctx: RequestContext, payment_ids: Sequence[str], secret
     Raises: CheckoutNotFound.
     """
     async with ctx.db.transaction() as tx, tx.pipeline() as send:
-        finding_payment = send(local_payments.find_owner(tx, payment_ids))
+        finding_payment = send(references.find_local_payment(tx, payment_ids))
         finding_secret = send(references.find(tx, "local_secret", secret or ""))
     owner, of_secret = finding_payment.result(), finding_secret.result()
     if owner is None:

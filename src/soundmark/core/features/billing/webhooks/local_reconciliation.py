@@ -25,13 +25,7 @@ from soundmark.core.problems import PaymentNotVerified
 from soundmark.core.providers.flouci.client import LocalPayment, LocalPaymentMissing
 from soundmark.core.steps.invoices import schedule_invoice
 from soundmark.core.steps.subscriptions import extend_prepaid
-from soundmark.core.store.billing import (
-    checkout_reads,
-    checkouts,
-    local_verifications,
-    plans,
-    receipts,
-)
+from soundmark.core.store.billing import checkouts, local_verifications, plans, receipts
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.transaction import Tx
 
@@ -85,7 +79,7 @@ async def reconcile(ctx: Context, checkout: Checkout, payment_id: str) -> Receip
         raise PaymentNotVerified
     if verdict == "pending":
         async with ctx.db.transaction(tenant=checkout.organization_id) as tx:
-            await checkout_reads.update_unpaid(tx, checkout, asked_at=asked_at)
+            await checkouts.update_unpaid(tx, checkout, asked_at=asked_at)
         return "pending"
     async with ctx.db.transaction(tenant=checkout.organization_id) as tx:
         await organizations.hold_open(tx, checkout.organization_id)
@@ -96,7 +90,7 @@ async def reconcile(ctx: Context, checkout: Checkout, payment_id: str) -> Receip
         if verdict == "paid":
             await _apply_payment(ctx, tx, locked, payment_id, now=now)
         else:
-            await checkout_reads.update_ended(tx, locked, status=verdict)
+            await checkouts.update_ended(tx, locked, status=verdict)
         await note_processed(tx, locked, payment_id, now=now)
     return "processed"
 

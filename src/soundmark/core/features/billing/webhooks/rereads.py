@@ -14,7 +14,7 @@ from soundmark.core.domain.billing.payment_receipt import next_reread_at
 from soundmark.core.features.billing.webhooks import card_reconciliation, local_reconciliation
 from soundmark.core.features.billing.webhooks.card_reconciliation import CardRead
 from soundmark.core.problems import PaymentNotVerified, PaymentProviderUnavailable
-from soundmark.core.store.billing import checkout_reads, checkouts, local_verifications, receipts
+from soundmark.core.store.billing import checkouts, local_verifications, receipts
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.transaction import Tx
 
@@ -103,7 +103,7 @@ async def forget_counts(ctx: Context) -> int:
 async def _list_due(ctx: Context, provider: ProviderName) -> list[_Due]:
     now = ctx.clock.now()
     async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
-        checkouts_due = await checkout_reads.list_due(tx, provider, now=now, limit=_AT_ONCE)
+        checkouts_due = await checkouts.list_due(tx, provider, now=now, limit=_AT_ONCE)
         receipts_due = await receipts.list_due(tx, provider, now=now, limit=_AT_ONCE)
     listed = [
         _Due(each.organization_id, each.id, each.rereads, each.reread_at, each.created_at) for each in checkouts_due
@@ -189,4 +189,4 @@ async def _put_off(ctx: Context, tx: Tx, provider: ProviderName, due: _Due) -> b
     reread_at = due.next_at(now)
     if due.event_id is not None:
         return await receipts.update_reread(tx, provider, due.event_id, reread_at=reread_at, now=now)
-    return await checkout_reads.update_reread(tx, due.organization_id, due.checkout_id, reread_at=reread_at, now=now)
+    return await checkouts.update_reread(tx, due.organization_id, due.checkout_id, reread_at=reread_at, now=now)
