@@ -81,14 +81,13 @@ async def list_integrations(
     cursor: CursorText = None,
 ) -> IntegrationPage:
     """List the integrations of a project, newest first, including revoked ones."""
-    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
-    before = ctx.cursors.read(cursor, route="integrations", bound_to=bound_to)
+    cursors = ctx.cursors.bind("integrations", organization_id=scope.organization_id, project_id=project_id)
     page, names_by_id = await service.list_integrations(
-        ctx, scope, project_id, before=before, limit=limit, request_id=request_id
+        ctx, scope, project_id, before=cursors.read(cursor), limit=limit, request_id=request_id
     )
     return IntegrationPage(
         data=[integration_view(listed, names_by_id.get(listed.id)) for listed in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="integrations", bound_to=bound_to),
+        next_cursor=cursors.write(page.next_position),
     )
 
 

@@ -15,10 +15,9 @@ async def list_subscriptions(
     ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None
 ) -> SubscriptionPage:
     """List the subscriptions of an organisation, newest first, whatever their status."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="subscriptions", bound_to=bound_to)
-    found = await service.list_subscriptions(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("subscriptions", organization_id=scope.organization_id)
+    found = await service.list_subscriptions(ctx, scope, before=cursors.read(cursor), limit=limit)
     return SubscriptionPage(
         data=[subscription_view(each, found.accounting.get(each.id, NOT_SCHEDULED)) for each in found.page.entries],
-        next_cursor=ctx.cursors.write(found.page.next_position, route="subscriptions", bound_to=bound_to),
+        next_cursor=cursors.write(found.page.next_position),
     )

@@ -55,12 +55,10 @@ async def list_campaigns(
     cursor: CursorText = None,
 ) -> CampaignPage:
     """List the campaigns of a project, newest first, including archived ones."""
-    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
-    before = ctx.cursors.read(cursor, route="campaigns", bound_to=bound_to)
-    page = await service.list_campaigns(ctx, scope, project_id, before=before, limit=limit)
+    cursors = ctx.cursors.bind("campaigns", organization_id=scope.organization_id, project_id=project_id)
+    page = await service.list_campaigns(ctx, scope, project_id, before=cursors.read(cursor), limit=limit)
     return CampaignPage(
-        data=[campaign_view(campaign) for campaign in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="campaigns", bound_to=bound_to),
+        data=[campaign_view(campaign) for campaign in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 

@@ -105,16 +105,17 @@ async def list_codes(
 
     A page may be shorter than `limit`, even empty: only a `next_cursor` that is null is the end.
     """
-    bound_to = _bound_to(scope, filters, order)
-    after = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
+    cursors = ctx.cursors.bind("codes", **_bound_to(scope, filters, order))
     data: list[CodeWithIntent | CodeSummary]
     if include is None:
-        page, now = await service.list_codes(ctx, scope, filters, order, after=after, limit=limit)
+        page, now = await service.list_codes(ctx, scope, filters, order, after=cursors.read(cursor), limit=limit)
         data, next_position = [summary_view(code, now) for code in page.entries], page.next_position
     else:
-        signed, now = await service.list_signed_codes(ctx, scope, filters, order, after=after, limit=limit)
+        signed, now = await service.list_signed_codes(
+            ctx, scope, filters, order, after=cursors.read(cursor), limit=limit
+        )
         data, next_position = [with_intent_view(code, now) for code in signed.entries], signed.next_position
-    return CodePage(data=data, next_cursor=ctx.cursors.write(next_position, route="codes", bound_to=bound_to))
+    return CodePage(data=data, next_cursor=cursors.write(next_position))
 
 
 @operations.add("GET", "/v1/codes/{xr_id}", Operation("code.read", problems=(CodeNotFound, ProjectNotFound)))

@@ -46,12 +46,10 @@ async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: R
 @operations.add("GET", "/v1/support/tickets", Operation("ticket.list", problems=(InvalidCursor,)))
 async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None) -> TicketPage:
     """List the organisation's support tickets, newest first, as they are known here."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="tickets", bound_to=bound_to)
-    page = await service.list_tickets(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("tickets", organization_id=scope.organization_id)
+    page = await service.list_tickets(ctx, scope, before=cursors.read(cursor), limit=limit)
     return TicketPage(
-        data=[listed_ticket_view(ticket) for ticket in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="tickets", bound_to=bound_to),
+        data=[listed_ticket_view(ticket) for ticket in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 

@@ -54,12 +54,10 @@ async def list_api_keys(
     cursor: CursorText = None,
 ) -> ApiKeyPage:
     """List the API keys of an organisation or of one of its projects, newest first, whatever their status."""
-    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
-    before = ctx.cursors.read(cursor, route="api_keys", bound_to=bound_to)
-    page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=before, limit=limit)
+    cursors = ctx.cursors.bind("api_keys", organization_id=scope.organization_id, project_id=project_id)
+    page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=cursors.read(cursor), limit=limit)
     return ApiKeyPage(
-        data=[api_key_view(key, now) for key in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="api_keys", bound_to=bound_to),
+        data=[api_key_view(key, now) for key in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 

@@ -115,11 +115,10 @@ async def list_audit_entries(
         "from": None if filters.from_at is None else format_timestamp(filters.from_at),
         "to": None if filters.to_at is None else format_timestamp(filters.to_at),
     }
-    before = ctx.cursors.read(cursor, route="audit-log", bound_to=bound_to)
-    page = await service.list_entries(ctx, scope, filters, before=before, limit=limit)
+    cursors = ctx.cursors.bind("audit-log", **bound_to)
+    page = await service.list_entries(ctx, scope, filters, before=cursors.read(cursor), limit=limit)
     answer = AuditEntryPage(
-        data=[entry_view(entry) for entry in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="audit-log", bound_to=bound_to),
+        data=[entry_view(entry) for entry in page.entries], next_cursor=cursors.write(page.next_position)
     )
     return Response(answer.model_dump_json(), media_type=_JSON, headers=_VARY)
 

@@ -60,13 +60,12 @@ async def list_invitations(
     cursor: CursorText = None,
 ) -> InvitationPage:
     """List the invitations of an organisation, newest first, whatever their status."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="invitations", bound_to=bound_to)
-    page = await service.list_invitations(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("invitations", organization_id=scope.organization_id)
+    page = await service.list_invitations(ctx, scope, before=cursors.read(cursor), limit=limit)
     now = ctx.clock.now()
     return InvitationPage(
         data=[invitation_view(invitation, now) for invitation in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="invitations", bound_to=bound_to),
+        next_cursor=cursors.write(page.next_position),
     )
 
 

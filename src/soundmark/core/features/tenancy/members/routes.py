@@ -31,12 +31,10 @@ async def list_members(
     cursor: CursorText = None,
 ) -> MemberPage:
     """List the members of an organisation, newest first."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="members", bound_to=bound_to)
-    page = await service.list_members(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("members", organization_id=scope.organization_id)
+    page = await service.list_members(ctx, scope, before=cursors.read(cursor), limit=limit)
     return MemberPage(
-        data=[member_view(member) for member in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="members", bound_to=bound_to),
+        data=[member_view(member) for member in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 

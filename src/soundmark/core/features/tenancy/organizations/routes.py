@@ -42,10 +42,9 @@ async def list_organizations(
     cursor: CursorText = None,
 ) -> OrganizationPage:
     """List the organisations that the caller belongs to, newest first."""
-    bound_to = {"subject_id": user.subject_id}
-    before = ctx.cursors.read(cursor, route="organizations", bound_to=bound_to)
-    page = await service.list_organizations(ctx, user, before=before, limit=limit)
+    cursors = ctx.cursors.bind("organizations", subject_id=user.subject_id)
+    page = await service.list_organizations(ctx, user, before=cursors.read(cursor), limit=limit)
     return OrganizationPage(
         data=[organization_view(organization) for organization in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="organizations", bound_to=bound_to),
+        next_cursor=cursors.write(page.next_position),
     )

@@ -50,10 +50,8 @@ async def list_projects(
     cursor: CursorText = None,
 ) -> ProjectPage:
     """List the projects of an organisation, newest first."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="projects", bound_to=bound_to)
-    page = await service.list_projects(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("projects", organization_id=scope.organization_id)
+    page = await service.list_projects(ctx, scope, before=cursors.read(cursor), limit=limit)
     return ProjectPage(
-        data=[project_view(project) for project in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="projects", bound_to=bound_to),
+        data=[project_view(project) for project in page.entries], next_cursor=cursors.write(page.next_position)
     )

@@ -56,12 +56,10 @@ async def list_webhook_endpoints(
     ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None
 ) -> WebhookEndpointPage:
     """List the webhook endpoints of an organisation, newest first."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="webhook_endpoints", bound_to=bound_to)
-    page = await service.list_endpoints(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("webhook_endpoints", organization_id=scope.organization_id)
+    page = await service.list_endpoints(ctx, scope, before=cursors.read(cursor), limit=limit)
     return WebhookEndpointPage(
-        data=[endpoint_view(endpoint) for endpoint in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="webhook_endpoints", bound_to=bound_to),
+        data=[endpoint_view(endpoint) for endpoint in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
@@ -124,12 +122,14 @@ async def list_webhook_deliveries(
     cursor: CursorText = None,
 ) -> WebhookDeliveryPage:
     """List the deliveries to a webhook endpoint of the last 30 days, newest first."""
-    bound_to = {"organization_id": scope.organization_id, "endpoint_id": endpoint_id, "status": status}
-    before = ctx.cursors.read(cursor, route="webhook_deliveries", bound_to=bound_to)
-    page = await events.list_deliveries(ctx, scope, endpoint_id, status=status, before=before, limit=limit)
+    cursors = ctx.cursors.bind(
+        "webhook_deliveries", organization_id=scope.organization_id, endpoint_id=endpoint_id, status=status
+    )
+    page = await events.list_deliveries(
+        ctx, scope, endpoint_id, status=status, before=cursors.read(cursor), limit=limit
+    )
     return WebhookDeliveryPage(
-        data=[delivery_view(delivery) for delivery in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="webhook_deliveries", bound_to=bound_to),
+        data=[delivery_view(delivery) for delivery in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
