@@ -3,14 +3,19 @@
 from soundmark.core.domain.billing.accounting import NOT_SCHEDULED
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
-from soundmark.core.features.billing.subscriptions import service
+from soundmark.core.features.billing.subscriptions import example, service
 from soundmark.core.features.billing.subscriptions.wire import SubscriptionPage, subscription_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Billing")
 
 
-@operations.add("GET", "/v1/billing/subscriptions", Operation("subscription.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/billing/subscriptions",
+    Operation("subscription.list", problems=(InvalidCursor,)),
+    example=SubscriptionPage(data=[example.SUBSCRIPTION], next_cursor=None),
+)
 async def list_subscriptions(
     ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None
 ) -> SubscriptionPage:

@@ -7,7 +7,7 @@ from fastapi import Path, Response
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
-from soundmark.core.features.support.tickets import service
+from soundmark.core.features.support.tickets import example, service
 from soundmark.core.features.support.tickets.wire import (
     CreateTicket,
     TicketPage,
@@ -30,6 +30,7 @@ TicketIdPath = Annotated[ResourceId, Path(description="The ticket's id.", exampl
     Operation("ticket.create", problems=(ResourceDeletionInProgress, SupportUnavailable)),
     status=HTTPStatus.CREATED,
     responses={HTTPStatus.OK: {"model": TicketView, "description": "A repeated request: the ticket that it opened."}},
+    example=ticket_view(example.OPENED),
 )
 async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: Response) -> TicketView:
     """Open a support ticket.
@@ -43,7 +44,12 @@ async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: R
     return ticket_view(opened)
 
 
-@operations.add("GET", "/v1/support/tickets", Operation("ticket.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/support/tickets",
+    Operation("ticket.list", problems=(InvalidCursor,)),
+    example=TicketPage(data=[listed_ticket_view(example.TICKET)], next_cursor=None),
+)
 async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None) -> TicketPage:
     """List the organisation's support tickets, newest first, as they are known here."""
     cursors = ctx.cursors.bind("tickets", organization_id=scope.organization_id)
@@ -54,7 +60,10 @@ async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cu
 
 
 @operations.add(
-    "GET", "/v1/support/tickets/{ticket_id}", Operation("ticket.read", problems=(TicketNotFound, SupportUnavailable))
+    "GET",
+    "/v1/support/tickets/{ticket_id}",
+    Operation("ticket.read", problems=(TicketNotFound, SupportUnavailable)),
+    example=ticket_view(example.ANSWERED),
 )
 async def get_ticket(ctx: Ctx, scope: Tenant, ticket_id: TicketIdPath) -> TicketView:
     """Return a support ticket with its messages from the support desk, and its present status there."""

@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import Path
 
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
+from soundmark.core.edge.examples import ISSUED_AT, LATER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, ResourceId, Tenant
-from soundmark.core.features.tenancy.invitations import service
+from soundmark.core.features.tenancy.invitations import example, service
 from soundmark.core.features.tenancy.invitations.wire import (
     AcceptInvitation,
     CreatedInvitationView,
@@ -43,6 +44,7 @@ InvitationIdPath = Annotated[
     "/v1/member-invitations",
     Operation("invitation.create", tenant="body", problems=(ResourceDeletionInProgress,)),
     status=HTTPStatus.CREATED,
+    example=created_view(example.CREATED),
 )
 async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> CreatedInvitationView:
     """Invite a person. The secret is returned only in this response. Only an owner may invite an administrator."""
@@ -52,7 +54,12 @@ async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> 
     return created_view(await service.create_invitation(ctx, scope, mailbox=mailbox, role=body.role, lifetime=lifetime))
 
 
-@operations.add("GET", "/v1/member-invitations", Operation("invitation.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/member-invitations",
+    Operation("invitation.list", problems=(InvalidCursor,)),
+    example=InvitationPage(data=[invitation_view(example.INVITATION, ISSUED_AT)], next_cursor=None),
+)
 async def list_invitations(
     ctx: Ctx,
     scope: Tenant,
@@ -73,6 +80,7 @@ async def list_invitations(
     "POST",
     "/v1/member-invitations/{invitation_id}/revoke",
     Operation("invitation.revoke", problems=(InvitationNotFound, InvitationNotPending)),
+    example=invitation_view(example.REVOKED, LATER),
 )
 async def revoke_invitation(
     ctx: Ctx,
@@ -91,6 +99,7 @@ async def revoke_invitation(
         tenant="none",
         problems=(InvitationInvalid, MfaRequired, AlreadyAMember, ResourceDeletionInProgress),
     ),
+    example=joined_view(example.JOINED),
 )
 async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
     """Accept an invitation to your verified e-mail address. Joining as an administrator requires MFA."""

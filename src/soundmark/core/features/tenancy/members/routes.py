@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Path
 
+from soundmark.core.edge.examples import MEMBER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.members import service
@@ -23,7 +24,12 @@ SubjectPath = Annotated[
 ]
 
 
-@operations.add("GET", "/v1/members", Operation("member.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/members",
+    Operation("member.list", problems=(InvalidCursor,)),
+    example=MemberPage(data=[member_view(MEMBER)], next_cursor=None),
+)
 async def list_members(
     ctx: Ctx,
     scope: Tenant,
@@ -39,7 +45,10 @@ async def list_members(
 
 
 @operations.add(
-    "PUT", _SUBJECT_PATH, Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached))
+    "PUT",
+    _SUBJECT_PATH,
+    Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached)),
+    example=member_view(MEMBER),
 )
 async def change_member(
     ctx: Ctx,

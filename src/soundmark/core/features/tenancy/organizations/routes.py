@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 
+from soundmark.core.edge.examples import ORGANIZATION
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.organizations import service
@@ -18,13 +19,19 @@ operations = Operations("Organizations")
     "/v1/organizations",
     Operation("organization.create", tenant="none", problems=(OrganizationLimitReached,)),
     status=HTTPStatus.CREATED,
+    example=organization_view(ORGANIZATION),
 )
 async def create_organization(ctx: Ctx, user: CallingUser, body: CreateOrganization) -> OrganizationView:
     """Create an organisation. The caller becomes its owner."""
     return organization_view(await service.create_organization(ctx, user, name=body.name))
 
 
-@operations.add("PATCH", "/v1/organizations/{organization_id}", Operation("organization.update", tenant="path"))
+@operations.add(
+    "PATCH",
+    "/v1/organizations/{organization_id}",
+    Operation("organization.update", tenant="path"),
+    example=organization_view(ORGANIZATION),
+)
 async def rename_organization(
     ctx: Ctx,
     scope: Tenant,
@@ -34,7 +41,12 @@ async def rename_organization(
     return organization_view(await service.rename_organization(ctx, scope, name=body.name))
 
 
-@operations.add("GET", "/v1/organizations", Operation("organization.list", tenant="none", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/organizations",
+    Operation("organization.list", tenant="none", problems=(InvalidCursor,)),
+    example=OrganizationPage(data=[organization_view(ORGANIZATION)], next_cursor=None),
+)
 async def list_organizations(
     ctx: Ctx,
     user: CallingUser,
