@@ -19,7 +19,7 @@ from soundmark.core.edge.examples import (
 from soundmark.core.features.tenancy.exports.archive_file import ArchiveFile, ArchiveWriter
 from soundmark.core.features.tenancy.exports.sealing import seal_archive
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject, organization_subject, project_subject
-from soundmark.core.features.tenancy.exports.wire import ArchiveKeys
+from soundmark.core.views.archives import ArchiveKeys
 from soundmark.core.views.campaigns import campaign_view
 from soundmark.core.views.codes import detail_view
 from soundmark.core.views.integrations import archived_integration

@@ -13,13 +13,13 @@ from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
 from soundmark.core.features.tenancy.exports import example, service
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject, organization_subject, project_subject
-from soundmark.core.features.tenancy.exports.wire import OrganizationArchive, ProjectArchive
 from soundmark.core.problems import (
     AudienceUnavailable,
     OrganizationExportTooLarge,
     ProjectExportTooLarge,
     ProjectNotFound,
 )
+from soundmark.core.views.archives import OrganizationArchive, ProjectArchive
 from soundmark.kit.http.responses.download import Download
 from soundmark.wire.shape import Wire
 
