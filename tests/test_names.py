@@ -1,6 +1,7 @@
 """Names: each class name has one meaning, and no module has a meaningless name."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
@@ -46,3 +47,10 @@ def test_no_module_has_a_meaningless_name() -> None:
     names = {path.stem for folder in COMPONENTS.values() for path in folder.rglob("*.py")}
     assert len(names) > 200
     assert names & MEANINGLESS == set()
+
+
+def test_no_two_lists_share_a_name_so_that_a_cursor_works_in_one_list_only() -> None:
+    routes = [path.read_text(encoding="utf-8") for path in (SOURCE / "core" / "features").rglob("routes.py")]
+    names = re.findall(r'cursors\.bind\(\s*"([\w-]+)"', "".join(routes))
+    assert len(names) == "".join(routes).count("cursors.bind(") > 1
+    assert len(set(names)) == len(names)

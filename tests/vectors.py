@@ -13,9 +13,9 @@ from soundmark.core.domain.codes.signed_facts import integration_of, read_facts
 from soundmark.core.domain.webhooks.attempt import sign
 from soundmark.core.domain.webhooks.endpoint import SECRET_PREFIX
 from soundmark.core.domain.webhooks.event import WebhookEvent, render_body
+from soundmark.core.edge.examples import CODE, EXAMPLE_KEY, ISSUED_AT
 from soundmark.core.features.codes.resolution.wire import verification_key
 from soundmark.core.hot.envelope import MEASUREMENT_LIFE, PROOF_LIFE, EnvelopeSigner, answer_body
-from soundmark.core.published.examples import EXAMPLE_KEY, ISSUED_AT, example_code
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey
@@ -59,12 +59,12 @@ class Signed(NamedTuple):
 
 
 def _codes() -> list[Signed]:
-    intent = json.loads(example_code().payload)["intent"]
+    intent = json.loads(CODE.payload)["intent"]
     campaign_id = "cmp_Y2FtcGFpZ24tZXhhbXBsZS"
     measured = {"audience_integration_id": "int_aW50ZWdyYXRpb24tZXhhbX"}
     soon = ISSUED_AT + timedelta(milliseconds=1)
     return [
-        Signed("the example of the API document", _TOKEN, EXAMPLE_KEY, example_code().payload),
+        Signed("the example of the API document", _TOKEN, EXAMPLE_KEY, CODE.payload),
         *(
             _code(name, token=f"brd_intent-number-0{number}", intent=intent)
             for number, (name, intent) in enumerate(INTENTS.items())
@@ -79,7 +79,7 @@ def _codes() -> list[Signed]:
 
 def _code(name: str, key: SigningKey = EXAMPLE_KEY, *, token: str = _TOKEN, **changes: Any) -> Signed:
     """Return the example Code, except for `changes`."""
-    example = example_code()
+    example = CODE
     facts: Json = {
         "organization_id": example.organization_id,
         "project_id": example.project_id,
@@ -206,7 +206,7 @@ def _code_as_envelope() -> Json:
 
     The Code lives for two minutes, so that even its times do not give it away.
     """
-    intent = json.loads(example_code().payload)["intent"]
+    intent = json.loads(CODE.payload)["intent"]
     expires_at = _ANSWERED_AT + PROOF_LIFE
     code = _code("of two minutes", intent=intent, issued_at=_ANSWERED_AT, expires_at=expires_at)
     payload = json.loads(code.payload)

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from soundmark.kit.text import base64url
 from soundmark.kit.text.paging import Cursors, InvalidCursor, Page, Position, cut_page
 
-CURSORS = Cursors(bytes(range(32)))
+CODEC = Cursors(bytes(range(32)))
 POSITION = Position(datetime(2026, 11, 20, 12, 0, tzinfo=UTC), "xr_" + "a" * 22)
 BOUND_TO = {"organization_id": "org_1", "project_id": None}
+CURSORS = CODEC.bind("codes", **BOUND_TO)
 
 
 def written(position: Position = POSITION) -> str:
-    text = CURSORS.write(position, route="codes", bound_to=BOUND_TO)
+    text = CURSORS.write(position)
     assert text is not None
     return text
 
@@ -33,16 +34,23 @@ positions = st.builds(
 
 @given(positions)
 def test_a_position_is_read_back(position: Position) -> None:
-    assert CURSORS.read(written(position), route="codes", bound_to=BOUND_TO) == position
+    assert CURSORS.read(written(position)) == position
+
+
+def test_a_cursor_of_an_earlier_release_is_read() -> None:
+    """Both run side by side during an upgrade, and a client keeps a cursor for as long as it likes."""
+    earlier = "qyXwwIRSUJsVaJtRRt7PulsiMjAyNi0xMS0yMFQxMjowMDowMC4wMDBaIiwieHJfYWFhYWFhYWFhYWFhYWFhYWFhYWFhYSJd"
+    assert written() == earlier
+    assert CURSORS.read(earlier) == POSITION
 
 
 def test_without_a_position_there_is_no_cursor() -> None:
-    assert CURSORS.write(None, route="codes", bound_to=BOUND_TO) is None
-    assert CURSORS.read(None, route="codes", bound_to=BOUND_TO) is None
+    assert CURSORS.write(None) is None
+    assert CURSORS.read(None) is None
 
 
 def test_the_order_of_filters_does_not_matter() -> None:
-    assert CURSORS.read(written(), route="codes", bound_to=dict(reversed(BOUND_TO.items()))) == POSITION
+    assert CODEC.bind("codes", **dict(reversed(BOUND_TO.items()))).read(written()) == POSITION
 
 
 @pytest.mark.parametrize(
@@ -59,12 +67,12 @@ def test_the_order_of_filters_does_not_matter() -> None:
 )
 def test_a_cursor_of_another_list_is_refused(route: str, bound_to: dict[str, str | None]) -> None:
     with pytest.raises(InvalidCursor):
-        CURSORS.read(written(), route=route, bound_to=bound_to)
+        CODEC.bind(route, **bound_to).read(written())
 
 
 def test_a_cursor_under_another_key_is_refused() -> None:
     with pytest.raises(InvalidCursor):
-        Cursors(bytes(32)).read(written(), route="codes", bound_to=BOUND_TO)
+        Cursors(bytes(32)).bind("codes", **BOUND_TO).read(written())
 
 
 def test_an_edited_cursor_is_refused() -> None:
@@ -73,26 +81,26 @@ def test_an_edited_cursor_is_refused() -> None:
         altered = bytearray(data)
         altered[position] ^= 1
         with pytest.raises(InvalidCursor):
-            CURSORS.read(base64url.encode(bytes(altered)), route="codes", bound_to=BOUND_TO)
+            CURSORS.read(base64url.encode(bytes(altered)))
 
 
 @given(st.text(max_size=60))
 def test_garbage_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursor):
-        CURSORS.read(text, route="codes", bound_to=BOUND_TO)
+        CURSORS.read(text)
 
 
 @pytest.mark.parametrize("text", ["", "A", "=", "A" * 1_000_000, "null", '["2026-11-20T12:00:00.000Z","xr_1"]'])
 def test_an_almost_valid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursor):
-        CURSORS.read(text, route="codes", bound_to=BOUND_TO)
+        CURSORS.read(text)
 
 
 def test_a_cursor_without_its_seal_is_refused() -> None:
     content = json.dumps(["2026-11-20T12:00:00.000Z", "xr_1"]).encode()
     for seal in (b"", bytes(16)):
         with pytest.raises(InvalidCursor):
-            CURSORS.read(base64url.encode(seal + content), route="codes", bound_to=BOUND_TO)
+            CURSORS.read(base64url.encode(seal + content))
 
 
 @given(st.lists(st.integers(), max_size=12, unique=True), st.integers(1, 10))

@@ -1,12 +1,13 @@
 """The declaration of an operation, from which routing, authorisation, OpenAPI and tests are derived."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fastapi import Depends
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,6 +19,8 @@ from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED, StrictRoute
 from soundmark.kit.http.responses.problems import Problem
 
 Refusal: TypeAlias = RequestValidationError | IntentNotCanonical
+# A successful response as a shape or, if it is written as bytes, as its JSON; or one for each status.
+Example: TypeAlias = BaseModel | bytes | Mapping[int, BaseModel]
 JudgeRefused: TypeAlias = Callable[[Request, Refusal], Awaitable[Response | None]]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -80,8 +83,17 @@ class Operation:
 class OperationRoute(StrictRoute):
     """The route of a declared operation."""
 
-    def __init__(self, path: str, endpoint: Callable[..., Any], *, operation: Operation, **options: Any) -> None:
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        operation: Operation,
+        example: Example | None = None,
+        **options: Any,
+    ) -> None:
         self.operation: Final = operation
+        self.example: Final = example
         self.body_limits = operation.body_limits
         super().__init__(path, endpoint, **options)
 
@@ -114,11 +126,19 @@ class Operations:
         self.routes: Final[list[OperationRoute]] = []
 
     def add(
-        self, method: str, path: str, operation: Operation, *, status: int = HTTPStatus.OK, **options: Any
+        self,
+        method: str,
+        path: str,
+        operation: Operation,
+        *,
+        status: int = HTTPStatus.OK,
+        example: Example | None = None,
+        **options: Any,
     ) -> Callable[[Endpoint], Endpoint]:
         """Return the decorator that makes a function the endpoint of an operation.
 
-        `options` are FastAPI's: `response_model`, `response_class`, `responses`, `openapi_extra`.
+        `example` is the published example; every operation that answers in JSON has one. `options` are FastAPI's:
+        `response_model`, `response_class`, `responses`, `openapi_extra`.
         """
 
         def register(endpoint: Endpoint) -> Endpoint:
@@ -132,6 +152,7 @@ class Operations:
                 path,
                 endpoint,
                 operation=operation,
+                example=example,
                 methods=[method],
                 status_code=status,
                 tags=[self._tag],

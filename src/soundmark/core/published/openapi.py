@@ -1,16 +1,20 @@
 """The OpenAPI 3.1 document of the public API."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import soundmark
-from soundmark.core.edge.operations import PUBLIC
+from soundmark.core.domain.codes.signed_facts import read_facts
+from soundmark.core.edge.examples import CODE, EXAMPLE_KEY, ISSUED_AT
+from soundmark.core.edge.operations import PUBLIC, Example, OperationRoute
+from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
 from soundmark.core.hot.resolve import PROOF_HEADER_NAME, PROOF_VALUE
 from soundmark.core.published.catalogue import CATALOGUE
-from soundmark.core.published.examples import examples
 from soundmark.core.published.links import add_links
 from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED
 from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
@@ -134,16 +138,17 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
     document["paths"]["/v1/resolve/{broadcast_token}"] = {"get": _resolve_operation(components)}
     _add_shape(components, AudienceEvent)
     document["paths"] = dict(sorted(document["paths"].items()))
-    shown = examples()
+    shown: dict[str, Example | None] = {"resolve": _resolution()}
+    shown |= {route.name: route.example for route in app.routes if isinstance(route, OperationRoute)}
     for path in document["paths"].values():
         for method in _METHODS:
             if method in path:
-                _complete(path[method], base_url, shown)
+                _complete(path[method], base_url, shown[path[method]["operationId"]])
     add_links(document["paths"])
     return document
 
 
-def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -> None:
+def _complete(operation: dict[str, Any], base_url: str, example: Example | None) -> None:
     """Add what the operation's declaration implies: credential, problems, example."""
     # The framework drops members that are None, but the document must say that no API key may use the operation.
     access = operation[ACCESS] = PUBLIC | operation[ACCESS]
@@ -162,8 +167,9 @@ def _complete(operation: dict[str, Any], base_url: str, shown: dict[str, Any]) -
     for status, response in operation["responses"].items():
         content = response.get("content", {}).get("application/json")
         if content is not None and status.startswith("2"):
-            identity = operation["operationId"]
-            content["example"] = shown[f"{identity} {status}" if f"{identity} {status}" in shown else identity]
+            shown = example[int(status)] if isinstance(example, Mapping) else example
+            assert shown is not None, f"{operation['operationId']} has no example"
+            content["example"] = json.loads(shown) if isinstance(shown, bytes) else shown.model_dump(mode="json")
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -223,6 +229,14 @@ def _add_shape(components: dict[str, Any], shape: type[Wire]) -> None:
     for name, part in schema.pop("$defs").items():
         components.setdefault(name, part)
     components[shape.__name__] = schema
+
+
+def _resolution() -> bytes:
+    """Return the response to a receiver of the example Code."""
+    facts = read_facts(CODE.payload)
+    assert facts is not None, "the example is a signed Code"
+    signer = EnvelopeSigner(EXAMPLE_KEY, ISSUED_AT + timedelta(hours=1))
+    return answer_body(facts, signer.envelope(facts))
 
 
 def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from soundmark.core.features.tenancy.exports.wire import (
+from soundmark.core.views.archives import (
     ORGANIZATION_FORMAT,
     PROJECT_FORMAT,
     OrganizationArchive,

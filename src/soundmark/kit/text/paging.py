@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, Final, Generic, TypeVar
@@ -64,15 +64,27 @@ class Cursors:
     def __init__(self, key: bytes) -> None:
         self._key: Final = key
 
-    def write(self, position: Position | None, *, route: str, bound_to: Mapping[str, str | None]) -> str | None:
+    def bind(self, route: str, /, **bound_to: str | None) -> "ListCursors":
+        """Return the cursors of one list, for one tenant and these filters."""
+        return ListCursors(self._key, json.dumps([route, sorted(bound_to.items())], separators=(",", ":")).encode())
+
+
+class ListCursors:
+    """The cursors of one list with its tenant and filters."""
+
+    def __init__(self, key: bytes, binding: bytes) -> None:
+        self._key: Final = key
+        self._binding: Final = len(binding).to_bytes(4, "big") + binding
+
+    def write(self, position: Position | None) -> str | None:
         """Return the cursor for the page after `position`; None for None."""
         if position is None:
             return None
         parts = [format_timestamp(position.created_at), position.id]
         content = json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
-        return base64url.encode(self._mac(content, route, bound_to) + content)
+        return base64url.encode(self._mac(content) + content)
 
-    def read(self, text: str | None, *, route: str, bound_to: Mapping[str, str | None]) -> Position | None:
+    def read(self, text: str | None) -> Position | None:
         """Return the position in a cursor of the same list; None for None.
 
         Raises: InvalidCursor for an edited cursor and for one of another route, tenant or filter.
@@ -86,15 +98,13 @@ class Cursors:
         except ValueError:
             raise _make_refusal() from None
         mac, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
-        if not hmac.compare_digest(mac, self._mac(content, route, bound_to)):
+        if not hmac.compare_digest(mac, self._mac(content)):
             raise _make_refusal()
         created_at, identity = json.loads(content)
         return Position(parse_timestamp(created_at), identity)
 
-    def _mac(self, content: bytes, route: str, bound_to: Mapping[str, str | None]) -> bytes:
-        binding = json.dumps([route, sorted(bound_to.items())], separators=(",", ":")).encode()
-        message = len(binding).to_bytes(4, "big") + binding + content
-        return hmac.digest(self._key, message, hashlib.sha256)[:_MAC_BYTES]
+    def _mac(self, content: bytes) -> bytes:
+        return hmac.digest(self._key, self._binding + content, hashlib.sha256)[:_MAC_BYTES]
 
 
 def _make_refusal() -> InvalidCursor:

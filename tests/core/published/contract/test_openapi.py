@@ -304,8 +304,8 @@ def test_every_body_documents_its_maximum_size(name: str) -> None:
     """Contract, section 1."""
     path = name.split()[1]
     is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
-    is_signed = path in {"/v1/billing/webhooks/card", "/v1/support/webhooks/desk"}
-    largest = "1,024 KiB" if is_issuance or is_signed else "16 KiB" if path == "/v1/events" else "64 KiB"
+    is_notification = "/webhooks/" in path
+    largest = "1,024 KiB" if is_issuance or is_notification else "16 KiB" if path == "/v1/events" else "64 KiB"
     assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
 
 

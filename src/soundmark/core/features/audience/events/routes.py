@@ -78,6 +78,10 @@ _OPERATION: Final = Operation(
         }
     },
     openapi_extra=_BODY,
+    example={
+        201: EventAnswer(event_id="evt_b25lLXNvdW5kLWhlYXJkLW", status="recorded"),
+        200: EventAnswer(event_id="evt_b25lLXNvdW5kLWhlYXJkLW", status="duplicate"),
+    },
 )
 async def deliver_event(
     request: Request, ctx: Ctx, request_id: RequestId, client: ClientDigest, refused: RefusedEvents

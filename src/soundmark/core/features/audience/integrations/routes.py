@@ -6,9 +6,10 @@ from typing import Annotated
 from fastapi import Depends, Path, Query
 
 from soundmark.core.domain.audience import integration
+from soundmark.core.edge.examples import INTEGRATION
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, RequestId, ResourceId, Tenant
-from soundmark.core.features.audience.integrations import names, service
+from soundmark.core.features.audience.integrations import example, names, service
 from soundmark.core.features.audience.integrations.wire import (
     ChangeRetention,
     CoreKeyView,
@@ -55,6 +56,7 @@ _LIFECYCLE = (ProjectNotFound, IntegrationNotFound, ResourceDeletionInProgress, 
         problems=(ProjectNotFound, EntitlementRequired, ResourceDeletionInProgress, AudienceUnavailable),
     ),
     status=HTTPStatus.CREATED,
+    example=with_secret_view(example.CREATED, example.NAME),
 )
 async def create_integration(
     ctx: Ctx,
@@ -71,6 +73,7 @@ async def create_integration(
     "GET",
     "/v1/audience/integrations",
     Operation("audience.list", problems=(ProjectNotFound, InvalidCursor, AudienceUnavailable)),
+    example=IntegrationPage(data=[integration_view(INTEGRATION, example.NAME)], next_cursor=None),
 )
 async def list_integrations(
     ctx: Ctx,
@@ -81,14 +84,13 @@ async def list_integrations(
     cursor: CursorText = None,
 ) -> IntegrationPage:
     """List the integrations of a project, newest first, including revoked ones."""
-    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
-    before = ctx.cursors.read(cursor, route="integrations", bound_to=bound_to)
+    cursors = ctx.cursors.bind("integrations", organization_id=scope.organization_id, project_id=project_id)
     page, names_by_id = await service.list_integrations(
-        ctx, scope, project_id, before=before, limit=limit, request_id=request_id
+        ctx, scope, project_id, before=cursors.read(cursor), limit=limit, request_id=request_id
     )
     return IntegrationPage(
         data=[integration_view(listed, names_by_id.get(listed.id)) for listed in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="integrations", bound_to=bound_to),
+        next_cursor=cursors.write(page.next_position),
     )
 
 
@@ -96,6 +98,7 @@ async def list_integrations(
     "PATCH",
     "/v1/audience/integrations/{integration_id}",
     Operation("audience.rename", problems=(ProjectNotFound, IntegrationNotFound, AudienceUnavailable)),
+    example=integration_view(INTEGRATION, example.NAME),
 )
 async def rename_integration(
     ctx: Ctx,
@@ -110,7 +113,10 @@ async def rename_integration(
 
 
 @operations.add(
-    "POST", "/v1/audience/integrations/{integration_id}/revoke", Operation("audience.revoke", problems=(*_LIFECYCLE,))
+    "POST",
+    "/v1/audience/integrations/{integration_id}/revoke",
+    Operation("audience.revoke", problems=(*_LIFECYCLE,)),
+    example=integration_view(example.REVOKED, example.NAME),
 )
 async def revoke_integration(
     ctx: Ctx,
@@ -126,6 +132,7 @@ async def revoke_integration(
     "POST",
     "/v1/audience/integrations/{integration_id}/secret",
     Operation("audience.rotate_secret", problems=(*_LIFECYCLE, IntegrationRevoked)),
+    example=with_secret_view(example.ROTATED, example.NAME),
 )
 async def rotate_integration_secret(
     ctx: Ctx,
@@ -141,6 +148,7 @@ async def rotate_integration_secret(
     "PATCH",
     "/v1/audience/integrations/{integration_id}/retention",
     Operation("audience.change_retention", problems=(*_LIFECYCLE, IntegrationRevoked, EntitlementRequired)),
+    example=retention_view(example.RETENTION),
 )
 async def change_integration_retention(
     ctx: Ctx,
@@ -160,6 +168,7 @@ async def change_integration_retention(
     "POST",
     "/v1/audience/integrations/{integration_id}/core-key",
     Operation("audience.replace_core_key", problems=(*_LIFECYCLE, IntegrationRevoked)),
+    example=core_key_view(example.CORE_KEY),
 )
 async def replace_integration_core_key(
     ctx: Ctx,

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant
-from soundmark.core.features.audience.reports import service
+from soundmark.core.features.audience.reports import example, service
 from soundmark.core.features.audience.reports.service import ReportFilter
 from soundmark.core.problems import (
     AudienceUnavailable,
@@ -96,6 +96,7 @@ async def _read_legacy_filter(
     ),
     responses=_ANSWERS,
     response_model=AudienceReport,
+    example=example.REPORT,
 )
 async def read_audience_report(
     request: Request,
@@ -119,6 +120,7 @@ async def read_audience_report(
     Operation("audience.legacy_report", problems=(NotAcceptable, ProjectNotFound, ReportTooLarge, AudienceUnavailable)),
     responses=_ANSWERS,
     response_model=LegacyReport,
+    example=example.LEGACY_REPORT,
 )
 async def read_legacy_report(
     request: Request,

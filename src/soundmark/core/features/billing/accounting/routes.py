@@ -1,5 +1,7 @@
 """The route of the accounting system's customers."""
 
+from soundmark.core.domain.billing.catalog import AccountingCustomer
+from soundmark.core.edge.examples import ISSUED_AT, ORGANIZATION
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, OrganizationPath
 from soundmark.core.edge.refusals import invalid
@@ -24,6 +26,9 @@ operations = Operations("Billing catalogue")
         "billing.administer",
         tenant="none",
         problems=(OrganizationNotFound, ThirdpartyConflict, ResourceDeletionInProgress, AccountingUnavailable),
+    ),
+    example=accounting_customer_view(
+        AccountingCustomer(ORGANIZATION.id, ORGANIZATION.name, thirdparty_id=17, updated_at=ISSUED_AT)
     ),
 )
 async def put_accounting_customer(

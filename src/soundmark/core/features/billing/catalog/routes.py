@@ -7,7 +7,7 @@ from fastapi import Depends, Path
 from soundmark.core.domain.billing.catalog import ProviderName
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx
-from soundmark.core.features.billing.catalog import service
+from soundmark.core.features.billing.catalog import example, service
 from soundmark.core.features.billing.catalog.views import (
     CatalogView,
     OfferView,
@@ -50,7 +50,12 @@ async def _find_provider(
     return cast("ProviderName", provider)
 
 
-@operations.add("GET", "/v1/billing/admin/catalog", Operation("billing.administer", tenant="none"))
+@operations.add(
+    "GET",
+    "/v1/billing/admin/catalog",
+    Operation("billing.administer", tenant="none"),
+    example=catalog_view(example.CATALOG),
+)
 async def get_catalog(ctx: Ctx) -> CatalogView:
     """Return all providers, plans, offers, contracts for measuring and customers of the accounting system."""
     return catalog_view(await service.read_catalog(ctx))
@@ -60,6 +65,7 @@ async def get_catalog(ctx: Ctx) -> CatalogView:
     "PUT",
     "/v1/billing/admin/providers/{provider}",
     Operation("billing.administer", tenant="none", problems=(NotFound,)),
+    example=provider_view(example.CARD),
 )
 async def put_payment_provider(
     ctx: Ctx, user: CallingUser, provider: Annotated[ProviderName, Depends(_find_provider)], body: PutProvider
@@ -76,6 +82,7 @@ async def put_payment_provider(
     "PUT",
     "/v1/billing/admin/plans/{plan_id}",
     Operation("billing.administer", tenant="none"),
+    example=plan_view(example.PLAN),
 )
 async def put_plan(ctx: Ctx, user: CallingUser, plan_id: PlanPath, body: PutPlan) -> PlanView:
     """Make a plan, or change one. Its product never changes, and the two plans of the start stay active (else 422).
@@ -89,6 +96,7 @@ async def put_plan(ctx: Ctx, user: CallingUser, plan_id: PlanPath, body: PutPlan
     "PUT",
     "/v1/billing/admin/offers/{offer_id}",
     Operation("billing.administer", tenant="none", problems=(PlanNotFound,)),
+    example=offer_view(example.CARD_OFFER),
 )
 async def put_offer(ctx: Ctx, user: CallingUser, offer_id: OfferPath, body: PutOffer) -> OfferView:
     """Make an offer of a plan, or change one. Its plan and its provider never change (else 422).

@@ -12,7 +12,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.idempotency_keys import OptionalKey, read_keyed_request
 from soundmark.core.edge.operations import Operation, Operations, Refusal
 from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
-from soundmark.core.features.billing.checkouts import service
+from soundmark.core.features.billing.checkouts import example, service
 from soundmark.core.features.billing.checkouts.wire import (
     CheckoutView,
     CreateCheckout,
@@ -65,6 +65,7 @@ async def _judge_refused(request: Request, _: Refusal) -> None:
     ),
     status=HTTPStatus.CREATED,
     response_model=CreatedCheckoutView,
+    example=example.CREATED,
 )
 async def create_checkout(
     ctx: Ctx, scope: Tenant, body: CreateCheckout, keyed: Annotated[KeyedRequest | None, Depends(_keyed)]
@@ -74,7 +75,12 @@ async def create_checkout(
     return Response(answer, status_code=HTTPStatus.CREATED, media_type="application/json")
 
 
-@operations.add("GET", "/v1/billing/checkouts/{checkout_id}", Operation("checkout.read", problems=(CheckoutNotFound,)))
+@operations.add(
+    "GET",
+    "/v1/billing/checkouts/{checkout_id}",
+    Operation("checkout.read", problems=(CheckoutNotFound,)),
+    example=example.COMPLETED,
+)
 async def get_checkout(ctx: Ctx, scope: Tenant, checkout_id: CheckoutIdPath) -> CheckoutView:
     """Return a checkout, for the page on which somebody waits for it."""
     return checkout_view(await service.get_checkout(ctx, scope, checkout_id), ctx.clock.now())

@@ -2,7 +2,7 @@
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, OrganizationPath
-from soundmark.core.features.billing.contracts import service
+from soundmark.core.features.billing.contracts import example, service
 from soundmark.core.features.billing.contracts.service import ContractRequest
 from soundmark.core.features.billing.contracts.wire import PutAudienceContract
 from soundmark.core.problems import (
@@ -32,6 +32,7 @@ operations = Operations("Billing catalogue")
             ResourceDeletionInProgress,
         ),
     ),
+    example=audience_contract_view(example.CONTRACT),
 )
 async def put_audience_contract(
     ctx: Ctx, user: CallingUser, organization_id: OrganizationPath, body: PutAudienceContract

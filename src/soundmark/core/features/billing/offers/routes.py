@@ -6,7 +6,7 @@ from fastapi import Query
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx
-from soundmark.core.features.billing.offers import service
+from soundmark.core.features.billing.offers import example, service
 from soundmark.core.features.billing.offers.wire import OfferList, offer_list
 
 operations = Operations("Billing")
@@ -21,7 +21,7 @@ CountryQuery = Annotated[
 ]
 
 
-@operations.add("GET", "/v1/billing/offers", Operation("offer.list", tenant="none"))
+@operations.add("GET", "/v1/billing/offers", Operation("offer.list", tenant="none"), example=offer_list(example.OFFERS))
 async def list_offers(ctx: Ctx, country: CountryQuery = None) -> OfferList:
     """List what is for sale: active offers of active plans of enabled payment providers.
 

@@ -13,6 +13,7 @@ operations = Operations("Billing")
     "POST",
     "/v1/billing/portal",
     Operation("portal.open", problems=(CustomerUnavailable, PaymentProviderUnavailable)),
+    example=PortalView(portal_url="https://billing.example.com/p/session/9dK2x0vT"),
 )
 async def open_portal(ctx: Ctx, scope: Tenant) -> PortalView:
     """Return a temporary page of the card provider, where the organisation changes or cancels its subscriptions."""

@@ -29,6 +29,8 @@ from soundmark.settings.registry import CardSettings
 
 operations = Operations("Payment webhooks")
 
+_PROCESSED: Final = WebhookAnswer(status="processed")
+
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
 _CARD: Final[dict[str, Any]] = {
@@ -86,7 +88,7 @@ _LOCAL_OPERATION: Final = Operation(
 WebhookSecret = Annotated[str, Path(description="The secret of one checkout, which only the provider is given.")]
 
 
-@operations.add("POST", "/v1/billing/webhooks/card", _CARD_OPERATION, openapi_extra=_CARD)
+@operations.add("POST", "/v1/billing/webhooks/card", _CARD_OPERATION, openapi_extra=_CARD, example=_PROCESSED)
 async def receive_card_event(request: Request, ctx: Ctx) -> WebhookAnswer:
     """Receive an event of the card provider.
 
@@ -109,7 +111,7 @@ async def receive_card_event(request: Request, ctx: Ctx) -> WebhookAnswer:
     return WebhookAnswer(status="processed" if outcome == "repeated" else outcome)
 
 
-@operations.add("POST", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL)
+@operations.add("POST", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL, example=_PROCESSED)
 async def receive_local_notification(request: Request, ctx: Ctx, client: ClientDigest) -> WebhookAnswer:
     """Receive a notification of the local provider.
 
@@ -120,13 +122,15 @@ async def receive_local_notification(request: Request, ctx: Ctx, client: ClientD
     return await _receive_local(request, ctx, client, None)
 
 
-@operations.add("GET", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY)
+@operations.add("GET", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY, example=_PROCESSED)
 async def receive_local_query(request: Request, ctx: Ctx, client: ClientDigest) -> WebhookAnswer:
     """Receive a notification of the local provider in a query, the way in which it really sends them."""
     return await _receive_local(request, ctx, client, None)
 
 
-@operations.add("POST", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL)
+@operations.add(
+    "POST", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL, example=_PROCESSED
+)
 async def receive_checkout_notification(
     request: Request, ctx: Ctx, client: ClientDigest, secret: WebhookSecret
 ) -> WebhookAnswer:
@@ -134,7 +138,9 @@ async def receive_checkout_notification(
     return await _receive_local(request, ctx, client, secret)
 
 
-@operations.add("GET", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY)
+@operations.add(
+    "GET", "/v1/billing/webhooks/local/{secret}", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY, example=_PROCESSED
+)
 async def receive_checkout_query(
     request: Request, ctx: Ctx, client: ClientDigest, secret: WebhookSecret
 ) -> WebhookAnswer:

@@ -5,9 +5,11 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from soundmark.core.domain.codes.campaign import Stopped
+from soundmark.core.edge.examples import CAMPAIGN
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
-from soundmark.core.features.codes.campaigns import service
+from soundmark.core.features.codes.campaigns import example, service
 from soundmark.core.features.codes.campaigns.wire import (
     CampaignPage,
     CreateCampaign,
@@ -39,6 +41,7 @@ CampaignIdPath = Annotated[ResourceId, Path(description="The campaign's id.", ex
         "campaign.create", tenant="body", problems=(ProjectNotFound, CampaignNameConflict, ResourceDeletionInProgress)
     ),
     status=HTTPStatus.CREATED,
+    example=campaign_view(CAMPAIGN),
 )
 async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> CampaignView:
     """Create a campaign in a project."""
@@ -46,7 +49,12 @@ async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> Camp
     return campaign_view(await service.create_campaign(ctx, scope, campaign))
 
 
-@operations.add("GET", "/v1/campaigns", Operation("campaign.list", problems=(ProjectNotFound, InvalidCursor)))
+@operations.add(
+    "GET",
+    "/v1/campaigns",
+    Operation("campaign.list", problems=(ProjectNotFound, InvalidCursor)),
+    example=CampaignPage(data=[campaign_view(CAMPAIGN)], next_cursor=None),
+)
 async def list_campaigns(
     ctx: Ctx,
     scope: Tenant,
@@ -55,12 +63,10 @@ async def list_campaigns(
     cursor: CursorText = None,
 ) -> CampaignPage:
     """List the campaigns of a project, newest first, including archived ones."""
-    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
-    before = ctx.cursors.read(cursor, route="campaigns", bound_to=bound_to)
-    page = await service.list_campaigns(ctx, scope, project_id, before=before, limit=limit)
+    cursors = ctx.cursors.bind("campaigns", organization_id=scope.organization_id, project_id=project_id)
+    page = await service.list_campaigns(ctx, scope, project_id, before=cursors.read(cursor), limit=limit)
     return CampaignPage(
-        data=[campaign_view(campaign) for campaign in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="campaigns", bound_to=bound_to),
+        data=[campaign_view(campaign) for campaign in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
@@ -68,6 +74,7 @@ async def list_campaigns(
     "PATCH",
     "/v1/campaigns/{campaign_id}",
     Operation("campaign.update", problems=(CampaignNotFound, CampaignArchived, CampaignNameConflict)),
+    example=campaign_view(CAMPAIGN),
 )
 async def update_campaign(
     ctx: Ctx,
@@ -80,21 +87,32 @@ async def update_campaign(
 
 
 @operations.add(
-    "POST", "/v1/campaigns/{campaign_id}/archive", Operation("campaign.archive", problems=(CampaignNotFound,))
+    "POST",
+    "/v1/campaigns/{campaign_id}/archive",
+    Operation("campaign.archive", problems=(CampaignNotFound,)),
+    example=campaign_view(example.ARCHIVED),
 )
 async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> CampaignView:
     """Archive a campaign. No more Codes can be issued under it; existing Codes are not affected."""
     return campaign_view(await service.archive_campaign(ctx, scope, campaign_id))
 
 
-@operations.add("POST", "/v1/campaigns/{campaign_id}/stop", Operation("campaign.stop", problems=(CampaignNotFound,)))
+@operations.add(
+    "POST",
+    "/v1/campaigns/{campaign_id}/stop",
+    Operation("campaign.stop", problems=(CampaignNotFound,)),
+    example=stopped_view(Stopped(example.ARCHIVED, revoked_count=60)),
+)
 async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> StoppedView:
     """Stop a campaign in an emergency: archive it and revoke all its active Codes at once."""
     return stopped_view(await service.stop_campaign(ctx, scope, campaign_id))
 
 
 @operations.add(
-    "GET", "/v1/campaigns/{campaign_id}/summary", Operation("campaign.summarise", problems=(CampaignNotFound,))
+    "GET",
+    "/v1/campaigns/{campaign_id}/summary",
+    Operation("campaign.summarise", problems=(CampaignNotFound,)),
+    example=summary_view(example.SUMMARY),
 )
 async def summarise_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> SummaryView:
     """Count the Codes of a campaign by status, all at the same point in time."""

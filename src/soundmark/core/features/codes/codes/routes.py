@@ -1,12 +1,13 @@
 """The routes of Codes."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import Depends, Query
 
 from soundmark.core.domain.codes.address import ADDRESS_CHARS_MAX
-from soundmark.core.domain.codes.code import CodeStatus
+from soundmark.core.domain.codes.code import CodeStatus, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.edge.examples import CODE, ISSUED_AT, LATER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant, XrIdPath
 from soundmark.core.edge.refusals import invalid
@@ -21,6 +22,8 @@ from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp
 from soundmark.wire.xr_code import CodeDetail, CodeSummary, CodeWithIntent
 
 operations = Operations("Codes")
+
+_LISTED: Final = ListedCode(**{name: getattr(CODE, name) for name in ListedCode.__dataclass_fields__})
 
 
 async def _read_filter(
@@ -88,6 +91,7 @@ async def _read_order(
     "GET",
     "/v1/codes",
     Operation("code.list", tenant="query_or_header", problems=(InvalidCursor, ProjectNotFound, CampaignNotFound)),
+    example=CodePage(data=[summary_view(_LISTED, ISSUED_AT)], next_cursor=None),
 )
 async def list_codes(
     ctx: Ctx,
@@ -105,19 +109,25 @@ async def list_codes(
 
     A page may be shorter than `limit`, even empty: only a `next_cursor` that is null is the end.
     """
-    bound_to = _bound_to(scope, filters, order)
-    after = ctx.cursors.read(cursor, route="codes", bound_to=bound_to)
+    cursors = ctx.cursors.bind("codes", **_bound_to(scope, filters, order))
     data: list[CodeWithIntent | CodeSummary]
     if include is None:
-        page, now = await service.list_codes(ctx, scope, filters, order, after=after, limit=limit)
+        page, now = await service.list_codes(ctx, scope, filters, order, after=cursors.read(cursor), limit=limit)
         data, next_position = [summary_view(code, now) for code in page.entries], page.next_position
     else:
-        signed, now = await service.list_signed_codes(ctx, scope, filters, order, after=after, limit=limit)
+        signed, now = await service.list_signed_codes(
+            ctx, scope, filters, order, after=cursors.read(cursor), limit=limit
+        )
         data, next_position = [with_intent_view(code, now) for code in signed.entries], signed.next_position
-    return CodePage(data=data, next_cursor=ctx.cursors.write(next_position, route="codes", bound_to=bound_to))
+    return CodePage(data=data, next_cursor=cursors.write(next_position))
 
 
-@operations.add("GET", "/v1/codes/{xr_id}", Operation("code.read", problems=(CodeNotFound, ProjectNotFound)))
+@operations.add(
+    "GET",
+    "/v1/codes/{xr_id}",
+    Operation("code.read", problems=(CodeNotFound, ProjectNotFound)),
+    example=detail_view(CODE, ISSUED_AT),
+)
 async def get_code(
     ctx: Ctx,
     scope: Tenant,
@@ -130,7 +140,10 @@ async def get_code(
 
 
 @operations.add(
-    "POST", "/v1/codes/{xr_id}/revoke", Operation("code.revoke", tenant="query_or_header", problems=(CodeNotFound,))
+    "POST",
+    "/v1/codes/{xr_id}/revoke",
+    Operation("code.revoke", tenant="query_or_header", problems=(CodeNotFound,)),
+    example=detail_view(CODE, ISSUED_AT).model_copy(update={"status": "revoked", "revoked_at": LATER}),
 )
 async def revoke_code(ctx: Ctx, scope: Tenant, xr_id: XrIdPath) -> CodeDetail:
     """Revoke one Code. No resolution that starts after the response returns its intent.
@@ -142,7 +155,10 @@ async def revoke_code(ctx: Ctx, scope: Tenant, xr_id: XrIdPath) -> CodeDetail:
 
 
 @operations.add(
-    "POST", "/v1/codes/revoke-batch", Operation("code.revoke_batch", problems=(ProjectNotFound, CodeNotFound))
+    "POST",
+    "/v1/codes/revoke-batch",
+    Operation("code.revoke_batch", problems=(ProjectNotFound, CodeNotFound)),
+    example=RevokedCodes(requested_count=100, revoked_count=98, unchanged_count=2),
 )
 async def revoke_codes(ctx: Ctx, scope: Tenant, body: RevokeCodes) -> RevokedCodes:
     """Revoke up to 100 Codes of one project, all or none. Codes that are already revoked or expired do not change."""

@@ -14,6 +14,7 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.receipt import IssuanceRoute, KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.edge.examples import CODE
 from soundmark.core.edge.idempotency_keys import KEY_HEADER, OptionalKey, RequiredKey, read_keyed_request
 from soundmark.core.edge.operations import JudgeRefused, Operation, Operations, Refusal
 from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
@@ -34,6 +35,7 @@ from soundmark.core.problems import (
     QuotaExceeded,
     ResourceDeletionInProgress,
 )
+from soundmark.core.views.codes import issued_view
 from soundmark.kit.http.requests.bodies import LARGE_BODY
 from soundmark.kit.text.ids import parse_id
 from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
@@ -145,6 +147,7 @@ operations = Operations("Codes")
     status=HTTPStatus.CREATED,
     response_model=CodeIssued,
     responses=_RESPONSES,
+    example={201: issued_view(CODE), 200: Verdict(would_issue=True, code=None, quota_remaining=88)},
 )
 async def issue_code(
     ctx: Ctx,
@@ -166,6 +169,10 @@ async def issue_code(
     status=HTTPStatus.CREATED,
     response_model=IssuedCodes,
     responses=_RESPONSES,
+    example={
+        201: IssuedCodes(data=[issued_view(CODE)]),
+        200: Verdict(would_issue=False, code=QuotaExceeded.code, quota_remaining=7),
+    },
 )
 async def issue_codes(
     ctx: Ctx,
@@ -180,7 +187,7 @@ async def issue_codes(
     return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
 
 
-@operations.add("POST", "/v1/codes/recover", _recover("single"), response_model=CodeIssued)
+@operations.add("POST", "/v1/codes/recover", _recover("single"), response_model=CodeIssued, example=issued_view(CODE))
 async def recover_code(
     ctx: Ctx, scope: Tenant, body: CreateCode, keyed: Annotated[KeyedRequest, Depends(_earlier_single)]
 ) -> Response:
@@ -189,7 +196,13 @@ async def recover_code(
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
 
 
-@operations.add("POST", "/v1/codes/batch/recover", _recover("batch"), response_model=IssuedCodes)
+@operations.add(
+    "POST",
+    "/v1/codes/batch/recover",
+    _recover("batch"),
+    response_model=IssuedCodes,
+    example=IssuedCodes(data=[issued_view(CODE)]),
+)
 async def recover_codes(
     ctx: Ctx, scope: Tenant, body: CreateCodes, keyed: Annotated[KeyedRequest, Depends(_earlier_batch)]
 ) -> Response:

@@ -8,6 +8,7 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx
+from soundmark.core.features.codes.resolution import example
 from soundmark.core.features.codes.resolution.wire import KeyHistory, KeySet, verification_key
 from soundmark.core.store.codes import signing_keys
 from soundmark.core.views.signing_keys import key_history_view
@@ -17,7 +18,7 @@ operations = Operations("Receivers")
 _CACHED: Final = "public, max-age=60"  # Contract, section 1.
 
 
-@operations.add("GET", "/v1/keys", Operation(None))
+@operations.add("GET", "/v1/keys", Operation(None), example=example.KEYS)
 async def list_keys(ctx: Ctx, response: Response) -> KeySet:
     """Return the public keys that verify Codes, envelopes and proofs.
 
@@ -35,7 +36,7 @@ async def list_keys(ctx: Ctx, response: Response) -> KeySet:
     )
 
 
-@operations.add("GET", "/v1/keys/history", Operation(None))
+@operations.add("GET", "/v1/keys/history", Operation(None), example=example.KEY_HISTORY)
 async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
     """Return every public key that was ever used for signing, including retired keys, to verify old Codes and archives.
 

@@ -2,7 +2,7 @@
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx
-from soundmark.core.features.platform.release import service
+from soundmark.core.features.platform.release import example, service
 from soundmark.core.features.platform.release.wire import ReleaseReadinessView, readiness_view
 from soundmark.core.problems import ReleaseReadinessUnavailable
 
@@ -13,6 +13,7 @@ operations = Operations("Platform")
     "GET",
     "/v1/platform/release-readiness",
     Operation("release.read", tenant="none", problems=(ReleaseReadinessUnavailable,)),
+    example=example.READINESS,
 )
 async def get_release_readiness(ctx: Ctx) -> ReleaseReadinessView:
     """Return how far the receivers' SDK is from its stable release: its preview, the gates, and the stable release.

@@ -7,7 +7,7 @@ from fastapi import Depends, Path
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx
 from soundmark.core.edge.refusals import invalid
-from soundmark.core.features.platform.settings import service
+from soundmark.core.features.platform.settings import example, service
 from soundmark.core.features.platform.settings.wire import (
     PlatformSettingsView,
     PutConfiguration,
@@ -47,6 +47,7 @@ async def _find_configuration(name: NameInPath) -> PlatformSetting[Value]:
     "/v1/platform/settings",
     Operation("platform.read", tenant="none"),
     response_model=PlatformSettingsView,
+    example=settings_view(example.PLATFORM),
 )
 async def get_platform_settings(ctx: Ctx) -> Wire:
     """Return every setting and its source. For a credential, only whether it is configured is shown."""
@@ -74,6 +75,7 @@ async def put_platform_secret(
     "PUT",
     "/v1/platform/settings/configuration/{name}",
     Operation("platform.change", tenant="none", problems=(NotFound,)),
+    example=setting_view(example.MAIL_HOST),
 )
 async def put_platform_configuration(
     ctx: Ctx,

@@ -62,7 +62,9 @@ _OPERATION: Final = Operation(
 )
 
 
-@operations.add("POST", "/v1/support/webhooks/desk", _OPERATION, openapi_extra=_DELIVERY)
+@operations.add(
+    "POST", "/v1/support/webhooks/desk", _OPERATION, openapi_extra=_DELIVERY, example=DeskAnswer(status="processed")
+)
 async def receive_desk_delivery(request: Request, ctx: Ctx) -> DeskAnswer:
     """Receive a change of a conversation from the support desk.
 

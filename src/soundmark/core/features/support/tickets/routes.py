@@ -7,7 +7,7 @@ from fastapi import Path, Response
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
-from soundmark.core.features.support.tickets import service
+from soundmark.core.features.support.tickets import example, service
 from soundmark.core.features.support.tickets.wire import (
     CreateTicket,
     TicketPage,
@@ -30,6 +30,7 @@ TicketIdPath = Annotated[ResourceId, Path(description="The ticket's id.", exampl
     Operation("ticket.create", problems=(ResourceDeletionInProgress, SupportUnavailable)),
     status=HTTPStatus.CREATED,
     responses={HTTPStatus.OK: {"model": TicketView, "description": "A repeated request: the ticket that it opened."}},
+    example=ticket_view(example.OPENED),
 )
 async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: Response) -> TicketView:
     """Open a support ticket.
@@ -43,20 +44,26 @@ async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: R
     return ticket_view(opened)
 
 
-@operations.add("GET", "/v1/support/tickets", Operation("ticket.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/support/tickets",
+    Operation("ticket.list", problems=(InvalidCursor,)),
+    example=TicketPage(data=[listed_ticket_view(example.TICKET)], next_cursor=None),
+)
 async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None) -> TicketPage:
     """List the organisation's support tickets, newest first, as they are known here."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="tickets", bound_to=bound_to)
-    page = await service.list_tickets(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("tickets", organization_id=scope.organization_id)
+    page = await service.list_tickets(ctx, scope, before=cursors.read(cursor), limit=limit)
     return TicketPage(
-        data=[listed_ticket_view(ticket) for ticket in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="tickets", bound_to=bound_to),
+        data=[listed_ticket_view(ticket) for ticket in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
 @operations.add(
-    "GET", "/v1/support/tickets/{ticket_id}", Operation("ticket.read", problems=(TicketNotFound, SupportUnavailable))
+    "GET",
+    "/v1/support/tickets/{ticket_id}",
+    Operation("ticket.read", problems=(TicketNotFound, SupportUnavailable)),
+    example=ticket_view(example.ANSWERED),
 )
 async def get_ticket(ctx: Ctx, scope: Tenant, ticket_id: TicketIdPath) -> TicketView:
     """Return a support ticket with its messages from the support desk, and its present status there."""

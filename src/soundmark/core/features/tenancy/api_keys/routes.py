@@ -1,10 +1,12 @@
 """The routes of API keys."""
 
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Path, Query
 
+from soundmark.core.edge.examples import API_KEY, ISSUED_AT, LATER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
 from soundmark.core.features.tenancy.api_keys import service
@@ -17,9 +19,12 @@ from soundmark.core.features.tenancy.api_keys.wire import (
 )
 from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.views.tenancy import ApiKeyView, api_key_view
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("API keys")
+
+_EXAMPLE_SECRET: Final = Secret("xak_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LW9wZW5zLW4")
 
 ApiKeyIdPath = Annotated[ResourceId, Path(description="The key's id.", examples=["key_cGxheW91dC1zZXJ2ZXItZX"])]
 
@@ -29,6 +34,7 @@ ApiKeyIdPath = Annotated[ResourceId, Path(description="The key's id.", examples=
     "/v1/api-keys",
     Operation("api_key.create", tenant="body", problems=(ProjectNotFound, ResourceDeletionInProgress)),
     status=HTTPStatus.CREATED,
+    example=api_key_with_secret(API_KEY, _EXAMPLE_SECRET, ISSUED_AT),
 )
 async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyWithSecret:
     """Create an API key for one project. Its secret is returned only in this response."""
@@ -43,7 +49,12 @@ async def create_api_key(ctx: Ctx, scope: Tenant, body: CreateApiKey) -> ApiKeyW
     return api_key_with_secret(key, secret, key.created_at)
 
 
-@operations.add("GET", "/v1/api-keys", Operation("api_key.list", problems=(ProjectNotFound, InvalidCursor)))
+@operations.add(
+    "GET",
+    "/v1/api-keys",
+    Operation("api_key.list", problems=(ProjectNotFound, InvalidCursor)),
+    example=ApiKeyPage(data=[api_key_view(API_KEY, ISSUED_AT)], next_cursor=None),
+)
 async def list_api_keys(
     ctx: Ctx,
     scope: Tenant,
@@ -54,23 +65,31 @@ async def list_api_keys(
     cursor: CursorText = None,
 ) -> ApiKeyPage:
     """List the API keys of an organisation or of one of its projects, newest first, whatever their status."""
-    bound_to = {"organization_id": scope.organization_id, "project_id": project_id}
-    before = ctx.cursors.read(cursor, route="api_keys", bound_to=bound_to)
-    page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=before, limit=limit)
+    cursors = ctx.cursors.bind("api_keys", organization_id=scope.organization_id, project_id=project_id)
+    page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=cursors.read(cursor), limit=limit)
     return ApiKeyPage(
-        data=[api_key_view(key, now) for key in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="api_keys", bound_to=bound_to),
+        data=[api_key_view(key, now) for key in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
-@operations.add("PATCH", "/v1/api-keys/{api_key_id}", Operation("api_key.rename", problems=(ApiKeyNotFound,)))
+@operations.add(
+    "PATCH",
+    "/v1/api-keys/{api_key_id}",
+    Operation("api_key.rename", problems=(ApiKeyNotFound,)),
+    example=api_key_view(API_KEY, ISSUED_AT),
+)
 async def rename_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath, body: RenameApiKey) -> ApiKeyView:
     """Change the name of an API key, whatever its status; null removes the name."""
     key, now = await service.rename_api_key(ctx, scope, api_key_id, name=body.name)
     return api_key_view(key, now)
 
 
-@operations.add("POST", "/v1/api-keys/{api_key_id}/revoke", Operation("api_key.revoke", problems=(ApiKeyNotFound,)))
+@operations.add(
+    "POST",
+    "/v1/api-keys/{api_key_id}/revoke",
+    Operation("api_key.revoke", problems=(ApiKeyNotFound,)),
+    example=api_key_view(replace(API_KEY, revoked_at=LATER), LATER),
+)
 async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyView:
     """Revoke an API key. No request that starts after the response can use it.
 
@@ -81,7 +100,10 @@ async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> A
 
 
 @operations.add(
-    "POST", "/v1/api-keys/{api_key_id}/secret", Operation("api_key.rotate", problems=(ApiKeyNotFound, ApiKeyNotActive))
+    "POST",
+    "/v1/api-keys/{api_key_id}/secret",
+    Operation("api_key.rotate", problems=(ApiKeyNotFound, ApiKeyNotActive)),
+    example=api_key_with_secret(replace(API_KEY, secret_rotated_at=LATER), _EXAMPLE_SECRET, LATER),
 )
 async def rotate_api_key_secret(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyWithSecret:
     """Replace the secret of an active API key. The old secret stops working; the new one is returned only here."""

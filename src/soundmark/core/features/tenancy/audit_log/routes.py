@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from soundmark.core.domain.tenancy.audit import AuditAction, AuditEntry
+from soundmark.core.domain.tenancy.audit_chain import Verification
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.edge.refusals import invalid
-from soundmark.core.features.tenancy.audit_log import service
+from soundmark.core.features.tenancy.audit_log import example, service
 from soundmark.core.features.tenancy.audit_log.wire import (
     CSV_COLUMNS,
     AuditEntryPage,
@@ -90,6 +91,7 @@ async def _read_filter(
     Operation("audit_log.read", problems=(InvalidCursor, NotAcceptable)),
     responses=_ANSWERS,
     response_model=AuditEntryPage,
+    example=AuditEntryPage(data=[entry_view(example.AUDIT_ENTRY)], next_cursor=None),
 )
 async def list_audit_entries(
     request: Request,
@@ -115,16 +117,20 @@ async def list_audit_entries(
         "from": None if filters.from_at is None else format_timestamp(filters.from_at),
         "to": None if filters.to_at is None else format_timestamp(filters.to_at),
     }
-    before = ctx.cursors.read(cursor, route="audit-log", bound_to=bound_to)
-    page = await service.list_entries(ctx, scope, filters, before=before, limit=limit)
+    cursors = ctx.cursors.bind("audit-log", **bound_to)
+    page = await service.list_entries(ctx, scope, filters, before=cursors.read(cursor), limit=limit)
     answer = AuditEntryPage(
-        data=[entry_view(entry) for entry in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="audit-log", bound_to=bound_to),
+        data=[entry_view(entry) for entry in page.entries], next_cursor=cursors.write(page.next_position)
     )
     return Response(answer.model_dump_json(), media_type=_JSON, headers=_VARY)
 
 
-@operations.add("GET", "/v1/audit-log/verification", Operation("audit_log.verify"))
+@operations.add(
+    "GET",
+    "/v1/audit-log/verification",
+    Operation("audit_log.verify"),
+    example=verification_view(Verification(True, entries=41, unsealed=1, first_broken=None)),
+)
 async def verify_audit_log(ctx: Ctx, scope: Tenant) -> AuditVerification:
     """Verify the audit chain of an organisation by recomputing it."""
     return verification_view(await service.verify_chain(ctx, scope))

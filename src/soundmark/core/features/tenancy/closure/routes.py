@@ -9,7 +9,7 @@ from starlette.responses import Response
 from soundmark.core.domain.tenancy.closure import ClosureSubject
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant
-from soundmark.core.features.tenancy.closure import preflight, service
+from soundmark.core.features.tenancy.closure import example, preflight, service
 from soundmark.core.features.tenancy.closure.wire import (
     DeleteOrganization,
     DeleteProject,
@@ -47,7 +47,10 @@ _DELETED: Final[dict[int | str, dict[str, Any]]] = {
 
 
 @operations.add(
-    "GET", "/v1/organizations/{organization_id}/closure-preflight", Operation("organization.preflight", tenant="path")
+    "GET",
+    "/v1/organizations/{organization_id}/closure-preflight",
+    Operation("organization.preflight", tenant="path"),
+    example=organization_preflight(example.ORGANIZATION_PREVIEW),
 )
 async def preview_organization_deletion(ctx: Ctx, scope: Tenant, request_id: RequestId) -> OrganizationPreflight:
     """Tell what the deletion of the organisation would delete, and what is in its way. Nothing is changed."""
@@ -59,6 +62,7 @@ async def preview_organization_deletion(ctx: Ctx, scope: Tenant, request_id: Req
     "GET",
     "/v1/projects/{project_id}/closure-preflight",
     Operation("project.preflight", problems=(ProjectNotFound,)),
+    example=project_preflight(example.PROJECT_PREVIEW),
 )
 async def preview_project_deletion(
     ctx: Ctx, scope: Tenant, project_id: ProjectIdPath, request_id: RequestId
@@ -128,6 +132,7 @@ async def delete_project(
     "/v1/deletion-certificates/{certificate_id}",
     Operation(None, problems=(DeletionCertificateNotFound,), note="the id is the key"),
     response_model=DeletionCertificate,
+    example=example.CERTIFICATE,
 )
 async def get_deletion_certificate(ctx: Ctx, certificate_id: CertificateIdPath) -> Response:
     """Return the signed certificate that nothing of an organisation or a project is left. It is kept for ever."""

@@ -11,15 +11,15 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
-from soundmark.core.features.tenancy.exports import service
+from soundmark.core.features.tenancy.exports import example, service
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject, organization_subject, project_subject
-from soundmark.core.features.tenancy.exports.wire import OrganizationArchive, ProjectArchive
 from soundmark.core.problems import (
     AudienceUnavailable,
     OrganizationExportTooLarge,
     ProjectExportTooLarge,
     ProjectNotFound,
 )
+from soundmark.core.views.archives import OrganizationArchive, ProjectArchive
 from soundmark.kit.http.responses.download import Download
 from soundmark.wire.shape import Wire
 
@@ -46,6 +46,7 @@ def _describe_archive(shape: type[Wire]) -> dict[int | str, dict[str, Any]]:
     Operation("organization.export", tenant="path", problems=(OrganizationExportTooLarge, AudienceUnavailable)),
     responses=_describe_archive(OrganizationArchive),
     response_class=Response,
+    example=example.ORGANIZATION_ARCHIVE,
 )
 async def export_organization(
     request: Request,
@@ -67,6 +68,7 @@ async def export_organization(
     Operation("project.export", problems=(ProjectNotFound, ProjectExportTooLarge, AudienceUnavailable)),
     responses=_describe_archive(ProjectArchive),
     response_class=Response,
+    example=example.PROJECT_ARCHIVE,
 )
 async def export_project(request: Request, ctx: Ctx, scope: Tenant, project_id: ProjectIdPath) -> Response:
     """Download everything of a project as one sealed archive, as of one moment.

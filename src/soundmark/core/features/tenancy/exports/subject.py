@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from soundmark.core.domain.tenancy.audit import AuditAction
-from soundmark.core.features.tenancy.exports.wire import ORGANIZATION_FORMAT, PROJECT_FORMAT, ArchiveFormat
 from soundmark.core.problems import OrganizationExportTooLarge, ProjectExportTooLarge
+from soundmark.core.views.archives import ORGANIZATION_FORMAT, PROJECT_FORMAT, ArchiveFormat
 from soundmark.kit.http.responses.problems import Problem
 
 

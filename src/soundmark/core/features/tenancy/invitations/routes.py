@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import Path
 
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
+from soundmark.core.edge.examples import ISSUED_AT, LATER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, ResourceId, Tenant
-from soundmark.core.features.tenancy.invitations import service
+from soundmark.core.features.tenancy.invitations import example, service
 from soundmark.core.features.tenancy.invitations.wire import (
     AcceptInvitation,
     CreatedInvitationView,
@@ -43,6 +44,7 @@ InvitationIdPath = Annotated[
     "/v1/member-invitations",
     Operation("invitation.create", tenant="body", problems=(ResourceDeletionInProgress,)),
     status=HTTPStatus.CREATED,
+    example=created_view(example.CREATED),
 )
 async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> CreatedInvitationView:
     """Invite a person. The secret is returned only in this response. Only an owner may invite an administrator."""
@@ -52,7 +54,12 @@ async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> 
     return created_view(await service.create_invitation(ctx, scope, mailbox=mailbox, role=body.role, lifetime=lifetime))
 
 
-@operations.add("GET", "/v1/member-invitations", Operation("invitation.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/member-invitations",
+    Operation("invitation.list", problems=(InvalidCursor,)),
+    example=InvitationPage(data=[invitation_view(example.INVITATION, ISSUED_AT)], next_cursor=None),
+)
 async def list_invitations(
     ctx: Ctx,
     scope: Tenant,
@@ -60,13 +67,12 @@ async def list_invitations(
     cursor: CursorText = None,
 ) -> InvitationPage:
     """List the invitations of an organisation, newest first, whatever their status."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="invitations", bound_to=bound_to)
-    page = await service.list_invitations(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("invitations", organization_id=scope.organization_id)
+    page = await service.list_invitations(ctx, scope, before=cursors.read(cursor), limit=limit)
     now = ctx.clock.now()
     return InvitationPage(
         data=[invitation_view(invitation, now) for invitation in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="invitations", bound_to=bound_to),
+        next_cursor=cursors.write(page.next_position),
     )
 
 
@@ -74,6 +80,7 @@ async def list_invitations(
     "POST",
     "/v1/member-invitations/{invitation_id}/revoke",
     Operation("invitation.revoke", problems=(InvitationNotFound, InvitationNotPending)),
+    example=invitation_view(example.REVOKED, LATER),
 )
 async def revoke_invitation(
     ctx: Ctx,
@@ -92,6 +99,7 @@ async def revoke_invitation(
         tenant="none",
         problems=(InvitationInvalid, MfaRequired, AlreadyAMember, ResourceDeletionInProgress),
     ),
+    example=joined_view(example.JOINED),
 )
 async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
     """Accept an invitation to your verified e-mail address. Joining as an administrator requires MFA."""

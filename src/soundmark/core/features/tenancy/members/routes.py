@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Path
 
+from soundmark.core.edge.examples import MEMBER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.members import service
@@ -23,7 +24,12 @@ SubjectPath = Annotated[
 ]
 
 
-@operations.add("GET", "/v1/members", Operation("member.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/members",
+    Operation("member.list", problems=(InvalidCursor,)),
+    example=MemberPage(data=[member_view(MEMBER)], next_cursor=None),
+)
 async def list_members(
     ctx: Ctx,
     scope: Tenant,
@@ -31,17 +37,18 @@ async def list_members(
     cursor: CursorText = None,
 ) -> MemberPage:
     """List the members of an organisation, newest first."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="members", bound_to=bound_to)
-    page = await service.list_members(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("members", organization_id=scope.organization_id)
+    page = await service.list_members(ctx, scope, before=cursors.read(cursor), limit=limit)
     return MemberPage(
-        data=[member_view(member) for member in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="members", bound_to=bound_to),
+        data=[member_view(member) for member in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
 @operations.add(
-    "PUT", _SUBJECT_PATH, Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached))
+    "PUT",
+    _SUBJECT_PATH,
+    Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached)),
+    example=member_view(MEMBER),
 )
 async def change_member(
     ctx: Ctx,

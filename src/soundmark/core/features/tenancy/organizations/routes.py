@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 
+from soundmark.core.edge.examples import ORGANIZATION
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.organizations import service
@@ -18,13 +19,19 @@ operations = Operations("Organizations")
     "/v1/organizations",
     Operation("organization.create", tenant="none", problems=(OrganizationLimitReached,)),
     status=HTTPStatus.CREATED,
+    example=organization_view(ORGANIZATION),
 )
 async def create_organization(ctx: Ctx, user: CallingUser, body: CreateOrganization) -> OrganizationView:
     """Create an organisation. The caller becomes its owner."""
     return organization_view(await service.create_organization(ctx, user, name=body.name))
 
 
-@operations.add("PATCH", "/v1/organizations/{organization_id}", Operation("organization.update", tenant="path"))
+@operations.add(
+    "PATCH",
+    "/v1/organizations/{organization_id}",
+    Operation("organization.update", tenant="path"),
+    example=organization_view(ORGANIZATION),
+)
 async def rename_organization(
     ctx: Ctx,
     scope: Tenant,
@@ -34,7 +41,12 @@ async def rename_organization(
     return organization_view(await service.rename_organization(ctx, scope, name=body.name))
 
 
-@operations.add("GET", "/v1/organizations", Operation("organization.list", tenant="none", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/organizations",
+    Operation("organization.list", tenant="none", problems=(InvalidCursor,)),
+    example=OrganizationPage(data=[organization_view(ORGANIZATION)], next_cursor=None),
+)
 async def list_organizations(
     ctx: Ctx,
     user: CallingUser,
@@ -42,10 +54,9 @@ async def list_organizations(
     cursor: CursorText = None,
 ) -> OrganizationPage:
     """List the organisations that the caller belongs to, newest first."""
-    bound_to = {"subject_id": user.subject_id}
-    before = ctx.cursors.read(cursor, route="organizations", bound_to=bound_to)
-    page = await service.list_organizations(ctx, user, before=before, limit=limit)
+    cursors = ctx.cursors.bind("organizations", subject_id=user.subject_id)
+    page = await service.list_organizations(ctx, user, before=cursors.read(cursor), limit=limit)
     return OrganizationPage(
         data=[organization_view(organization) for organization in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="organizations", bound_to=bound_to),
+        next_cursor=cursors.write(page.next_position),
     )

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Path
 
+from soundmark.core.edge.examples import PROJECT
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
 from soundmark.core.features.tenancy.projects import service
@@ -23,6 +24,7 @@ ProjectIdPath = Annotated[ResourceId, Path(description="The project's id.", exam
     "/v1/projects",
     Operation("project.create", tenant="body", problems=(ProjectNameConflict, ResourceDeletionInProgress)),
     status=HTTPStatus.CREATED,
+    example=project_view(PROJECT),
 )
 async def create_project(ctx: Ctx, scope: Tenant, body: CreateProject) -> ProjectView:
     """Create a project in an organisation."""
@@ -30,7 +32,10 @@ async def create_project(ctx: Ctx, scope: Tenant, body: CreateProject) -> Projec
 
 
 @operations.add(
-    "PATCH", "/v1/projects/{project_id}", Operation("project.update", problems=(ProjectNotFound, ProjectNameConflict))
+    "PATCH",
+    "/v1/projects/{project_id}",
+    Operation("project.update", problems=(ProjectNotFound, ProjectNameConflict)),
+    example=project_view(PROJECT),
 )
 async def rename_project(
     ctx: Ctx,
@@ -42,7 +47,12 @@ async def rename_project(
     return project_view(await service.rename_project(ctx, scope, project_id, name=body.name))
 
 
-@operations.add("GET", "/v1/projects", Operation("project.list", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/projects",
+    Operation("project.list", problems=(InvalidCursor,)),
+    example=ProjectPage(data=[project_view(PROJECT)], next_cursor=None),
+)
 async def list_projects(
     ctx: Ctx,
     scope: Tenant,
@@ -50,10 +60,8 @@ async def list_projects(
     cursor: CursorText = None,
 ) -> ProjectPage:
     """List the projects of an organisation, newest first."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="projects", bound_to=bound_to)
-    page = await service.list_projects(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("projects", organization_id=scope.organization_id)
+    page = await service.list_projects(ctx, scope, before=cursors.read(cursor), limit=limit)
     return ProjectPage(
-        data=[project_view(project) for project in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="projects", bound_to=bound_to),
+        data=[project_view(project) for project in page.entries], next_cursor=cursors.write(page.next_position)
     )

@@ -20,6 +20,7 @@ EndpointIdPath = Annotated[ResourceId, Path(description="The endpoint's id.", ex
     "POST",
     "/v1/webhook-endpoints/{endpoint_id}/test",
     Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound, RateLimited)),
+    example=WebhookTestView(status_code=204, duration_ms=87, error=None),
 )
 async def test_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookTestView:
     """Send a message of the type `webhook.test` to an endpoint now, also to a disabled one, and answer what came back.

@@ -1,5 +1,6 @@
 """The routes of webhook endpoints, their deliveries and their events."""
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from soundmark.core.domain.webhooks.delivery import DeliveryStatus
 from soundmark.core.domain.webhooks.event import render_body
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
-from soundmark.core.features.webhooks.endpoints import events, replays, service
+from soundmark.core.features.webhooks.endpoints import events, example, replays, service
 from soundmark.core.features.webhooks.endpoints.wire import (
     CreateWebhookEndpoint,
     ReplayedView,
@@ -44,6 +45,7 @@ EventIdPath = Annotated[ResourceId, Path(description="The event's id.", examples
     "/v1/webhook-endpoints",
     Operation("webhook_endpoint.create", tenant="body", problems=(ProjectNotFound, ResourceDeletionInProgress)),
     status=HTTPStatus.CREATED,
+    example=endpoint_with_secret(example.ENDPOINT, example.SECRET),
 )
 async def create_webhook_endpoint(ctx: Ctx, scope: Tenant, body: CreateWebhookEndpoint) -> WebhookEndpointWithSecret:
     """Create a webhook endpoint. Its secret is returned only in this response. An organisation may have 20."""
@@ -51,17 +53,20 @@ async def create_webhook_endpoint(ctx: Ctx, scope: Tenant, body: CreateWebhookEn
     return endpoint_with_secret(*await service.create_endpoint(ctx, scope, new))
 
 
-@operations.add("GET", "/v1/webhook-endpoints", Operation("webhook_endpoint.read", problems=(InvalidCursor,)))
+@operations.add(
+    "GET",
+    "/v1/webhook-endpoints",
+    Operation("webhook_endpoint.read", problems=(InvalidCursor,)),
+    example=WebhookEndpointPage(data=[endpoint_view(example.ENDPOINT)], next_cursor=None),
+)
 async def list_webhook_endpoints(
     ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None
 ) -> WebhookEndpointPage:
     """List the webhook endpoints of an organisation, newest first."""
-    bound_to = {"organization_id": scope.organization_id}
-    before = ctx.cursors.read(cursor, route="webhook_endpoints", bound_to=bound_to)
-    page = await service.list_endpoints(ctx, scope, before=before, limit=limit)
+    cursors = ctx.cursors.bind("webhook_endpoints", organization_id=scope.organization_id)
+    page = await service.list_endpoints(ctx, scope, before=cursors.read(cursor), limit=limit)
     return WebhookEndpointPage(
-        data=[endpoint_view(endpoint) for endpoint in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="webhook_endpoints", bound_to=bound_to),
+        data=[endpoint_view(endpoint) for endpoint in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
@@ -69,6 +74,7 @@ async def list_webhook_endpoints(
     "GET",
     "/v1/webhook-endpoints/{endpoint_id}",
     Operation("webhook_endpoint.read", problems=(WebhookEndpointNotFound,)),
+    example=endpoint_view(example.ENDPOINT),
 )
 async def get_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointView:
     """Read a webhook endpoint."""
@@ -79,6 +85,7 @@ async def get_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdP
     "PATCH",
     "/v1/webhook-endpoints/{endpoint_id}",
     Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound,)),
+    example=endpoint_view(replace(example.ENDPOINT, event_types=None)),
 )
 async def update_webhook_endpoint(
     ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath, body: UpdateWebhookEndpoint
@@ -102,6 +109,7 @@ async def delete_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: Endpoint
     "POST",
     "/v1/webhook-endpoints/{endpoint_id}/secret",
     Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound,)),
+    example=endpoint_with_secret(example.ENDPOINT, example.ROLLED),
 )
 async def roll_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointWithSecret:
     """Replace the secret of a webhook endpoint. The new one is returned only here; for 24 hours, both sign."""
@@ -112,6 +120,7 @@ async def roll_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPa
     "GET",
     "/v1/webhook-endpoints/{endpoint_id}/deliveries",
     Operation("webhook_endpoint.read", problems=(WebhookEndpointNotFound, InvalidCursor)),
+    example=WebhookDeliveryPage(data=[delivery_view(example.DELIVERY)], next_cursor=None),
 )
 async def list_webhook_deliveries(
     ctx: Ctx,
@@ -124,12 +133,14 @@ async def list_webhook_deliveries(
     cursor: CursorText = None,
 ) -> WebhookDeliveryPage:
     """List the deliveries to a webhook endpoint of the last 30 days, newest first."""
-    bound_to = {"organization_id": scope.organization_id, "endpoint_id": endpoint_id, "status": status}
-    before = ctx.cursors.read(cursor, route="webhook_deliveries", bound_to=bound_to)
-    page = await events.list_deliveries(ctx, scope, endpoint_id, status=status, before=before, limit=limit)
+    cursors = ctx.cursors.bind(
+        "webhook_deliveries", organization_id=scope.organization_id, endpoint_id=endpoint_id, status=status
+    )
+    page = await events.list_deliveries(
+        ctx, scope, endpoint_id, status=status, before=cursors.read(cursor), limit=limit
+    )
     return WebhookDeliveryPage(
-        data=[delivery_view(delivery) for delivery in page.entries],
-        next_cursor=ctx.cursors.write(page.next_position, route="webhook_deliveries", bound_to=bound_to),
+        data=[delivery_view(delivery) for delivery in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
@@ -137,6 +148,7 @@ async def list_webhook_deliveries(
     "POST",
     "/v1/webhook-endpoints/{endpoint_id}/replay",
     Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound, WebhookEventNotFound, RateLimited)),
+    example=ReplayedView(replayed_count=3),
 )
 async def replay_webhook_events(
     ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath, body: ReplayWebhookEvents
@@ -159,6 +171,7 @@ async def replay_webhook_events(
     "/v1/webhook-events/{event_id}",
     Operation("webhook_endpoint.read", problems=(WebhookEventNotFound,)),
     response_model=WebhookMessage,
+    example=WebhookMessage.model_validate_json(render_body(example.EVENT)),
 )
 async def get_webhook_event(ctx: Ctx, scope: Tenant, event_id: EventIdPath) -> Response:
     """Read the message of an event of the last 30 days, byte for byte as it is sent."""
