@@ -58,7 +58,6 @@ from soundmark.core.published.example_reports import example_legacy_report, exam
 from soundmark.core.published.example_subscriptions import example_subscriptions
 from soundmark.core.published.example_tickets import example_tickets
 from soundmark.core.published.example_webhooks import example_webhooks
-from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.core.views.accounting_customers import accounting_customer_view
 from soundmark.core.views.campaigns import campaign_view
 from soundmark.core.views.codes import detail_view, issued_view, summary_view
@@ -70,7 +69,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SigningKey
 from soundmark.settings.registry import CONFIGURATION, CREDENTIALS, PlatformFallbacks
 from soundmark.wire.audience_event import EventAnswer
-from soundmark.wire.deletion_certificate import DeletionCertificate
+from soundmark.wire.deletion_certificate import DeletedOrganizationRows, DeletionCertificate
 from soundmark.wire.private.integrations import CoreKeyResponse, IntegrationResponse, RetentionResponse
 
 # The secret half of the example key is public. It signs only examples and test vectors.
@@ -256,8 +255,8 @@ def _key_history() -> KeyHistory:
 
 
 def _certificate() -> bytes:
-    none = TenantCounts(**dict.fromkeys(TenantCounts.__dataclass_fields__, 0))
-    deleted = replace(none, projects=1, campaigns=1, codes=1200, api_keys=2)
+    none = DeletedOrganizationRows(**dict.fromkeys(DeletedOrganizationRows.model_fields, 0))
+    deleted = none.model_copy(update={"projects": 1, "campaigns": 1, "codes": 1200, "api_keys": 2})
     return write_certificate(EXAMPLE_KEY, _CLOSURE, deleted, none, completed_at=_LATER)
 
 
