@@ -139,5 +139,5 @@ async def test_it_runs_every_day(work: WorkContext, audience_url: Secret) -> Non
     app: App = jobs_app(audience_url, application_name="tests")
     jobs.add_tasks(app, work)
 
-    (found,) = [task for (name, _), task in app.periodic_registry.periodic_tasks.items() if name == jobs.FORGET]
+    (found,) = [task for (name, _), task in app.periodic_registry.periodic_tasks.items() if name == "forget_aged"]
     assert found.cron == "31 0 * * *"

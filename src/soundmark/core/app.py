@@ -1,6 +1,5 @@
 """The composition root of the serving process: settings → RequestContext → ASGI app."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -70,7 +69,7 @@ from soundmark.kit.http.requests.health import health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.postgres.schema_version import require_current
 from soundmark.kit.startup import explain_failures
-from soundmark.kit.tasks import cancel_and_wait
+from soundmark.kit.tasks import running
 from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
@@ -207,12 +206,9 @@ async def _running(
             await ensure_active(ctx)
             await ctx.live_keyring.refresh()
             await ctx.chain.open()
-        keeping = asyncio.create_task(ctx.live_keyring.keep_current(), name="live_keyring")
-        stack.push_async_callback(cancel_and_wait, keeping)
-        sealing = asyncio.create_task(ctx.chain.keep_sealing(), name="audit-chain")
-        stack.push_async_callback(cancel_and_wait, sealing)
-        counting = asyncio.create_task(DraftCounts(ctx.db, ctx.clock).keep_counting(), name="draft-counts")
-        stack.push_async_callback(cancel_and_wait, counting)
+        await stack.enter_async_context(running("live_keyring", ctx.live_keyring.keep_current()))
+        await stack.enter_async_context(running("audit-chain", ctx.chain.keep_sealing()))
+        await stack.enter_async_context(running("draft-counts", DraftCounts(ctx.db, ctx.clock).keep_counting()))
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)

@@ -1,9 +1,9 @@
 """The composition root of Core's worker: settings → Context → tasks."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from typing import Final
+
+from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs as audience_control
@@ -12,7 +12,7 @@ from soundmark.core.features.billing.catalog import jobs as billing_catalog
 from soundmark.core.features.billing.checkouts import jobs as checkouts
 from soundmark.core.features.billing.subscriptions import jobs as subscriptions
 from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
-from soundmark.core.features.billing.webhooks.healing import healing
+from soundmark.core.features.billing.webhooks.healing import keep_asking
 from soundmark.core.features.codes.codes import jobs as addresses
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
@@ -32,7 +32,7 @@ from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.metrics import serving_metrics
 from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, run_worker
-from soundmark.kit.tasks import cancel_and_wait
+from soundmark.kit.tasks import running
 from soundmark.settings import CoreJobsSettings
 
 _NAME: Final = "soundmark-core-jobs"
@@ -55,6 +55,33 @@ async def _run(settings: CoreJobsSettings) -> None:
     """Raises: WorkerFailed."""
     ctx = make_job_context(settings)
     app = jobs_app(settings.core_database_url, application_name=_NAME)
+    add_tasks(app, ctx)
+    try:
+        await ctx.db.open()
+    except DatabaseUnavailable:
+        raise WorkerFailed("the database cannot be reached") from None
+    try:
+        await require_schema(ctx.db, "soundmark.core")
+        chain = await _open_chain(ctx)
+        async with (
+            running("audit-chain", chain.keep_sealing()),
+            dispatching(ctx, fan_out),
+            running("local-payments", keep_asking(ctx)),
+            running("release-evidence", _read_evidence(ctx)),
+        ):
+            await run_worker(app)
+    finally:
+        await ctx.audience.aclose()
+        await ctx.card.aclose()
+        await ctx.local.aclose()
+        await ctx.accounting.aclose()
+        await ctx.webhooks.aclose()
+        await ctx.desk.aclose()
+        await ctx.db.close()
+
+
+def add_tasks(app: App, ctx: Context) -> None:
+    """Make `app` do the jobs of every feature."""
     for feature in (
         accounting,
         addresses,
@@ -74,27 +101,10 @@ async def _run(settings: CoreJobsSettings) -> None:
         webhook_events,
     ):
         feature.add_tasks(app, ctx)
-    try:
-        await ctx.db.open()
-    except DatabaseUnavailable:
-        raise WorkerFailed("the database cannot be reached") from None
-    try:
-        await require_schema(ctx.db, "soundmark.core")
-        async with _sealing(ctx), dispatching(ctx, fan_out), healing(ctx), _reading_evidence(ctx):
-            await run_worker(app)
-    finally:
-        await ctx.audience.aclose()
-        await ctx.card.aclose()
-        await ctx.local.aclose()
-        await ctx.accounting.aclose()
-        await ctx.webhooks.aclose()
-        await ctx.desk.aclose()
-        await ctx.db.close()
 
 
-@contextlib.asynccontextmanager
-async def _sealing(ctx: Context) -> AsyncIterator[None]:
-    """Seal the audit entries that jobs write, until the block ends.
+async def _open_chain(ctx: Context) -> AuditChain:
+    """Return the chain of the audit entries that jobs write.
 
     Raises: WorkerFailed.
     """
@@ -105,26 +115,13 @@ async def _sealing(ctx: Context) -> AsyncIterator[None]:
         raise WorkerFailed("the database cannot be reached") from None
     except SealBroken as broken:
         raise WorkerFailed(f"this master key does not open the key of the audit chain: {broken}") from None
-    sealing = asyncio.create_task(chain.keep_sealing(), name="audit-chain")
-    try:
-        yield
-    finally:
-        await cancel_and_wait(sealing)
+    return chain
 
 
-@contextlib.asynccontextmanager
-async def _reading_evidence(ctx: Context) -> AsyncIterator[None]:
+async def _read_evidence(ctx: Context) -> None:
     """Read the release evidence once, beside the jobs: a slow disk does not keep the worker from starting."""
-
-    async def read() -> None:
-        with contextlib.suppress(DatabaseUnavailable):  # The job reads it again within five minutes.
-            await release.read_evidence(ctx)
-
-    reading = asyncio.create_task(read(), name="release-evidence")
-    try:
-        yield
-    finally:
-        await cancel_and_wait(reading)
+    with contextlib.suppress(DatabaseUnavailable):  # The job reads it again within five minutes.
+        await release.read_evidence(ctx)
 
 
 def make_job_context(settings: CoreJobsSettings, *, clock: Clock | None = None) -> Context:

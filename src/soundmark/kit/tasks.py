@@ -1,6 +1,8 @@
-"""Ending background tasks."""
+"""Background tasks: running one beside a block, and ending it."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -8,6 +10,16 @@ import structlog
 _AGAIN_S: Final = 1.0
 
 _log: Final = structlog.get_logger()
+
+
+@contextlib.asynccontextmanager
+async def running(name: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run `work` beside the block as a task of this name; cancel it when the block ends."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        await cancel_and_wait(task)
 
 
 async def cancel_and_wait(task: asyncio.Task[Any]) -> None:

@@ -1,6 +1,6 @@
 """The deletion certificate: a signed statement that nothing of an organisation or a project is left."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Generic, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 
@@ -14,6 +14,7 @@ OrganizationId = Annotated[str, StringConstraints(pattern=r"^org_[A-Za-z0-9_-]{1
 ProjectId = Annotated[str, StringConstraints(pattern=r"^prj_[A-Za-z0-9_-]{1,128}$")]
 DeletedCount = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
 Nothing = Literal[0]
+Count = TypeVar("Count")
 
 
 class CertifiedSubject(Wire):
@@ -24,74 +25,63 @@ class CertifiedSubject(Wire):
     organization_id: OrganizationId
 
 
-class DeletedOrganizationRows(Wire):
+class _OrganizationRows(Wire, Generic[Count]):
+    """The one list of the tables whose rows are counted, in the order of the certificate."""
+
+    projects: Count
+    campaigns: Count
+    codes: Count
+    api_keys: Count
+    members: Count
+    invitations: Count
+    audit_entries: Count
+    tickets: Count
+    checkouts: Count
+    subscriptions: Count
+    webhook_endpoints: Count
+
+
+class _ProjectRows(Wire, Generic[Count]):
+    """The tables among them in which a project has rows of its own."""
+
+    campaigns: Count
+    codes: Count
+    api_keys: Count
+    webhook_endpoints: Count
+
+
+class AudienceRows(Wire, Generic[Count]):
+    """The rows of Audience that are counted."""
+
+    integrations: Count
+    events: Count
+    integrity_days: Count
+    legacy_days: Count
+    spent_proofs: Count
+
+
+class DeletedOrganizationRows(_OrganizationRows[DeletedCount]):
     """What Core deleted of an organisation."""
 
-    projects: DeletedCount
-    campaigns: DeletedCount
-    codes: DeletedCount
-    api_keys: DeletedCount
-    members: DeletedCount
-    invitations: DeletedCount
-    audit_entries: DeletedCount
-    tickets: DeletedCount
-    checkouts: DeletedCount
-    subscriptions: DeletedCount
-    webhook_endpoints: DeletedCount
 
-
-class DeletedProjectRows(Wire):
+class DeletedProjectRows(_ProjectRows[DeletedCount]):
     """What Core deleted of a project."""
 
-    campaigns: DeletedCount
-    codes: DeletedCount
-    api_keys: DeletedCount
-    webhook_endpoints: DeletedCount
 
-
-class DeletedAudienceRows(Wire):
+class DeletedAudienceRows(AudienceRows[DeletedCount]):
     """What Audience deleted."""
 
-    integrations: DeletedCount
-    events: DeletedCount
-    integrity_days: DeletedCount
-    legacy_days: DeletedCount
-    spent_proofs: DeletedCount
 
-
-class RemainingOrganizationRows(Wire):
+class RemainingOrganizationRows(_OrganizationRows[Nothing]):
     """What Core counted of an organisation after the deletion."""
 
-    projects: Nothing
-    campaigns: Nothing
-    codes: Nothing
-    api_keys: Nothing
-    members: Nothing
-    invitations: Nothing
-    audit_entries: Nothing
-    tickets: Nothing
-    checkouts: Nothing
-    subscriptions: Nothing
-    webhook_endpoints: Nothing
 
-
-class RemainingProjectRows(Wire):
+class RemainingProjectRows(_ProjectRows[Nothing]):
     """What Core counted of a project after the deletion."""
 
-    campaigns: Nothing
-    codes: Nothing
-    api_keys: Nothing
-    webhook_endpoints: Nothing
 
-
-class RemainingAudienceRows(Wire):
+class RemainingAudienceRows(AudienceRows[Nothing]):
     """What Audience counted after the deletion."""
-
-    integrations: Nothing
-    events: Nothing
-    integrity_days: Nothing
-    legacy_days: Nothing
-    spent_proofs: Nothing
 
 
 class DeletedRows(Wire):

@@ -4,6 +4,7 @@ A subject is an organisation, or with a `project_id` one of its projects alone.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -79,14 +80,7 @@ async def update_deleted(tx: Tx, operation_id: str, added: PurgeCounts) -> None:
                spent_proofs = spent_proofs + %(spent_proofs)s
          WHERE operation_id = %(operation_id)s
         """,
-        {
-            "operation_id": operation_id,
-            "integrations": added.integrations,
-            "events": added.events,
-            "integrity_days": added.integrity_days,
-            "legacy_days": added.legacy_days,
-            "spent_proofs": added.spent_proofs,
-        },
+        {"operation_id": operation_id, **asdict(added)},
     )
 
 

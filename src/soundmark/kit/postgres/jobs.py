@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import signal
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
@@ -31,6 +32,8 @@ _OVERDUE_MAX_S: Final = 24 * 60 * 60
 _TROUBLE_PAUSE_S: Final = 5
 _TROUBLE_PAUSE_MAX_S: Final = 600
 _DOUBLINGS_MAX: Final = 10
+
+C = TypeVar("C")
 
 _log: Final = structlog.get_logger()
 
@@ -134,6 +137,36 @@ def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
     return app
 
 
+def add_periodic(
+    app: App,
+    ctx: C,
+    name: str,
+    cron: str,
+    *work: Callable[[C], Awaitable[object]],
+    lock: str | None = None,
+    retry: BaseRetryStrategy | bool = False,
+) -> None:
+    """Make `app` do `work` with `ctx`, one after the other, at the times of `cron`; docs/jobs.md lists every such job.
+
+    While one waits, no second one is queued.
+    """
+
+    async def run(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+        for each in work:
+            await each(ctx)
+
+    app.periodic(cron=cron)(app.task(name=name, queueing_lock=name, lock=lock, retry=retry)(run))
+
+
+def add_deferred(app: App, ctx: C, name: str, work: Callable[..., Awaitable[object]]) -> None:
+    """Make `app` do `work` with `ctx` and the ids that `Queue.defer` queued, until it ends without an error."""
+
+    async def run(**ids: str) -> None:
+        await work(ctx, **ids)
+
+    app.task(name=name, retry=UNTIL_DONE)(run)
+
+
 async def require_schema(db: Database, package: str) -> None:
     """Raise WorkerFailed unless the database has every table that the jobs of `package` need.
 
@@ -173,15 +206,15 @@ async def run_worker(app: App) -> None:
 
 
 def _add_housekeeping(app: App) -> None:
-    @app.periodic(cron="17 3 * * *")
-    @app.task(name="remove_old_jobs", queueing_lock="remove_old_jobs")
-    async def remove_old_jobs(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+    async def remove_old_jobs(jobs: JobManager) -> None:
         """Delete jobs that ended more than a week ago, except failed ones, which a person should see."""
-        await app.job_manager.delete_old_jobs(nb_hours=KEPT_DAYS * 24, include_cancelled=True, include_aborted=True)
+        await jobs.delete_old_jobs(nb_hours=KEPT_DAYS * 24, include_cancelled=True, include_aborted=True)
+
+    add_periodic(app, app.job_manager, "remove_old_jobs", "17 3 * * *", remove_old_jobs)
 
     @app.periodic(cron="* * * * *")
     @app.task(name="retry_stalled_jobs", queueing_lock="retry_stalled_jobs", pass_context=True)
-    async def retry_stalled_jobs(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - see above
+    async def retry_stalled_jobs(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
         """Requeue the jobs of dead workers."""
         for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=_STALLED_AFTER_S):
             if job.id != context.job.id:

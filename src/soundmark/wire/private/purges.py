@@ -3,18 +3,13 @@
 from typing import Final
 
 from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
+from soundmark.wire.deletion_certificate import AudienceRows
 from soundmark.wire.private.parts import Count, TenantId
 from soundmark.wire.shape import Wire
 
 
-class AudienceCounts(Wire):
+class AudienceCounts(AudienceRows[Count]):
     """Numbers of rows, as a deletion certificate states them."""
-
-    integrations: Count
-    events: Count
-    integrity_days: Count
-    legacy_days: Count
-    spent_proofs: Count
 
 
 class PurgeRequest(Wire):

@@ -155,8 +155,8 @@ async def test_the_worker_reads_it_every_five_minutes(worker: Context, rival: Ri
     app = App(connector=InMemoryConnector())
     jobs.add_tasks(app, worker)
     periods = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
-    assert periods == {jobs.READ_EVIDENCE: "*/5 * * * *"}
-    await app.tasks[jobs.READ_EVIDENCE](timestamp=0)
+    assert periods == {"read_release_evidence": "*/5 * * * *"}
+    await app.tasks["read_release_evidence"](timestamp=0)
     assert await rival.rows("SELECT finding FROM release_readiness") == [(None,)]
 
 

@@ -38,10 +38,12 @@ ADDING: Final[frozenset[Action]] = frozenset(
 GOING_ON: Final[frozenset[Action]] = frozenset(
     {
         "api_key.list",
+        "api_key.rename",
         "api_key.revoke",
         "api_key.rotate",
         "audience.legacy_report",
         "audience.list",
+        "audience.rename",
         "audience.report",
         "audit_log.read",
         "audit_log.verify",

@@ -9,7 +9,7 @@ A purge has four phases. Each is safe to repeat, so a purge that was interrupted
 """
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final, LiteralString
 
 from soundmark.audience.context import Context
@@ -145,10 +145,4 @@ def _describe(deleted: PurgeCounts, *, remaining: PurgeCounts | None) -> PurgeRe
 
 
 def _counts(counts: PurgeCounts) -> AudienceCounts:
-    return AudienceCounts(
-        integrations=counts.integrations,
-        events=counts.events,
-        integrity_days=counts.integrity_days,
-        legacy_days=counts.legacy_days,
-        spent_proofs=counts.spent_proofs,
-    )
+    return AudienceCounts(**asdict(counts))

@@ -1,5 +1,6 @@
 """The table `closures`."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -74,11 +75,7 @@ async def update_purged(tx: Tx, subject: ClosureSubject, purged: PurgedCounts, *
             "organization_id": subject.organization_id,
             "subject_id": subject.id,
             "now": now,
-            "integrations": purged.integrations,
-            "events": purged.events,
-            "integrity_days": purged.integrity_days,
-            "legacy_days": purged.legacy_days,
-            "spent_proofs": purged.spent_proofs,
+            **asdict(purged),
         },
     )
 

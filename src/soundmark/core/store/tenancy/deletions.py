@@ -6,30 +6,46 @@ Foreign keys delete what depends on a row; only broadcasts, which name no tenant
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.closure import ClosureSubject
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
+from soundmark.wire.deletion_certificate import DeletedOrganizationRows, DeletedProjectRows
 
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
+# The tables that are counted, each with the column that names a project; of the others a project has no row.
+_PROJECT_COLUMNS: Final[dict[str, LiteralString]] = {
+    **dict.fromkeys(DeletedOrganizationRows.model_fields, "NULL"),
+    **dict.fromkeys(DeletedProjectRows.model_fields, "project_id"),
+    "projects": "id",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class TenantCounts:
-    """Numbers of rows. A project has only campaigns, Codes, API keys and webhook endpoints of its own."""
+def _counting(table: LiteralString, project_column: LiteralString) -> LiteralString:
+    return (
+        "(SELECT count(*) FROM "  # noqa: S608 - the names are those above
+        + table
+        + " WHERE organization_id = %(organization_id)s AND (%(project_id)s::text IS NULL OR "
+        + project_column
+        + " = %(project_id)s)) AS "
+        + table
+    )
 
-    projects: int
-    campaigns: int
-    codes: int
-    api_keys: int
-    members: int
-    invitations: int
-    audit_entries: int
-    tickets: int
-    checkouts: int
-    subscriptions: int
-    webhook_endpoints: int
+
+def _deleting(table: LiteralString) -> LiteralString:
+    return (
+        "DELETE FROM "  # noqa: S608 - the names are those below
+        + table
+        + " WHERE organization_id = %(organization_id)s AND id = ANY(ARRAY(SELECT id FROM "
+        + table
+        + " WHERE organization_id = %(organization_id)s LIMIT %(limit)s))"
+    )
+
+
+_COUNT: Final[LiteralString] = "SELECT " + ", ".join(_counting(*each) for each in _PROJECT_COLUMNS.items())
+# No foreign key deletes these. Acts first: what they become is deleted after them.
+DELETE_WEBHOOKS: Final = tuple(_deleting(table) for table in ("webhook_acts", "webhook_events", "webhook_deliveries"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,56 +57,11 @@ class DeletedCode:
     broadcast_token: str
 
 
-async def count(tx: Tx, subject: ClosureSubject) -> TenantCounts:
-    """Count the rows of a subject."""
+async def count(tx: Tx, subject: ClosureSubject) -> DeletedOrganizationRows:
+    """Count the rows of a subject; those of a project are only its own."""
     counts = await tx.one_or_none(
-        TenantCounts,
-        """
-        SELECT (SELECT count(*)
-                  FROM projects
-                 WHERE organization_id = %(organization_id)s
-                   AND (%(project_id)s::text IS NULL OR id = %(project_id)s)) AS projects,
-               (SELECT count(*)
-                  FROM campaigns
-                 WHERE organization_id = %(organization_id)s
-                   AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)) AS campaigns,
-               (SELECT count(*)
-                  FROM codes
-                 WHERE organization_id = %(organization_id)s
-                   AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)) AS codes,
-               (SELECT count(*)
-                  FROM api_keys
-                 WHERE organization_id = %(organization_id)s
-                   AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)) AS api_keys,
-               (SELECT count(*)
-                  FROM members
-                 WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS members,
-               (SELECT count(*)
-                  FROM invitations
-                 WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS invitations,
-               (SELECT count(*)
-                  FROM audit_entries
-                 WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS audit_entries,
-               (SELECT count(*)
-                  FROM tickets
-                 WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS tickets,
-               (SELECT count(*)
-                  FROM checkouts
-                 WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS checkouts,
-               (SELECT count(*)
-                  FROM subscriptions
-                 WHERE organization_id = %(organization_id)s
-                   AND %(project_id)s::text IS NULL) AS subscriptions,
-               (SELECT count(*)
-                  FROM webhook_endpoints
-                 WHERE organization_id = %(organization_id)s
-                   AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)) AS webhook_endpoints
-        """,
+        DeletedOrganizationRows,
+        _COUNT,
         {"organization_id": subject.organization_id, "project_id": subject.project_id},
     )
     assert counts is not None, "counts are one row"
@@ -277,49 +248,9 @@ async def delete_organization(tx: Tx, organization_id: str) -> None:
     await tx.run("DELETE FROM organizations WHERE id = %(organization_id)s", {"organization_id": organization_id})
 
 
-async def delete_webhook_acts(tx: Tx, organization_id: str, *, limit: int) -> int:
-    """Delete up to `limit` acts that wait to be turned into events; return their number."""
-    return await tx.run(
-        """
-        DELETE FROM webhook_acts
-         WHERE organization_id = %(organization_id)s
-           AND id = ANY(ARRAY(SELECT id
-                                FROM webhook_acts
-                               WHERE organization_id = %(organization_id)s
-                               LIMIT %(limit)s))
-        """,
-        {"organization_id": organization_id, "limit": limit},
-    )
-
-
-async def delete_webhook_events(tx: Tx, organization_id: str, *, limit: int) -> int:
-    """Delete up to `limit` events of endpoints; return their number."""
-    return await tx.run(
-        """
-        DELETE FROM webhook_events
-         WHERE organization_id = %(organization_id)s
-           AND id = ANY(ARRAY(SELECT id
-                                FROM webhook_events
-                               WHERE organization_id = %(organization_id)s
-                               LIMIT %(limit)s))
-        """,
-        {"organization_id": organization_id, "limit": limit},
-    )
-
-
-async def delete_webhook_deliveries(tx: Tx, organization_id: str, *, limit: int) -> int:
-    """Delete up to `limit` deliveries to endpoints; return their number."""
-    return await tx.run(
-        """
-        DELETE FROM webhook_deliveries
-         WHERE organization_id = %(organization_id)s
-           AND id = ANY(ARRAY(SELECT id
-                                FROM webhook_deliveries
-                               WHERE organization_id = %(organization_id)s
-                               LIMIT %(limit)s))
-        """,
-        {"organization_id": organization_id, "limit": limit},
-    )
+async def delete_some(tx: Tx, statement: LiteralString, organization_id: str, *, limit: int) -> int:
+    """Delete up to `limit` rows of an organisation with one of `DELETE_WEBHOOKS`; return their number."""
+    return await tx.run(statement, {"organization_id": organization_id, "limit": limit})
 
 
 async def delete_jobs(tx: Tx, organization_id: str) -> None:

@@ -16,11 +16,10 @@ from soundmark.core.store.audience import entitlements as audience_entitlements
 from soundmark.core.store.tenancy import audit as entries
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.database import EVERY_TENANT
-from soundmark.kit.postgres.jobs import UNTIL_DONE
+from soundmark.kit.postgres.jobs import add_deferred, add_periodic
 from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import EntitledMode
 
-SETTLE: Final = "settle_audit_intents"
 SETTLED_AFTER: Final = timedelta(minutes=1)  # The longest deadline: later, no request still waits.
 # After Core has given up, a deletion may continue in Audience for as long as its statements may take there.
 NOT_DONE_AFTER: Final = timedelta(minutes=5)
@@ -35,15 +34,8 @@ _log: Final = structlog.get_logger()
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` settle intents and send entitlements."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=SETTLE, queueing_lock=SETTLE)
-    async def settle(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await settle_intents(ctx)
-
-    @app.task(name=PROJECT_ENTITLEMENT, retry=UNTIL_DONE)
-    async def project(organization_id: str, mode: EntitledMode) -> None:
-        await project_entitlement(ctx, organization_id=organization_id, mode=mode)
+    add_periodic(app, ctx, "settle_audit_intents", "* * * * *", settle_intents)
+    add_deferred(app, ctx, PROJECT_ENTITLEMENT, project_entitlement)
 
 
 async def settle_intents(ctx: Context) -> int:

@@ -23,7 +23,7 @@ from soundmark.core.providers.dolibarr.client import AccountingCallFailed, Found
 from soundmark.core.providers.dolibarr.server import AccountingServer, find_accounting_server, find_tax_percent
 from soundmark.core.steps.invoices import MAKE_DRAFT
 from soundmark.core.store.billing import accounting_customers, outbox
-from soundmark.kit.postgres.jobs import UNTIL_DONE, Later
+from soundmark.kit.postgres.jobs import Later, add_deferred
 from soundmark.settings.registry import AccountingSettings
 
 _log: Final = structlog.get_logger()
@@ -64,10 +64,7 @@ class _NotNow(Exception):
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` make draft invoices."""
-
-    @app.task(name=MAKE_DRAFT, retry=UNTIL_DONE)
-    async def make_draft_invoice(organization_id: str, outbox_id: str) -> None:
-        await make_draft(ctx, organization_id=organization_id, outbox_id=outbox_id)
+    add_deferred(app, ctx, MAKE_DRAFT, make_draft)
 
 
 async def make_draft(ctx: Context, *, organization_id: str, outbox_id: str) -> None:

@@ -10,8 +10,8 @@ from soundmark.core.context import Context
 from soundmark.core.domain.billing.catalog import CardPriceSource
 from soundmark.core.features.billing.catalog.prices import UNKNOWN, ask_for_price
 from soundmark.core.store.billing import offers
+from soundmark.kit.postgres.jobs import add_periodic
 
-READ_PRICES: Final = "read_card_prices"
 READ_AGAIN_AFTER: Final = timedelta(days=1)
 FAILED_IN_A_ROW_MAX: Final = 3  # Each failure may take the whole deadline of a call.
 
@@ -20,11 +20,7 @@ _log: Final = structlog.get_logger()
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` ask about each price once a day, and about those that are unknown every minute."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=READ_PRICES, queueing_lock=READ_PRICES)
-    async def read_due(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await read_prices(ctx)
+    add_periodic(app, ctx, "read_card_prices", "* * * * *", read_prices)
 
 
 async def read_prices(ctx: Context) -> int:

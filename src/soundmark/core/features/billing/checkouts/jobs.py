@@ -10,20 +10,15 @@ from soundmark.core.domain.billing.checkout import LIFE, PAGE_WITHIN
 from soundmark.core.features.billing.checkouts.finishing import fail_without_page
 from soundmark.core.store.billing import checkouts
 from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.jobs import add_periodic
 
-END: Final = "end_checkouts"
 _AT_ONCE: Final = 500  # In one run; what is left waits for the next minute.
 _log: Final = structlog.get_logger()
 
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` end checkouts."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=END, queueing_lock=END)
-    async def end(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await fail_checkouts(ctx)
-        await expire_checkouts(ctx)
+    add_periodic(app, ctx, "end_checkouts", "* * * * *", fail_checkouts, expire_checkouts)
 
 
 async def expire_checkouts(ctx: Context) -> int:

@@ -15,10 +15,9 @@ from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.billing.subscriptions import SubscriptionPlace
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.database import EVERY_TENANT
-from soundmark.kit.postgres.jobs import UNTIL_DONE
+from soundmark.kit.postgres.jobs import add_deferred, add_periodic
 from soundmark.wire.shape import EntitledMode
 
-END: Final = "end_subscriptions"
 _AT_ONCE: Final = 100  # Rows in one query; each is then changed in a transaction of its own.
 
 _log: Final = structlog.get_logger()
@@ -26,16 +25,8 @@ _log: Final = structlog.get_logger()
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` end subscriptions, and refresh entitlements."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=END, queueing_lock=END)
-    async def end(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await end_subscriptions(ctx)
-        await refresh_ended_entitlements(ctx)
-
-    @app.task(name=REFRESH_PLAN, retry=UNTIL_DONE)
-    async def refresh(plan_id: str) -> None:
-        await refresh_plan(ctx, plan_id=plan_id)
+    add_periodic(app, ctx, "end_subscriptions", "* * * * *", end_subscriptions, refresh_ended_entitlements)
+    add_deferred(app, ctx, REFRESH_PLAN, refresh_plan)
 
 
 async def end_subscriptions(ctx: Context) -> int:

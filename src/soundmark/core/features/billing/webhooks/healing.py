@@ -5,8 +5,6 @@ send it again. So a job that runs once a minute would come too late.
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Final
 
 import structlog
@@ -15,24 +13,14 @@ from soundmark.core.context import Context
 from soundmark.core.features.billing.webhooks.rereads import reread_local
 from soundmark.core.problems import PaymentProviderUnavailable
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
-from soundmark.kit.tasks import cancel_and_wait
 
 _IDLE_S: Final = 2.0  # With the ten seconds, well within the 15 s of the contract, section 7.
 _TROUBLE_S: Final = 60.0  # The provider bans callers that insist.
 _log: Final = structlog.get_logger()
 
 
-@contextlib.asynccontextmanager
-async def healing(ctx: Context) -> AsyncIterator[None]:
-    """Ask the local provider about what is due, until the block ends."""
-    asking = asyncio.create_task(_keep_asking(ctx), name="local-payments")
-    try:
-        yield
-    finally:
-        await cancel_and_wait(asking)
-
-
-async def _keep_asking(ctx: Context) -> None:
+async def keep_asking(ctx: Context) -> None:
+    """Ask the local provider about what is due, until cancelled."""
     while True:
         pause_s = await _ask(ctx)
         await asyncio.sleep(pause_s)

@@ -9,37 +9,17 @@ from soundmark.core.domain.billing.payment_receipt import FOREIGN_KEPT
 from soundmark.core.features.billing.webhooks import missed_events, rereads, subscription_rereads
 from soundmark.core.store.billing import receipts
 from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.jobs import add_periodic
 
-REREAD: Final = "reread_payments"
-REREAD_SUBSCRIPTIONS: Final = "reread_subscriptions"
-POLL: Final = "poll_card_events"
-FORGET: Final = "forget_foreign_receipts"
 _AT_ONCE: Final = 500  # Keeps transactions short.
 
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` ask the providers again."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=REREAD, queueing_lock=REREAD)
-    async def reread(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await rereads.reread_card(ctx)
-        await rereads.forget_counts(ctx)
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=REREAD_SUBSCRIPTIONS, queueing_lock=REREAD_SUBSCRIPTIONS)
-    async def reread_subscriptions(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await subscription_rereads.reread_subscriptions(ctx)
-
-    @app.periodic(cron="*/15 * * * *")
-    @app.task(name=POLL, queueing_lock=POLL)
-    async def poll(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await missed_events.poll_card_events(ctx)
-
-    @app.periodic(cron="37 4 * * *")
-    @app.task(name=FORGET, queueing_lock=FORGET)
-    async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await forget_foreign_receipts(ctx)
+    add_periodic(app, ctx, "reread_payments", "* * * * *", rereads.reread_card, rereads.forget_counts)
+    add_periodic(app, ctx, "reread_subscriptions", "* * * * *", subscription_rereads.reread_subscriptions)
+    add_periodic(app, ctx, "poll_card_events", "*/15 * * * *", missed_events.poll_card_events)
+    add_periodic(app, ctx, "forget_foreign_receipts", "37 4 * * *", forget_foreign_receipts)
 
 
 async def forget_foreign_receipts(ctx: Context) -> int:

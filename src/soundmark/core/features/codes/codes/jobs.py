@@ -9,8 +9,8 @@ from soundmark.core.context import Context
 from soundmark.core.domain.codes.address import NO_ADDRESS, address_in
 from soundmark.core.store.codes import broadcasts, codes
 from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.jobs import add_periodic
 
-FILL: Final = "fill_addresses"
 _AT_ONCE: Final = 200  # Some 10 ms for which a revocation may wait, and at most 3 MiB of payloads.
 
 _log: Final = structlog.get_logger()
@@ -18,11 +18,7 @@ _log: Final = structlog.get_logger()
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` fill in addresses: after an upgrade, and while processes of the older release still issue."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=FILL, queueing_lock=FILL)
-    async def fill(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await fill_addresses(ctx)
+    add_periodic(app, ctx, "fill_addresses", "* * * * *", fill_addresses)
 
 
 async def fill_addresses(ctx: Context) -> int:

@@ -8,18 +8,14 @@ from soundmark.core.context import Context
 from soundmark.core.domain.codes.receipt import KEPT
 from soundmark.core.store.codes import issuance_receipts
 from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.jobs import add_periodic
 
-FORGET: Final = "forget_receipts"
 _AT_ONCE: Final = 500  # Keeps transactions short: a receipt holds the response for at most a hundred Codes.
 
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` delete old receipts."""
-
-    @app.periodic(cron="43 * * * *")
-    @app.task(name=FORGET, queueing_lock=FORGET)
-    async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await forget_receipts(ctx)
+    add_periodic(app, ctx, "forget_receipts", "43 * * * *", forget_receipts)
 
 
 async def forget_receipts(ctx: Context) -> int:

@@ -1,23 +1,16 @@
 """The job that completes interrupted rotations of the signing key."""
 
-from typing import Final
-
 from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.features.codes.signing_keys.rotation import push_missing
 from soundmark.core.features.codes.signing_keys.service import KeyRefused
-
-KEEP_TOLD: Final = "keep_audience_told_of_keys"
+from soundmark.kit.postgres.jobs import add_periodic
 
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` complete rotations every minute: integrations accept the old key for seven minutes."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=KEEP_TOLD, queueing_lock=KEEP_TOLD)
-    async def keep(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await push_missing_keys(ctx)
+    add_periodic(app, ctx, "keep_audience_told_of_keys", "* * * * *", push_missing_keys)
 
 
 async def push_missing_keys(ctx: Context) -> bool:

@@ -10,19 +10,14 @@ from soundmark.core.context import Context
 from soundmark.core.domain.platform.release import EvidenceFinding, EvidenceRefused, StoredReadiness, write_evidence
 from soundmark.core.features.platform.release.evidence_file import read_evidence_file
 from soundmark.core.store.platform import release_readiness
-
-READ_EVIDENCE: Final = "read_release_evidence"
+from soundmark.kit.postgres.jobs import add_periodic
 
 _log: Final = structlog.get_logger()
 
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` read the evidence every five minutes; the worker reads it at start too."""
-
-    @app.periodic(cron="*/5 * * * *")
-    @app.task(name=READ_EVIDENCE, queueing_lock=READ_EVIDENCE)
-    async def read(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await read_evidence(ctx)
+    add_periodic(app, ctx, "read_release_evidence", "*/5 * * * *", read_evidence)
 
 
 async def read_evidence(ctx: Context) -> EvidenceFinding | None:

@@ -11,17 +11,14 @@ from soundmark.core.features.support.tickets.completion import complete
 from soundmark.core.features.support.tickets.service import COMPLETE
 from soundmark.core.problems import OrganizationNotFound
 from soundmark.core.store.support import tickets
-from soundmark.kit.postgres.jobs import UNTIL_DONE, Later
+from soundmark.kit.postgres.jobs import Later, add_deferred
 
 _log: Final = structlog.get_logger()
 
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` bring tickets to the desk."""
-
-    @app.task(name=COMPLETE, retry=UNTIL_DONE)
-    async def complete_ticket(organization_id: str, ticket_id: str) -> None:
-        await bring_to_desk(ctx, organization_id=organization_id, ticket_id=ticket_id)
+    add_deferred(app, ctx, COMPLETE, bring_to_desk)
 
 
 async def bring_to_desk(ctx: Context, *, organization_id: str, ticket_id: str) -> None:

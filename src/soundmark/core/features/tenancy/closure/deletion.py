@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, LiteralString
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.closure import Closure, ClosureSubject
@@ -14,27 +13,10 @@ from soundmark.core.live.keyring import read_signing_key
 from soundmark.core.steps import audit
 from soundmark.core.store.platform import deletion_certificates
 from soundmark.core.store.tenancy import closures, deletions, organizations, projects
-from soundmark.core.store.tenancy.deletions import TenantCounts
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
-
-class DeleteSome(Protocol):
-    """A statement that deletes some rows of an organisation, and returns how many."""
-
-    async def __call__(self, tx: Tx, organization_id: str, /, *, limit: int) -> int:
-        """Delete up to `limit` rows."""
-        ...
-
-
 _ROWS_AT_ONCE: Final = 2_000  # Some 50 ms, for which a command on one of these Codes may wait.
-# Acts first: what they become is deleted after them.
-_DELETE_WEBHOOKS: Final[tuple[DeleteSome, ...]] = (
-    deletions.delete_webhook_acts,
-    deletions.delete_webhook_events,
-    deletions.delete_webhook_deliveries,
-)
-_NONE: Final = TenantCounts(**dict.fromkeys(TenantCounts.__dataclass_fields__, 0))
 
 
 async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor) -> None:
@@ -53,7 +35,7 @@ async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor)
     if subject.project_id is None:
         await _repeat(ctx, subject, partial(_delete_seals, ctx, subject))
         await _repeat(ctx, subject, partial(_delete_audit_entries, ctx, subject))
-        for delete in _DELETE_WEBHOOKS:
+        for delete in deletions.DELETE_WEBHOOKS:
             await _repeat(ctx, subject, partial(_delete_webhooks, ctx, subject, delete))
     await _complete(ctx, subject, actor)
 
@@ -89,8 +71,8 @@ async def _delete_audit_entries(ctx: Context, subject: ClosureSubject, tx: Tx) -
     return deleted_count
 
 
-async def _delete_webhooks(ctx: Context, subject: ClosureSubject, delete: DeleteSome, tx: Tx) -> int:
-    deleted_count = await delete(tx, subject.organization_id, limit=_ROWS_AT_ONCE)
+async def _delete_webhooks(ctx: Context, subject: ClosureSubject, delete: LiteralString, tx: Tx) -> int:
+    deleted_count = await deletions.delete_some(tx, delete, subject.organization_id, limit=_ROWS_AT_ONCE)
     await closures.update_deleted(tx, subject, codes=0, audit_entries=0, now=ctx.clock.now())
     return deleted_count
 
@@ -121,11 +103,10 @@ async def _complete(ctx: Context, subject: ClosureSubject, actor: Actor) -> None
             raise AssertionError("a Code was added to what is being deleted")
         await _delete_rest(ctx, tx, closure, actor)
         remaining = await deletions.count(tx, subject)
-        if remaining != _NONE:
+        if any(remaining.model_dump().values()):
             raise AssertionError("the deletion has left something")
-        deleted = replace(
-            counts, codes=closure.deleted_codes, audit_entries=closure.deleted_audit_entries + counts.audit_entries
-        )
+        entries_count = closure.deleted_audit_entries + counts.audit_entries
+        deleted = counts.model_copy(update={"codes": closure.deleted_codes, "audit_entries": entries_count})
         document = write_certificate(key, closure, deleted, remaining, completed_at=now)
         await deletion_certificates.insert(tx, closure.certificate_id, document, now=now)
 
@@ -153,8 +134,8 @@ async def _delete_rest(ctx: Context, tx: Tx, closure: Closure, actor: Actor) -> 
     if subject.project_id is None:
         await deletions.delete_jobs(tx, subject.organization_id)
         # No foreign key deletes these. The worker may have written some since; it no longer can.
-        for delete in _DELETE_WEBHOOKS:
-            while await delete(tx, subject.organization_id, limit=_ROWS_AT_ONCE):
+        for delete in deletions.DELETE_WEBHOOKS:
+            while await deletions.delete_some(tx, delete, subject.organization_id, limit=_ROWS_AT_ONCE):
                 pass
         await deletions.delete_organization(tx, subject.organization_id)
         return

@@ -1,14 +1,12 @@
 """Examples of previews of a deletion, and of the signed certificate."""
 
-from dataclasses import replace
 from typing import Final
 
 from soundmark.core.domain.tenancy.closure import Blocker, Closure, ClosurePreview
 from soundmark.core.edge.examples import EXAMPLE_KEY, ISSUED_AT, LATER, PROJECT
 from soundmark.core.features.tenancy.closure.certificate import write_certificate
 from soundmark.core.problems import DeletionOperationsPending
-from soundmark.core.store.tenancy.deletions import TenantCounts
-from soundmark.wire.deletion_certificate import DeletionCertificate
+from soundmark.wire.deletion_certificate import DeletedOrganizationRows, DeletionCertificate
 
 _CLOSURE: Final = Closure(
     organization_id=PROJECT.organization_id,
@@ -37,8 +35,8 @@ ORGANIZATION_PREVIEW: Final = ClosurePreview(
     certificate_id="dct_b3JnYW5pemF0aW9uLWV4YW",
     deletion_requested_at=None,
 )
-_NOTHING: Final = TenantCounts(**dict.fromkeys(TenantCounts.__dataclass_fields__, 0))
-_DELETED: Final = replace(_NOTHING, projects=1, campaigns=1, codes=1200, api_keys=2)
+_NOTHING: Final = DeletedOrganizationRows(**dict.fromkeys(DeletedOrganizationRows.model_fields, 0))
+_DELETED: Final = _NOTHING.model_copy(update={"projects": 1, "campaigns": 1, "codes": 1200, "api_keys": 2})
 CERTIFICATE: Final = DeletionCertificate.model_validate_json(
     write_certificate(EXAMPLE_KEY, _CLOSURE, _DELETED, _NOTHING, completed_at=LATER)
 )

@@ -14,8 +14,8 @@ from soundmark.core.features.tenancy.closure.service import begin_deleting
 from soundmark.core.store.tenancy import closures
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, Problem
 from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.jobs import add_periodic
 
-RESUME: Final = "resume_closures"
 ABANDONED_AFTER: Final = timedelta(minutes=1)  # Longer than any step: until then, the request itself works on it.
 _AT_ONCE: Final = 10
 
@@ -24,11 +24,7 @@ _log: Final = structlog.get_logger()
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` resume closures."""
-
-    @app.periodic(cron="* * * * *")
-    @app.task(name=RESUME, queueing_lock=RESUME)
-    async def resume(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await resume_closures(ctx)
+    add_periodic(app, ctx, "resume_closures", "* * * * *", resume_closures)
 
 
 async def resume_closures(ctx: Context) -> int:

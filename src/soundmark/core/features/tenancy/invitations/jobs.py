@@ -15,9 +15,8 @@ from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
 from soundmark.core.providers.smtp_settings import find_smtp_server
 from soundmark.core.store.tenancy import invitations, mail_counts
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.postgres.jobs import UNTIL_DONE, Later
+from soundmark.kit.postgres.jobs import Later, add_deferred, add_periodic
 
-FORGET: Final = "forget_mail_counts"
 _log: Final = structlog.get_logger()
 
 
@@ -30,15 +29,8 @@ class _Attempt:
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` deliver invitations and delete old mail counts."""
-
-    @app.task(name=DELIVER, retry=UNTIL_DONE)
-    async def deliver_invitation(organization_id: str, invitation_id: str) -> None:
-        await deliver(ctx, organization_id=organization_id, invitation_id=invitation_id)
-
-    @app.periodic(cron="17 * * * *")
-    @app.task(name=FORGET, queueing_lock=FORGET)
-    async def forget(timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-        await forget_mail_counts(ctx)
+    add_deferred(app, ctx, DELIVER, deliver)
+    add_periodic(app, ctx, "forget_mail_counts", "17 * * * *", forget_mail_counts)
 
 
 async def forget_mail_counts(ctx: Context) -> int:

@@ -15,7 +15,7 @@ from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
 from soundmark.core.providers.smtp_settings import find_smtp_server, has_smtp_server
 from soundmark.core.steps.mail_quota import take_mail
 from soundmark.core.store.tenancy import members
-from soundmark.kit.postgres.jobs import UNTIL_DONE, Later
+from soundmark.kit.postgres.jobs import UNTIL_DONE, Later, add_deferred
 
 MAIL: Final = "mail_owner_of_failing_endpoint"
 _log: Final = structlog.get_logger()
@@ -23,10 +23,7 @@ _log: Final = structlog.get_logger()
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` tell owners of disabled endpoints."""
-
-    @app.task(name=TELL, retry=UNTIL_DONE)
-    async def tell(organization_id: str, endpoint_id: str) -> None:
-        await tell_owners(ctx, organization_id=organization_id, endpoint_id=endpoint_id)
+    add_deferred(app, ctx, TELL, tell_owners)
 
     @app.task(name=MAIL, retry=UNTIL_DONE, pass_context=True)
     async def mail(context: JobContext, organization_id: str, endpoint_id: str, subject_id: str, at_s: str) -> None:
