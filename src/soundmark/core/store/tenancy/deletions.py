@@ -24,7 +24,7 @@ _PROJECT_COLUMNS: Final[dict[str, LiteralString]] = {
 
 def _counting(table: LiteralString, project_column: LiteralString) -> LiteralString:
     return (
-        "(SELECT count(*) FROM "  # noqa: S608 - the names are those above
+        "(SELECT count(*) FROM "
         + table
         + " WHERE organization_id = %(organization_id)s AND (%(project_id)s::text IS NULL OR "
         + project_column
@@ -35,7 +35,7 @@ def _counting(table: LiteralString, project_column: LiteralString) -> LiteralStr
 
 def _deleting(table: LiteralString) -> LiteralString:
     return (
-        "DELETE FROM "  # noqa: S608 - the names are those below
+        "DELETE FROM "
         + table
         + " WHERE organization_id = %(organization_id)s AND id = ANY(ARRAY(SELECT id FROM "
         + table
