@@ -24,14 +24,14 @@ from support.desk import configure_desk
 from support.empty_tables import empty_tables
 from support.fake_clock import FakeClock
 from support.leftovers import clean_temporary_folder
-from support.local_stand_in import PRIVATE_KEY, PUBLIC_KEY, LocalStandIn, running_local
+from support.local_purchase import PRIVATE_KEY, PUBLIC_KEY, list_payments
 from support.oidc_issuer import CLIENT_ID, running_issuer
 from support.people import People
 from support.platform_settings import put_setting
 from support.rival import Rival
 from support.running_apps import running_audio, running_core, served_in_thread
 from support.running_sandbox import RunningSandbox, running_sandbox
-from support.secret_leaks import find_leaks
+from support.secret_leaks import find_leaks, remember_secret
 from support.tenant import Tenant, make_tenant
 
 from soundmark.audience.app import create_app as create_audience_app
@@ -168,22 +168,16 @@ async def session_card() -> AsyncIterator[CardStandIn]:
 
 
 @pytest.fixture(scope="session")
-async def session_local() -> AsyncIterator[LocalStandIn]:
-    async with running_local() as local:
-        yield local
-
-
-@pytest.fixture(scope="session")
-async def session_desk() -> AsyncIterator[RunningSandbox]:
-    """The sandbox, whose support desk `support.desk` configures. It sends no webhooks."""
-    async with running_sandbox() as sandbox:
+async def session_sandbox() -> AsyncIterator[RunningSandbox]:
+    """The outside world of every shared Core. It sends no webhooks."""
+    async with running_sandbox(LOCAL_PUBLIC_KEY=PUBLIC_KEY, LOCAL_SECRET_KEY=PRIVATE_KEY) as sandbox:
         yield sandbox
 
 
 @pytest.fixture(scope="session")
-def outside_urls(session_card: CardStandIn, session_local: LocalStandIn) -> dict[str, str]:
+def outside_urls(session_card: CardStandIn, session_sandbox: RunningSandbox) -> dict[str, str]:
     """Where Core finds the stand-ins of other people's servers."""
-    return {"card_api_url": session_card.url, "local_api_url": session_local.url}
+    return {"card_api_url": session_card.url, "local_api_url": session_sandbox.settings()["LOCAL_API_URL"]}
 
 
 @pytest.fixture(scope="session")
@@ -263,24 +257,30 @@ async def card(session_card: CardStandIn, api: Api) -> AsyncIterator[CardStandIn
 
 
 @pytest.fixture
-async def local(session_local: LocalStandIn, api: Api) -> AsyncIterator[LocalStandIn]:
-    """The local provider, with Core's keys configured; it has nothing to complain about at the end."""
-    session_local.forget()
-    assert (await put_setting(api, "local_public_key", PUBLIC_KEY)).status == 200
-    assert (await put_setting(api, "local_secret_key", PRIVATE_KEY)).status == 200
-    yield session_local
-    complaints = session_local.complaints[:]
-    session_local.forget()  # A fault that was left would meet a test that does not ask for this fixture.
+async def outside(session_sandbox: RunningSandbox) -> AsyncIterator[RunningSandbox]:
+    """The outside world, empty; it has nothing to complain about at the end, and no log has the id of a payment."""
+    await session_sandbox.control("/reset")
+    yield session_sandbox
+    for payment in await list_payments(session_sandbox):
+        remember_secret(payment["id"])
+    complaints = await session_sandbox.complaints()
+    await session_sandbox.control("/reset")  # A switch that was left would meet a test that does not ask for this.
     assert complaints == []
 
 
 @pytest.fixture
-async def desk(session_desk: RunningSandbox, api: Api, rival: Rival) -> AsyncIterator[RunningSandbox]:
+async def local(outside: RunningSandbox, api: Api) -> RunningSandbox:
+    """The local provider, with Core's keys configured."""
+    assert (await put_setting(api, "local_public_key", PUBLIC_KEY)).status == 200
+    assert (await put_setting(api, "local_secret_key", PRIVATE_KEY)).status == 200
+    return outside
+
+
+@pytest.fixture
+async def desk(outside: RunningSandbox, api: Api, rival: Rival) -> RunningSandbox:
     """The support desk of the platform, without conversations."""
-    await session_desk.control("/reset")
-    await configure_desk(rival, api, session_desk)
-    yield session_desk
-    await session_desk.control("/reset")  # A switch that was left would meet a test that does not ask for this fixture.
+    await configure_desk(rival, api, outside)
+    return outside
 
 
 @pytest.fixture(scope="session")

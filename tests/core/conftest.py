@@ -8,6 +8,6 @@ from support.world import World
 
 
 @pytest.fixture
-async def world(people: People, rival: Rival, session_desk: RunningSandbox) -> World:
+async def world(people: People, rival: Rival, session_sandbox: RunningSandbox) -> World:
     """An organisation that the person "owner" owns, for the calls of `support.calls`."""
-    return World(people, rival, await people.tenant_of("owner"), session_desk)
+    return World(people, rival, await people.tenant_of("owner"), session_sandbox)

@@ -30,7 +30,7 @@ def test_it_names_every_operation() -> None:
     rows = re.findall(r"^\| (card|local|accounting|desk) \| (.*) \|$", section("Misbehaviour"), re.MULTILINE)
     named = {system: set(re.findall(r"`(\w+)`", cell)) for system, cell in rows}
     # `other` is every path that the real system has and the stand-in lacks.
-    assert named == {system: names - {"other"} for system, names in made.switches.operations.items()}
+    assert named == {system: names - {"other"} for system, names in made.shared.switches.operations.items()}
 
 
 def test_it_names_every_kind() -> None:

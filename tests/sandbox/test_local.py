@@ -128,6 +128,60 @@ async def test_an_answer_can_have_another_amount_type_or_tracking_id(sandbox: Ru
     assert "developer_tracking_id" not in result
 
 
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({}, None),
+        ({"webhook": None}, "these members are missing or unexpected: ['webhook']"),
+        ({"developer_tracking_id": None}, "these members are missing or unexpected: ['developer_tracking_id']"),
+        ({"session_timeout_secs": 60}, "these members are missing or unexpected: ['session_timeout_secs']"),
+        ({"amount": "10555"}, "the amount is not an integer of millimes"),
+    ],
+)
+async def test_what_the_provider_takes_but_soundmark_must_not_send_is_a_complaint(
+    sandbox: RunningSandbox, changes: dict[str, Any], complaint: str | None
+) -> None:
+    assert (await generate(sandbox, **changes)).status_code == 200
+    assert await sandbox.complaints() == ([f"local: {complaint}"] if complaint else [])
+
+
+async def test_a_request_that_is_not_as_documented_is_a_complaint(sandbox: RunningSandbox) -> None:
+    headers = credential(sandbox)
+    ask = sandbox.client.request
+    await ask("POST", "/local/api/v2/generate_payment", content=b"{}", headers={**headers, "content-type": "text/x"})
+    await ask("POST", "/local/api/v2/generate_payment", content=b"{", headers=headers)
+    await ask("GET", "/local/api/v2/verify_payment/x", content=b"{}", headers=headers)
+    await ask("GET", "/local/api/v2/verify_payment/x", headers={"authorization": "Bearer a:b"})
+    unknown = [
+        await ask("GET", "/local/api/v1/x", headers=headers),
+        await ask("POST", "/local/api/v2/verify_payment/x", headers=headers),
+    ]
+    assert [answer.status_code for answer in unknown] == [404, 404]
+    complaints = await sandbox.complaints()
+    assert complaints[0] == "local: the media type is text/x"
+    assert complaints[3:] == [
+        "local: the body is not JSON",
+        "local: a question has a body",
+        "local: the keys are wrong",
+        "local: there is no route GET /local/api/v1/x",
+        "local: there is no route POST /local/api/v2/verify_payment/x",
+    ]
+    await sandbox.control("/reset")
+    assert await sandbox.complaints() == await sandbox.calls("local") == []
+
+
+async def test_a_payment_can_be_added_whose_answer_has_other_members(sandbox: RunningSandbox) -> None:
+    await sandbox.control("/local/payments", id="payment-of-mine", amount=5, tracking_id="bco_1", status="SUCCESS")
+    verified = (await verify(sandbox, "payment-of-mine")).json()["result"]
+    assert (verified["amount"], verified["developer_tracking_id"], verified["status"]) == (5, "bco_1", "SUCCESS")
+    await sandbox.control("/local/payments/payment-of-mine", answer={"amount": None, "status": 7}, notify=False)
+    verified = (await verify(sandbox, "payment-of-mine")).json()["result"]
+    assert (verified["amount"], verified["status"]) == (None, 7)
+    assert [call["path"] for call in await sandbox.calls("local")] == [
+        "/local/api/v2/verify_payment/payment-of-mine"
+    ] * 2
+
+
 @pytest.mark.parametrize("changes", [{"amount": 0}, {"amount": "x"}, {"amount": None}, {"success_link": None}])
 async def test_a_wrong_request_is_refused(sandbox: RunningSandbox, changes: dict[str, Any]) -> None:
     refused = await generate(sandbox, **changes)

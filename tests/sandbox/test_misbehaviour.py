@@ -1,5 +1,6 @@
 """Every switch, and how it is turned on and off."""
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -62,6 +63,10 @@ async def test_a_connection_ends_without_a_whole_answer(sandbox: RunningSandbox,
     [
         ("server_error", 500, "application/json"),
         ("rate_limited", 429, "application/json"),
+        ("refused", 401, "application/json"),
+        ("conflict", 409, "application/json"),
+        ("html_as_json", 200, "application/json"),
+        ("list", 200, "application/json"),
         ("html", 200, "text/html; charset=utf-8"),
         ("wrong_object", 200, "application/json"),
     ],
@@ -73,7 +78,52 @@ async def test_another_answer_takes_the_place_of_the_work(
     await sandbox.misbehave(system, kind, operation=OPERATIONS[system])
     answer = await ask(sandbox, system)
     assert (answer.status_code, answer.headers["content-type"]) == (status, media_type)
-    assert media_type != "application/json" or answer.json() != expected
+    if kind == "html_as_json":
+        assert answer.text.startswith("<!doctype html>")
+    else:
+        assert media_type != "application/json" or answer.json() != expected
+
+
+async def test_a_redirect_leads_elsewhere(sandbox: RunningSandbox) -> None:
+    await sandbox.misbehave("card", "redirect")
+    answer = await ask(sandbox, "card")
+    assert (answer.status_code, answer.headers["location"]) == (307, "http://127.0.0.1:9/elsewhere")
+
+
+async def test_an_endless_answer_ends_with_its_connection(sandbox: RunningSandbox) -> None:
+    await sandbox.misbehave("card", "endless")
+    async with sandbox.client.stream("GET", PRICE, headers=credentials(sandbox)["card"]) as answer:
+        assert answer.headers["content-type"] == "application/json"
+        size = 0
+        async for chunk in answer.aiter_raw():
+            size += len(chunk)
+            if size > 10_000_000:
+                break
+    assert (await ask(sandbox, "card")).status_code == 200
+
+
+async def test_a_held_answer_did_its_work_and_waits(sandbox: RunningSandbox) -> None:
+    await sandbox.hold("card", times=2)
+    asking = [asyncio.create_task(ask(sandbox, "card")) for _ in range(2)]
+    await sandbox.until_held("card", 2)
+    fewer = await sandbox.client.post("/control/answers/await", json={"system": "card", "count": 3, "seconds": 0})
+    assert (fewer.status_code, fewer.json()) == (409, {"error": "fewer answers are held"})
+    assert not any(each.done() for each in asking)
+    await sandbox.release("card")
+    assert [(await each).status_code for each in asking] == [200, 200]
+
+
+async def test_a_reset_lets_held_answers_go(sandbox: RunningSandbox) -> None:
+    await sandbox.hold("desk")
+    asking = asyncio.create_task(ask(sandbox, "desk"))
+    await sandbox.until_held("desk")
+    await sandbox.control("/reset")
+    assert (await asking).status_code == 200
+
+
+async def test_a_refusal_can_say_more(sandbox: RunningSandbox) -> None:
+    await sandbox.misbehave("local", "refused", operation="verify_payment", merge={"message": "more"})
+    assert (await ask(sandbox, "local")).json()["message"] == "more"
 
 
 async def test_a_slow_answer_is_late_and_right(sandbox: RunningSandbox) -> None:

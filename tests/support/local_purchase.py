@@ -8,13 +8,20 @@ from itertools import count
 from typing import Any
 
 from support.core_client import Answer, Api
-from support.local_stand_in import LocalStandIn
 from support.offers import AMOUNT_MINOR, LOCAL_OFFER, make_local_offer
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
+from support.secret_leaks import remember_secret
 from support.tenant import Tenant
 
 PATH = "/v1/billing/webhooks/local"
+PUBLIC_KEY = "public-MARK-key"
+PRIVATE_KEY = "private-MARK-key"
 _numbers: Iterator[int] = count(1)
+
+# No log may contain any of these.
+for _marker in ("MARKpaid", "mark.payer@example.org", "payer@sandbox.example"):
+    remember_secret(_marker)
 
 
 @dataclass(frozen=True)
@@ -33,19 +40,38 @@ class LocalPurchase:
 
 
 async def begin_local_purchase(
-    tenant: Tenant, rival: Rival, local: LocalStandIn, *, status: str = "SUCCESS", **changes: Any
+    tenant: Tenant, rival: Rival, local: RunningSandbox, *, status: str = "SUCCESS", **changes: Any
 ) -> LocalPurchase:
     """Begin a checkout as `POST /v1/billing/checkouts` would; the provider has its payment with this status."""
     purchase = await insert_local_checkout(tenant, rival)
-    local.payments[purchase.payment_id] = {
-        "type": "card",
-        "amount": AMOUNT_MINOR,
-        "status": status,
-        "developer_tracking_id": purchase.checkout_id,
-        "details": {"name": "MARK Payer", "email": "mark.payer@example.org", "pan": "4242********MARK"},
-        **changes,
-    }
+    await add_payment(local, purchase.payment_id, purchase.checkout_id, status=status, **changes)
     return purchase
+
+
+async def add_payment(
+    local: RunningSandbox, payment_id: str, tracking_id: str, *, status: str = "SUCCESS", **changes: Any
+) -> None:
+    """Let the provider have a payment; `changes` take the place of members of its answer."""
+    details = {"name": "MARK Payer", "email": "mark.payer@example.org", "pan": "4242********MARK"}
+    await local.control(
+        "/local/payments",
+        id=payment_id,
+        amount=AMOUNT_MINOR,
+        tracking_id=tracking_id,
+        status=status,
+        answer={"details": details, **changes},
+    )
+
+
+async def set_payment(local: RunningSandbox, payment_id: str, **fields: Any) -> None:
+    """Change the `status` or the `answer` of a payment, of which the provider does not notify."""
+    await local.control(f"/local/payments/{payment_id}", notify=False, **fields)
+
+
+async def list_payments(local: RunningSandbox) -> list[dict[str, Any]]:
+    """Return what was ordered at the provider, the newest first."""
+    payments: list[dict[str, Any]] = (await local.look("local"))["payments"]
+    return payments
 
 
 async def insert_local_checkout(tenant: Tenant, rival: Rival, **changes: Any) -> LocalPurchase:

@@ -44,18 +44,16 @@ def create_app(
 
 def make_routes(systems: Systems) -> list[Route]:
     """Return every route: the APIs, the pages and `/control`."""
-    options, switches = systems.options, systems.switches
-    local_api = LocalApi(
-        systems.local, options.secret("LOCAL_PUBLIC_KEY"), options.secret("LOCAL_SECRET_KEY"), switches
-    )
+    options, shared = systems.options, systems.shared
+    local_api = LocalApi(systems.local, options.secret("LOCAL_PUBLIC_KEY"), options.secret("LOCAL_SECRET_KEY"), shared)
     accounting_api = AccountingApi(
         systems.accounting,
         options.secret("ACCOUNTING_API_KEY"),
-        switches,
+        shared,
         entity=options.accounting_entity_id,
         refusal_pause_s=options.refusal_pause_s,
     )
-    desk_api = DeskApi(systems.desk, options.secret("SUPPORT_API_KEY"), options.desk_mailbox_id, switches)
+    desk_api = DeskApi(systems.desk, options.secret("SUPPORT_API_KEY"), options.desk_mailbox_id, shared)
     return [
         *health_routes({}),
         Route("/style.css", style),

@@ -10,12 +10,19 @@ SYSTEMS: Final[tuple[SystemName, ...]] = get_args(SystemName)
 # What an operation can do instead of answering properly, and what it means.
 OPERATION_KINDS: Final = {
     "slow": "waits some seconds, then works and answers",
+    "held_answer": "works, then waits to answer until it is released",
     "lost_answer": "works, then closes the connection",
     "half_body": "works, then sends half of the body and closes the connection",
     "down": "closes the connection without working",
     "server_error": "answers 500 without working",
     "rate_limited": "answers 429 without working",
+    "refused": "answers 401 without working",
+    "conflict": "answers 409 without working",
+    "redirect": "answers 307 to another address without working",
     "html": "answers an HTML page with 200 without working",
+    "html_as_json": "answers an HTML page as JSON without working",
+    "endless": "answers a body that never ends, without working",
+    "list": "answers a list in place of an object without working",
     "wrong_object": "answers another object without working",
     "wrong_amount": "works, and answers amounts that are one unit too high",
     "altered": "works, and merges a given JSON object into its answer",
@@ -35,7 +42,7 @@ class Switch:
     """One misbehaviour of a system: of the operation that is named, or of every one.
 
     `times` is how often it will still happen; None means until it is reset. `seconds` is how long `slow` waits and
-    `reordered_webhooks` gathers. `merge` is what `altered` merges (RFC 7396).
+    `reordered_webhooks` gathers. `merge` is merged into what is answered (RFC 7396), which is all that `altered` does.
     """
 
     system: SystemName

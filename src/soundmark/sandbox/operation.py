@@ -3,16 +3,18 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from soundmark.kit.http.asgi import Receive, Scope, Send
 from soundmark.sandbox.hanging_up import hang_up
+from soundmark.sandbox.held_answers import HeldAnswers
+from soundmark.sandbox.journal import Call, Journal
 from soundmark.sandbox.misbehaviour import OPERATION_KINDS, Switch, Switches, SystemName
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -21,8 +23,33 @@ Gate = Callable[[Request, Handler], Awaitable[Response]]
 MakeError = Callable[[int], Response]
 
 _AMOUNTS: Final = {"amount", "amount_total", "amount_paid", "amount_due", "unit_amount", "total_ttc"}
-_STATUSES: Final = {"server_error": 500, "rate_limited": 429}
+_STATUSES: Final = {"server_error": 500, "rate_limited": 429, "refused": 401, "conflict": 409}
+_ELSEWHERE: Final = "http://127.0.0.1:9/elsewhere"  # Nobody listens there.
+_CHUNK: Final = b" " * 64 * 1024
 _PAGE: Final = "<!doctype html><html><head><title>Maintenance</title></head><body>Back soon.</body></html>"
+# What is answered without any work, and is no object of the system.
+_INSTEAD: Final[Mapping[str, Callable[[], Response]]] = {
+    "redirect": lambda: RedirectResponse(_ELSEWHERE),
+    "html": lambda: HTMLResponse(_PAGE),
+    "html_as_json": lambda: HTMLResponse(_PAGE, media_type="application/json"),
+    "list": lambda: JSONResponse([1]),
+    "wrong_object": lambda: JSONResponse({"id": "wrong_object", "object": "balance"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the operations of all systems share."""
+
+    switches: Switches = field(default_factory=Switches)
+    held: HeldAnswers = field(default_factory=HeldAnswers)
+    journal: Journal = field(default_factory=Journal)
+
+    def clear(self) -> None:
+        """Turn every switch off, let every answer go, and forget every call."""
+        self.switches.reset()
+        self.held.clear()
+        self.journal.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +58,13 @@ class Api:
 
     system: SystemName
     prefix: str
-    switches: Switches
+    shared: Shared
     gate: Gate
     make_error: MakeError
 
     def route(self, method: str, path: str, name: str, handler: Handler) -> Route:
         """Return the route of one operation; `name` is what switches call it."""
-        self.switches.operations[self.system].add(name)
+        self.shared.switches.operations[self.system].add(name)
         return Route(self.prefix + path, _Operation(self, name, handler), methods=[method])
 
 
@@ -49,7 +76,8 @@ class _Operation:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
-        switch = self._api.switches.take(self._api.system, self._name, OPERATION_KINDS)
+        self._api.shared.journal.calls.append(Call(self._api.system, self._name, request.url.path))
+        switch = self._api.shared.switches.take(self._api.system, self._name, OPERATION_KINDS)
         if switch is None:
             response = await self._api.gate(request, self._handler)
             await response(scope, receive, send)
@@ -60,13 +88,21 @@ class _Operation:
         if switch.kind == "down":
             await hang_up(send)
             return
+        if switch.kind == "endless":
+            await _send_endlessly(request, send)
+            return
         if switch.kind == "slow":
             await request.body()  # Kept, so that the work is done even if the caller gives up.
             await asyncio.sleep(switch.seconds)
         response = _replace(switch, self._api.make_error)
         # A refusal passes the gate as well, because the card provider stores its 500 under the idempotency key.
         answer = await self._api.gate(request, self._handler if response is None else _always(response))
+        if switch.merge and switch.kind not in _INSTEAD:
+            answer = _rewrite(answer, lambda value: merge_patch(value, switch.merge))
         match switch.kind:
+            case "held_answer":
+                await self._api.shared.held.hold(self._api.system)
+                await answer(scope, receive, send)
             case "lost_answer":
                 await hang_up(send)
             case "half_body":
@@ -76,8 +112,6 @@ class _Operation:
                 await hang_up(send)
             case "wrong_amount":
                 await _rewrite(answer, _raise_amounts)(scope, receive, send)
-            case "altered":
-                await _rewrite(answer, lambda value: merge_patch(value, switch.merge))(scope, receive, send)
             case _:
                 await answer(scope, receive, send)
 
@@ -86,11 +120,8 @@ def _replace(switch: Switch, make_error: MakeError) -> Response | None:
     """Return the response that replaces the work; None if the operation does its work."""
     if switch.kind in _STATUSES:
         return make_error(_STATUSES[switch.kind])
-    if switch.kind == "html":
-        return HTMLResponse(_PAGE)
-    if switch.kind == "wrong_object":
-        return JSONResponse({"id": "wrong_object", "object": "balance"})
-    return None
+    make = _INSTEAD.get(switch.kind)
+    return None if make is None else make()
 
 
 def _always(response: Response) -> Handler:
@@ -98,6 +129,12 @@ def _always(response: Response) -> Handler:
         return response
 
     return answer
+
+
+async def _send_endlessly(request: Request, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+    while not await request.is_disconnected():
+        await send({"type": "http.response.body", "body": _CHUNK, "more_body": True})
 
 
 def _rewrite(answer: Response, change: Callable[[Any], Any]) -> Response:

@@ -78,5 +78,5 @@ class Overview:
         return render("deliveries.html", deliveries=shown, held=deliveries.held, systems=SYSTEMS)
 
     async def _show_switches(self, _: Request) -> Response:
-        switches = self._systems.switches
+        switches = self._systems.shared.switches
         return render("switches.html", on=switches.list(), operations=switches.operations, kinds=KINDS)

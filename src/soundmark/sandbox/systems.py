@@ -12,7 +12,7 @@ from soundmark.sandbox.card.book import CardBook, CardChoices
 from soundmark.sandbox.deliveries import Deliveries
 from soundmark.sandbox.desk.conversations import Conversations, DeskChoices
 from soundmark.sandbox.local.payments import Payments
-from soundmark.sandbox.misbehaviour import Switches
+from soundmark.sandbox.operation import Shared
 from soundmark.sandbox.options import SandboxOptions
 
 # Routes of Core, as its contract has them.
@@ -25,7 +25,7 @@ class Systems:
     """The state of a sandbox; everything is in memory and ends with the process."""
 
     options: SandboxOptions
-    switches: Switches
+    shared: Shared
     deliveries: Deliveries
     card: CardBook
     card_api: CardApi
@@ -35,7 +35,7 @@ class Systems:
 
     def clear(self) -> None:
         """Return to the state of the start, with every switch off."""
-        self.switches.reset()
+        self.shared.clear()
         self.deliveries.clear()
         self.card_api.keys.clear()
         for system in (self.card, self.local, self.accounting, self.desk):
@@ -46,8 +46,8 @@ def make_systems(
     options: SandboxOptions, clock: Clock, entropy: Entropy, transport: httpx2.AsyncBaseTransport | None
 ) -> Systems:
     """Return the systems; `transport` carries webhooks in place of the network."""
-    switches = Switches()
-    deliveries = Deliveries(switches, clock, entropy, retry_pauses_s=options.retry_pauses_s, transport=transport)
+    shared = Shared()
+    deliveries = Deliveries(shared.switches, clock, entropy, retry_pauses_s=options.retry_pauses_s, transport=transport)
     card_url, desk_url = (
         (options.core_url + path) if options.core_url else "" for path in (_CARD_WEBHOOK, _DESK_WEBHOOK)
     )
@@ -55,10 +55,10 @@ def make_systems(
     desk_secret = options.secrets("SUPPORT_WEBHOOK_SECRET")[0]
     return Systems(
         options=options,
-        switches=switches,
+        shared=shared,
         deliveries=deliveries,
         card=card,
-        card_api=CardApi(card, options.secret("CARD_SECRET_KEY"), switches),
+        card_api=CardApi(card, options.secret("CARD_SECRET_KEY"), shared),
         local=Payments(clock, entropy, deliveries),
         accounting=Ledger(clock, options.accounting_entity_id),
         desk=Conversations(clock, entropy, deliveries, DeskChoices(desk_url), desk_secret),

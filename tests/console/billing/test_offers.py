@@ -9,10 +9,11 @@ from support.catalog import put_plan, sell
 from support.console_client import ConsoleClient
 from support.core_client import Api
 from support.fake_clock import FakeClock
-from support.local_stand_in import LocalStandIn
+from support.local_purchase import list_payments
 from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_card_subscription, make_local_offer
 from support.people import People
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 HOSTILE = "<img src=x onerror=alert(1)> & '\"=1+1"
@@ -173,16 +174,16 @@ async def test_a_payment_page_that_is_not_safe_is_not_linked(
 
 
 async def test_a_payment_page_on_this_machine_is_linked(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, local: LocalStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, local: RunningSandbox
 ) -> None:
     """The sandbox serves its pages there."""
     await make_local_offer(rival)
-    local.changes["link"] = "http://127.0.0.1:8090/local/pay/1"
 
     page = await operator.submit(offers_path(tenant), await press_buy(operator, offers_path(tenant), LOCAL_OFFER))
 
-    assert page.find(".//main//a[@class='button']").get("href") == "http://127.0.0.1:8090/local/pay/1"
-    assert page.find(".//main//strong").text == "127.0.0.1:8090"
+    (payment,) = await list_payments(local)
+    assert page.find(".//main//a[@class='button']").get("href") == payment["link"]
+    assert page.find(".//main//strong").text == local.url.removeprefix("http://")
 
 
 async def test_a_hostile_plan_name_is_shown_as_text(operator: ConsoleClient, tenant: Tenant, api: Api) -> None:

@@ -10,14 +10,14 @@ from support.card_purchase import WEBHOOK_SECRET, begin_purchase, deliver
 from support.card_stand_in import CardStandIn, running_card
 from support.core_client import Answer, Api
 from support.core_settings import core_settings
-from support.local_purchase import begin_local_purchase, notify_of
-from support.local_stand_in import LocalStandIn, running_local
+from support.local_purchase import PRIVATE_KEY, PUBLIC_KEY, begin_local_purchase, notify_of
 from support.misbehaving_server import MisbehavingServer, answer
 from support.offers import CARD_OFFER, LOCAL_OFFER
 from support.platform_settings import put_setting
 from support.private_authority import PrivateAuthority, make_authority, tls_server
 from support.rival import Rival
 from support.running_apps import running_core
+from support.running_sandbox import RunningSandbox, running_sandbox
 from support.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
@@ -31,7 +31,7 @@ class Outside:
 
     tenant: Tenant
     card: CardStandIn
-    local: LocalStandIn
+    local: RunningSandbox
     accounting: MisbehavingServer
 
     async def buy(self, offer_id: str) -> Answer:
@@ -52,13 +52,13 @@ async def outside(
     tls = authority.server_context()
     async with (
         running_card(tls=tls) as card,
-        running_local(tls=tls) as local,
+        running_sandbox(tls=tls, LOCAL_PUBLIC_KEY=PUBLIC_KEY, LOCAL_SECRET_KEY=PRIVATE_KEY) as local,
         tls_server(authority, answer(b'{"id": "7"}')) as accounting,
     ):
         settings = core_settings(
             database_url,
             card_api_url=card.url,
-            local_api_url=local.url,
+            local_api_url=local.settings()["LOCAL_API_URL"],
             accounting_base_url=accounting.url,
             accounting_api_key="key-of-the-accounting-system",
             accounting_tva_rate="19",
@@ -69,9 +69,9 @@ async def outside(
 
 
 @pytest.fixture
-async def configured(api: Api, card: CardStandIn, local: LocalStandIn) -> None:
+async def configured(api: Api, card: CardStandIn, local: RunningSandbox) -> None:
     """The credentials of both providers are stored."""
-    assert (card.received, local.received) == ([], [])
+    assert (card.received, await local.calls("local")) == ([], [])
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
 
 
@@ -93,10 +93,11 @@ async def test_a_provider_with_a_bad_certificate_is_not_believed(
             await providers.buy(LOCAL_OFFER),
         ]
         unmapped = await providers.map_customer()
+        asked = await providers.local.calls("local")
 
     assert {(each.status, each.code) for each in refused} == {(503, "payment_provider_unavailable")}
     assert (unmapped.status, unmapped.code) == (503, "accounting_unavailable")
-    assert (providers.card.received, providers.local.received, providers.accounting.requests) == ([], [], [])
+    assert (providers.card.received, asked, providers.accounting.requests) == ([], [], [])
     assert await rival.rows("SELECT provider, status FROM payment_receipts ORDER BY provider") == [
         ("card", "pending"),
         ("local", "pending"),
@@ -121,8 +122,9 @@ async def test_a_provider_with_a_certificate_of_a_trusted_authority_is_believed(
             await notify_of(providers.tenant.api, locally),
         ]
         mapped = await providers.map_customer()
+        complaints = await providers.local.complaints()
 
     assert [each.json for each in taken] == [{"status": "processed"}] * 2
     assert mapped.status == 200
     assert await rival.rows("SELECT provider FROM subscriptions ORDER BY provider") == [("card",), ("local",)]
-    assert providers.card.complaints == providers.local.complaints == []
+    assert providers.card.complaints == complaints == []

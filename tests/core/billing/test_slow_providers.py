@@ -9,11 +9,11 @@ from support.card_stand_in import CardStandIn
 from support.core_client import Answer, Api
 from support.core_settings import core_settings
 from support.local_purchase import begin_local_purchase, notify_of
-from support.local_stand_in import LocalStandIn
 from support.offers import CARD_OFFER, LOCAL_OFFER
 from support.platform_settings import put_setting
 from support.rival import Rival
 from support.running_apps import running_core
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 from soundmark.core.providers.flouci.client import LocalProvider
@@ -31,11 +31,11 @@ async def buy(tenant: Tenant, offer_id: str) -> Answer:
     return await tenant.api.post("/v1/billing/checkouts", params=tenant.query, json={"offer_id": offer_id})
 
 
-async def ask_everybody(tenant: Tenant, rival: Rival, card: CardStandIn, local: LocalStandIn) -> list[Any]:
+async def ask_everybody(tenant: Tenant, rival: Rival, card: CardStandIn, local: RunningSandbox) -> list[Any]:
     """Begin each request that asks a provider, which is slow; return their tasks."""
     by_card, locally = await begin_purchase(tenant, rival, card), await begin_local_purchase(tenant, rival, local)
     card.faults.extend(["slow", "slow"])
-    local.faults.extend(["slow", "slow"])
+    await local.hold("local", times=2)
     asking = [
         deliver(tenant.api, by_card.event("invoice.paid")),
         notify_of(tenant.api, locally),
@@ -45,14 +45,15 @@ async def ask_everybody(tenant: Tenant, rival: Rival, card: CardStandIn, local: 
     return [asyncio.create_task(each) for each in asking]
 
 
-async def until_all_are_asked(card: CardStandIn, local: LocalStandIn) -> None:
+async def until_all_are_asked(card: CardStandIn, local: RunningSandbox) -> None:
+    await local.until_held("local", 2)
     async with asyncio.timeout(30):
-        while len(card.received) < 2 or len(local.received) < 2:  # noqa: ASYNC110 - each provider has one event for both
+        while len(card.received) < 2:  # noqa: ASYNC110 - the provider has one event for both
             await asyncio.sleep(0.005)
 
 
 async def test_other_requests_go_on_while_every_provider_is_slow(
-    tenant: Tenant, rival: Rival, card: CardStandIn, local: LocalStandIn
+    tenant: Tenant, rival: Rival, card: CardStandIn, local: RunningSandbox
 ) -> None:
     """The provider lets go only after the others were answered, by the same process."""
     asking = await ask_everybody(tenant, rival, card, local)
@@ -63,7 +64,7 @@ async def test_other_requests_go_on_while_every_provider_is_slow(
     listed = await tenant.api.get("/v1/billing/subscriptions", params=tenant.query)
     assert (resolved.status, listed.status, listed.json["data"]) == (200, 200, [])
     card.release.set()
-    local.release.set()
+    await local.release("local")
 
     answers = [await each for each in asking]
     assert [answer.status for answer in answers] == [200, 200, 201, 201]
@@ -73,7 +74,7 @@ async def test_at_the_deadline_the_answer_is_503_and_what_was_paid_stays_pending
     tenant: Tenant,
     rival: Rival,
     card: CardStandIn,
-    local: LocalStandIn,
+    local: RunningSandbox,
     database_url: Secret,
     outside_urls: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,

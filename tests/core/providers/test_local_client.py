@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import structlog
 from support.given_settings import given_settings
-from support.local_stand_in import PRIVATE_KEY, PUBLIC_KEY, LocalStandIn, running_local
+from support.local_purchase import PRIVATE_KEY, PUBLIC_KEY, add_payment, set_payment
 from support.misbehaving_server import answer, dripping, misbehaving_server, silent
-from support.outside_server import Fault
+from support.running_sandbox import RunningSandbox
 
 from soundmark.core.problems import PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.flouci.client import LocalPayment, LocalPaymentMissing, LocalProvider
@@ -18,37 +18,32 @@ from soundmark.kit.crypto.secret import Secret
 KEYS = {"local_public_key": Secret(PUBLIC_KEY), "local_secret_key": Secret(PRIVATE_KEY)}
 SETTINGS = given_settings(**KEYS)
 PAYMENT = "MARKpayment-of-the-test"
-PAID: dict[str, Any] = {
-    "type": "card",
-    "amount": 29_500,
-    "status": "SUCCESS",
-    "developer_tracking_id": "bco_1",
-    "details": {"name": "MARK Payer", "email": "mark.payer@example.org", "pan": "4242********4242"},
-    "settlement_status": "PROCESSING",
-}
+FAULTS = ["lost_answer", "half_body", "server_error", "rate_limited", "redirect", "endless", "html_as_json"]
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[LocalStandIn]:
-    async with running_local() as running:
-        running.payments[PAYMENT] = PAID
-        yield running
-        assert running.complaints == []
+async def server(outside: RunningSandbox) -> RunningSandbox:
+    await add_payment(outside, PAYMENT, "bco_1", amount=29_500)
+    return outside
+
+
+def url_of(server: RunningSandbox) -> str:
+    return server.settings()["LOCAL_API_URL"]
 
 
 @pytest.fixture
-async def client(server: LocalStandIn) -> AsyncIterator[LocalProvider]:
-    provider = LocalProvider(server.url, SETTINGS)
+async def client(server: RunningSandbox) -> AsyncIterator[LocalProvider]:
+    provider = LocalProvider(url_of(server), SETTINGS)
     yield provider
     await provider.aclose()
 
 
-async def test_a_payment_is_read_without_its_payer(server: LocalStandIn, client: LocalProvider) -> None:
+async def test_a_payment_is_read_without_its_payer(server: RunningSandbox, client: LocalProvider) -> None:
     assert await client.verify(PAYMENT) == LocalPayment(
         is_success=True, status="SUCCESS", amount_minor=29_500, tracking_id="bco_1"
     )
-    (request,) = server.received
-    assert (request.method, request.path, request.body) == ("GET", f"/api/v2/verify_payment/{PAYMENT}", b"")
+    (call,) = await server.calls("local")
+    assert call["path"] == f"/local/api/v2/verify_payment/{PAYMENT}"
 
 
 @pytest.mark.parametrize(
@@ -66,10 +61,10 @@ async def test_a_payment_is_read_without_its_payer(server: LocalStandIn, client:
     ids=str,
 )
 async def test_amount_and_tracking_id_are_read_exactly_or_not_at_all(
-    server: LocalStandIn, client: LocalProvider, changes: dict[str, Any], expected: tuple[Any, ...]
+    server: RunningSandbox, client: LocalProvider, changes: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
     """Whoever asked compares them: an amount as text is not the amount."""
-    server.changes.update(changes)
+    await set_payment(server, PAYMENT, answer={"amount": 29_500, **changes})
 
     payment = await client.verify(PAYMENT)
 
@@ -147,15 +142,15 @@ async def test_a_payment_that_the_provider_does_not_have_is_missing(client: Loca
         await client.verify("MARKpayment-unknown")
 
 
-@pytest.mark.parametrize("fault", ["lost", "half", "stored_500", "limited", "redirect", "endless", "html_body"])
-async def test_nothing_is_asked_for_twice(server: LocalStandIn, client: LocalProvider, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_nothing_is_asked_for_twice(server: RunningSandbox, client: LocalProvider, fault: str) -> None:
     """The provider bans callers that ask in a loop."""
-    server.faults.append(fault)
+    await server.misbehave("local", fault)
 
     with pytest.raises(PaymentProviderUnavailable):
         await client.verify(PAYMENT)
 
-    assert len(server.received) == 1
+    assert len(await server.calls("local")) == 1
 
 
 @pytest.mark.parametrize("behaviour", [silent, dripping])
@@ -169,31 +164,32 @@ async def test_a_call_ends_at_its_deadline(behaviour: Any) -> None:
 
 
 @pytest.mark.parametrize("missing", KEYS)
-async def test_without_both_keys_nothing_is_sent(server: LocalStandIn, missing: str) -> None:
+async def test_without_both_keys_nothing_is_sent(server: RunningSandbox, missing: str) -> None:
     settings = given_settings(**{name: value for name, value in KEYS.items() if name != missing})
-    provider = LocalProvider(server.url, settings)
+    provider = LocalProvider(url_of(server), settings)
 
     assert not await provider.is_configured()
     with pytest.raises(PaymentProviderUnavailable):
         await provider.verify(PAYMENT)
-    assert server.received == []
+    assert await server.calls("local") == []
     await provider.aclose()
 
 
-async def test_a_key_that_no_header_can_hold_is_unavailable(server: LocalStandIn) -> None:
-    provider = LocalProvider(server.url, given_settings(**KEYS | {"local_public_key": Secret("MARK_\u00dc")}))
+async def test_a_key_that_no_header_can_hold_is_unavailable(server: RunningSandbox) -> None:
+    provider = LocalProvider(url_of(server), given_settings(**KEYS | {"local_public_key": Secret("MARK_\u00dc")}))
     with structlog.testing.capture_logs() as logs, pytest.raises(PaymentProviderUnavailable):
         await provider.verify(PAYMENT)
     assert [each["reason"] for each in logs] == ["unusable_key"]
-    assert server.received == []
+    assert await server.calls("local") == []
     await provider.aclose()
 
 
-@pytest.mark.parametrize("fault", ["refused", "lost", "html", "stored_500", None])
+@pytest.mark.parametrize("fault", ["refused", "lost_answer", "html", "server_error", None])
 async def test_nothing_of_keys_payers_and_payments_is_logged(
-    server: LocalStandIn, client: LocalProvider, fault: Fault | None, capfd: pytest.CaptureFixture[str]
+    server: RunningSandbox, client: LocalProvider, fault: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    server.faults += [fault] if fault is not None else []
+    if fault is not None:
+        await server.misbehave("local", fault, merge={"message": "MARK payer"})
     with structlog.testing.capture_logs() as logs:
         (result,) = await asyncio.gather(client.verify(PAYMENT), return_exceptions=True)
 

@@ -15,10 +15,10 @@ from support.app_machine import AppMachine, run_machine
 from support.core_client import Api
 from support.core_settings import jobs_settings
 from support.fake_clock import FakeClock
-from support.local_purchase import PATH, notify
-from support.local_stand_in import LocalStandIn
+from support.local_purchase import PATH, list_payments, notify, set_payment
 from support.offers import LOCAL_OFFER, make_local_offer
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import make_tenant
 
 from soundmark.core.context import Context
@@ -39,6 +39,7 @@ class Purchase:
     payment_id: str
     expires_at: datetime
     status: str = "pending"
+    outcome: str | None = None
     is_settled: bool = False
 
     def shown(self, now: datetime) -> str:
@@ -51,7 +52,7 @@ class Checkouts(AppMachine):
 
     purchases = Bundle("purchases")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, api: Api, local: LocalStandIn, ctx: Context) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, api: Api, local: RunningSandbox, ctx: Context) -> None:
         super().__init__(loop, api.clock)
         self.api, self.local, self.ctx = api, local, ctx
         self.made: list[Purchase] = []
@@ -67,9 +68,9 @@ class Checkouts(AppMachine):
         answer = self.wait(self.api.post("/v1/billing/checkouts", params=self.tenant.query, json=body))
         assert answer.status == 201, answer.body
         (payment_id,) = [
-            identity
-            for identity, payment in self.local.payments.items()
-            if payment["developer_tracking_id"] == answer.json["id"]
+            payment["id"]
+            for payment in self.wait(list_payments(self.local))
+            if payment["tracking_id"] == answer.json["id"]
         ]
         purchase = Purchase(answer.json["id"], payment_id, self.now + timedelta(hours=24))
         self.made.append(purchase)
@@ -77,13 +78,14 @@ class Checkouts(AppMachine):
 
     @rule(purchase=purchases, status=st.sampled_from([*OUTCOMES, "PENDING"]))
     def reach_an_outcome(self, purchase: Purchase, status: str) -> None:
-        self.local.payments[purchase.payment_id]["status"] = status
+        self.wait(set_payment(self.local, purchase.payment_id, status=status))
+        purchase.outcome = OUTCOMES.get(status)
 
     @rule(purchase=purchases)
     def be_notified(self, purchase: Purchase) -> None:
         answer = self.wait(notify(self.api, PATH, params={"payment_id": purchase.payment_id}))
         assert answer.status == 200, answer.body
-        outcome = OUTCOMES.get(self.local.payments[purchase.payment_id]["status"])
+        outcome = purchase.outcome
         if purchase.is_settled or outcome is not None:
             assert answer.json == {"status": "processed"}
         else:
@@ -121,9 +123,9 @@ class Checkouts(AppMachine):
 
 
 @pytest.fixture
-async def work(database_url: Secret, local: LocalStandIn, clock: FakeClock) -> AsyncIterator[Context]:
+async def work(database_url: Secret, local: RunningSandbox, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of a worker."""
-    ctx = make_job_context(jobs_settings(database_url, LOCAL_API_URL=local.url), clock=clock)
+    ctx = make_job_context(jobs_settings(database_url, LOCAL_API_URL=local.settings()["LOCAL_API_URL"]), clock=clock)
     await ctx.db.open()
     yield ctx
     await ctx.audience.aclose()
@@ -133,7 +135,7 @@ async def work(database_url: Secret, local: LocalStandIn, clock: FakeClock) -> A
 
 
 async def test_every_walk_through_the_states_of_checkouts_is_as_specified(
-    api: Api, rival: Rival, local: LocalStandIn, work: Context
+    api: Api, rival: Rival, local: RunningSandbox, work: Context
 ) -> None:
     await make_local_offer(rival)
     await run_machine(lambda loop: Checkouts(loop, api, local, work), examples=12, steps=15)

@@ -14,8 +14,7 @@ from starlette.routing import Route
 
 from soundmark.kit.http.requests.bearer_auth import read_bearer
 from soundmark.sandbox.accounting.ledger import DraftInvoice, InvoiceLine, Ledger, ThirdParty, text_of
-from soundmark.sandbox.misbehaviour import Switches
-from soundmark.sandbox.operation import Api, Handler
+from soundmark.sandbox.operation import Api, Handler, Shared
 from soundmark.sandbox.options import PREFIXES
 
 _BASE: Final = PREFIXES["accounting"] + "/api/index.php"
@@ -38,14 +37,12 @@ class _Refused(Exception):
 class AccountingApi:
     """The operations of the API."""
 
-    def __init__(
-        self, ledger: Ledger, api_key: str, switches: Switches, *, entity: int, refusal_pause_s: float
-    ) -> None:
+    def __init__(self, ledger: Ledger, api_key: str, shared: Shared, *, entity: int, refusal_pause_s: float) -> None:
         self._ledger: Final = ledger
         self._api_key: Final = api_key
         self._entity: Final = entity
         self._refusal_pause_s: Final = refusal_pause_s
-        self._api: Final = Api("accounting", _BASE, switches, self._pass, make_error)
+        self._api: Final = Api("accounting", _BASE, shared, self._pass, make_error)
 
     def routes(self) -> list[Route]:
         """Return the routes, each with the name by which switches know it."""

@@ -27,8 +27,7 @@ from soundmark.sandbox.card.objects import (
 from soundmark.sandbox.card.older_shape import to_older_shape
 from soundmark.sandbox.card.records import CardEvent, CheckoutSession, PortalSession
 from soundmark.sandbox.card.subscription_objects import invoice_object, lines_object, subscription_object
-from soundmark.sandbox.misbehaviour import Switches
-from soundmark.sandbox.operation import Api, Handler
+from soundmark.sandbox.operation import Api, Handler, Shared
 from soundmark.sandbox.options import PREFIXES
 from soundmark.sandbox.pages import own_url
 
@@ -41,11 +40,11 @@ _PAGE_MAX: Final = 100
 class CardApi:
     """The operations of the API."""
 
-    def __init__(self, book: CardBook, secret_key: str, switches: Switches) -> None:
+    def __init__(self, book: CardBook, secret_key: str, shared: Shared) -> None:
         self._book: Final = book
         self._secret_key: Final = secret_key
         self.keys: Final = IdempotencyKeys(book.clock)
-        self._api: Final = Api("card", PREFIXES["card"], switches, self._pass, make_error)
+        self._api: Final = Api("card", PREFIXES["card"], shared, self._pass, make_error)
 
     def routes(self) -> list[Route]:
         """Return the routes, each with the name by which switches know it."""

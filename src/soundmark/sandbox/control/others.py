@@ -13,6 +13,7 @@ from soundmark.sandbox.desk.conversations import AGENT, STATUSES, Conversation, 
 from soundmark.sandbox.systems import Systems
 
 _DECIMALS_MAX: Final = 5
+_LIFE_S: Final = 24 * 3600
 _ATTACHMENT: Final = {
     "id": 1,
     "fileName": "screenshot.png",
@@ -35,6 +36,7 @@ class OtherControl:
         return [
             Act("GET", "/local", self._show_local),
             Act("POST", "/local/settings", self._choose_local),
+            Act("POST", "/local/payments", self._add_payment),
             Act("POST", "/local/payments/{id}", self._change_payment),
             Act("GET", "/accounting", self._show_accounting),
             Act("POST", "/accounting/settings", self._choose_accounting),
@@ -59,14 +61,32 @@ class OtherControl:
         self._local.choices.notification_method = "GET" if method == "GET" else "POST"
         return {}
 
+    async def _add_payment(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        """Add a payment that nobody asked for over the API; it has no page and sends no notification."""
+        fields.require_known({"id", "amount", "tracking_id", "status", "answer"})
+        payment = self._local.add(
+            fields.whole("amount", least=1),
+            success_link="",
+            fail_link="",
+            webhook=None,
+            tracking_id=fields.text("tracking_id"),
+            life_s=_LIFE_S,
+            pages_url="",
+            payment_id=fields.text("id", ""),
+        )
+        payment.status, payment.answer = fields.text("status", payment.status), fields.mapping("answer")
+        return {"id": payment.id, "status": payment.status}
+
     async def _change_payment(self, fields: Fields, path: Mapping[str, str]) -> Any:
-        """Give a payment a status, and notify unless `notify` is false."""
-        fields.require_known({"status", "notify"})
+        """Give a payment a status or another answer, and notify unless `notify` is false."""
+        fields.require_known({"status", "answer", "notify"})
         payment = self._local.find(path["id"])
         if payment is None:
             raise ControlRefused("there is no such payment", 404)
         if fields.has("status"):
             payment.status = fields.text("status")
+        if fields.has("answer"):
+            payment.answer = fields.mapping("answer")
         if fields.flag("notify", default=True):
             self._local.notify(payment)
         return {"id": payment.id, "status": payment.status}

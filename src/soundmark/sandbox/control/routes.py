@@ -1,5 +1,6 @@
 """The routes of `/control`, and its acts on all systems together."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
@@ -18,6 +19,7 @@ from soundmark.sandbox.pages import redirect
 from soundmark.sandbox.systems import Systems
 
 _TIMES_MAX: Final = 1_000_000
+_AWAITED_S: Final = 30
 
 
 class Control:
@@ -38,6 +40,9 @@ class Control:
             Act("GET", "/switches", self._list_switches),
             Act("POST", "/switches", self._add_switch),
             Act("POST", "/switches/reset", self._reset_switches),
+            Act("GET", "/calls", self._list_calls),
+            Act("POST", "/answers/await", self._await_answers),
+            Act("POST", "/answers/release", self._release_answers),
             Act("GET", "/webhooks", self._list_deliveries),
             Act("POST", "/webhooks/hold", self._hold),
             Act("POST", "/webhooks/release", self._release),
@@ -54,7 +59,7 @@ class Control:
                 "accounting": asdict(systems.accounting.choices),
                 "desk": asdict(systems.desk.choices),
             },
-            "switches": [asdict(switch) for switch in systems.switches.list()],
+            "switches": [asdict(switch) for switch in systems.shared.switches.list()],
             "held": sorted(systems.deliveries.held),
             "kinds": KINDS,
         }
@@ -64,7 +69,7 @@ class Control:
         return {}
 
     async def _list_switches(self, _: Fields, __: Mapping[str, str]) -> Any:
-        return {"switches": [asdict(switch) for switch in self._systems.switches.list()]}
+        return {"switches": [asdict(switch) for switch in self._systems.shared.switches.list()]}
 
     async def _add_switch(self, fields: Fields, _: Mapping[str, str]) -> Any:
         fields.require_known({"system", "kind", "operation", "times", "seconds", "merge"})
@@ -73,7 +78,7 @@ class Control:
         kind = fields.choice("kind", KINDS)
         operation = fields.text("operation", EVERY)
         # Webhooks have types in place of operations, and those of the future are unknown.
-        if kind in OPERATION_KINDS and operation not in {EVERY, *self._systems.switches.operations[system]}:
+        if kind in OPERATION_KINDS and operation not in {EVERY, *self._systems.shared.switches.operations[system]}:
             raise ControlRefused(f"{system} has no operation {operation}")
         switch = Switch(
             system=system,
@@ -84,14 +89,34 @@ class Control:
             merge=fields.mapping("merge"),
         )
         try:
-            self._systems.switches.add(switch)
+            self._systems.shared.switches.add(switch)
         except TooManySwitches:
             raise ControlRefused("too many switches are on; reset them first", 409) from None
         return asdict(switch)
 
     async def _reset_switches(self, fields: Fields, _: Mapping[str, str]) -> Any:
         fields.require_known({"system"})
-        self._systems.switches.reset(fields.choice("system", SYSTEMS) if fields.has("system") else None)
+        self._systems.shared.switches.reset(fields.choice("system", SYSTEMS) if fields.has("system") else None)
+        return {}
+
+    async def _list_calls(self, _: Fields, __: Mapping[str, str]) -> Any:
+        journal = self._systems.shared.journal
+        return {"calls": [asdict(call) for call in journal.calls], "complaints": list(journal.complaints)}
+
+    async def _await_answers(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        """Wait until `count` answers of a system are held."""
+        fields.require_known({"system", "count", "seconds"})
+        system, count = fields.choice("system", SYSTEMS), fields.whole("count", 1, most=_TIMES_MAX)
+        try:
+            async with asyncio.timeout(fields.seconds("seconds", _AWAITED_S)):
+                await self._systems.shared.held.until_held(system, count)
+        except TimeoutError:
+            raise ControlRefused("fewer answers are held", 409) from None
+        return {}
+
+    async def _release_answers(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        fields.require_known({"system"})
+        self._systems.shared.held.release(fields.choice("system", SYSTEMS))
         return {}
 
     async def _list_deliveries(self, _: Fields, __: Mapping[str, str]) -> Any:

@@ -12,8 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.sandbox.desk.conversations import AGENT, STATUSES, Conversation, Conversations, render_conversation
-from soundmark.sandbox.misbehaviour import Switches
-from soundmark.sandbox.operation import Api, Handler
+from soundmark.sandbox.operation import Api, Handler, Shared
 from soundmark.sandbox.options import PREFIXES
 
 _PAGE_SIZE: Final = 50
@@ -34,11 +33,11 @@ class _ConversationUnknown(Exception):
 class DeskApi:
     """The operations of the API."""
 
-    def __init__(self, desk: Conversations, api_key: str, mailbox_id: int, switches: Switches) -> None:
+    def __init__(self, desk: Conversations, api_key: str, mailbox_id: int, shared: Shared) -> None:
         self._desk: Final = desk
         self._api_key: Final = api_key
         self._mailbox_id: Final = mailbox_id
-        self._api: Final = Api("desk", PREFIXES["desk"], switches, self._pass, make_error)
+        self._api: Final = Api("desk", PREFIXES["desk"], shared, self._pass, make_error)
 
     def routes(self) -> list[Route]:
         """Return the routes, each with the name by which switches know it."""

@@ -9,33 +9,40 @@ from starlette.routing import Route
 
 from soundmark.kit.http.requests.bearer_auth import read_bearer
 from soundmark.sandbox.local.payments import Payment, Payments
-from soundmark.sandbox.misbehaviour import Switches
-from soundmark.sandbox.operation import Api, Handler
+from soundmark.sandbox.operation import Api, Handler, Shared
 from soundmark.sandbox.options import PREFIXES
 from soundmark.sandbox.pages import own_url
 
 _LIFE_S: Final = 1200
 _LIFE_MAX_S: Final = 7 * 24 * 3600
 _AMOUNT_MAX: Final = 10**12
+# What Soundmark sends: without a tracking id and an address of its own, a payment could not be told from another.
+_MEMBERS: Final = {"amount", "success_link", "fail_link", "webhook", "developer_tracking_id"}
 
 
 class LocalApi:
     """The operations of the API."""
 
-    def __init__(self, payments: Payments, public_key: str, secret_key: str, switches: Switches) -> None:
+    def __init__(self, payments: Payments, public_key: str, secret_key: str, shared: Shared) -> None:
         self._payments: Final = payments
+        self._journal: Final = shared.journal
         self._credential: Final = f"{public_key}:{secret_key}"
-        self._api: Final = Api("local", PREFIXES["local"], switches, self._pass, make_error)
+        self._api: Final = Api("local", PREFIXES["local"], shared, self._pass, make_error)
 
     def routes(self) -> list[Route]:
         """Return the routes, each with the name by which switches know it."""
         return [
             self._api.route("POST", "/api/v2/generate_payment", "generate_payment", self._generate),
             self._api.route("GET", "/api/v2/verify_payment/{id}", "verify_payment", self._verify),
+            Route(
+                f"{PREFIXES['local']}/api/{{path:path}}", self._refuse_unknown, methods=["GET", "POST", "PUT", "DELETE"]
+            ),
         ]
 
     async def _pass(self, request: Request, handler: Handler) -> Response:
-        if read_bearer(request.scope["headers"]) != self._credential:
+        is_right = read_bearer(request.scope["headers"]) == self._credential
+        self._journal.require(is_right, "local: the keys are wrong")
+        if not is_right:
             return make_error(401)
         return await handler(request)
 
@@ -43,7 +50,9 @@ class LocalApi:
         try:
             body = json.loads(await request.body())
         except ValueError:
+            self._journal.require(False, "local: the body is not JSON")
             return make_error(400)
+        self._check(request, body)
         amount = _read_integer(body, "amount", None)
         life_s = _read_integer(body, "session_timeout_secs", _LIFE_S)
         success_link, fail_link = _read_text(body, "success_link"), _read_text(body, "fail_link")
@@ -68,7 +77,21 @@ class LocalApi:
         }
         return JSONResponse({"result": result, "name": "developers", "code": 0, "version": "v2"})
 
+    def _check(self, request: Request, body: Any) -> None:
+        """Note what the provider takes, but Soundmark must not send."""
+        media_type = request.headers.get("content-type")
+        self._journal.require(media_type == "application/json", f"local: the media type is {media_type}")
+        sent = body if isinstance(body, dict) else {}
+        different = sorted(sent.keys() ^ _MEMBERS)
+        self._journal.require(not different, f"local: these members are missing or unexpected: {different}")
+        self._journal.require(type(sent.get("amount")) is int, "local: the amount is not an integer of millimes")
+
+    async def _refuse_unknown(self, request: Request) -> Response:
+        self._journal.require(False, f"local: there is no route {request.method} {request.url.path}")
+        return make_error(404)
+
     async def _verify(self, request: Request) -> Response:
+        self._journal.require(not await request.body(), "local: a question has a body")
         payment = self._payments.find(request.path_params["id"])
         if payment is None:
             return make_error(404)
@@ -107,6 +130,7 @@ def _render(payment: Payment) -> dict[str, Any]:
         },
         "developer_tracking_id": payment.tracking_id,
         "settlement_status": "PROCESSING" if is_paid else "NOT_APPLICABLE",
+        **payment.answer,
     }
 
 

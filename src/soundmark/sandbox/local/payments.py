@@ -1,8 +1,9 @@
 """The state of the local provider: payments, and the notifications about them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from soundmark.kit.clock import Clock
@@ -16,7 +17,7 @@ STATUSES: Final = ("PENDING", "SUCCESS", "FAILURE", "EXPIRED", "PREAUTH_SUCCESS"
 
 @dataclass(slots=True)
 class Payment:
-    """A payment page; `amount` is in millimes."""
+    """A payment page; `amount` is in millimes. `answer` takes the place of members when the payment is verified."""
 
     id: str
     amount: int
@@ -28,6 +29,7 @@ class Payment:
     created_at: datetime
     expires_at: datetime
     status: str = "PENDING"
+    answer: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -57,9 +59,10 @@ class Payments:
         tracking_id: str | None,
         life_s: int,
         pages_url: str,
+        payment_id: str = "",
     ) -> Payment:
         """Add a pending payment, whose page is below `pages_url`. The tracking id may be that of another payment."""
-        payment_id = mint_id(self._entropy, "", 22)
+        payment_id = payment_id or mint_id(self._entropy, "", 22)
         now = self._clock.now()
         payment = Payment(
             payment_id,

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from support.card_stand_in import CardStandIn
 from support.core_client import Answer
-from support.local_stand_in import LocalStandIn
 from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.outside_server import Fault
 from support.people import People
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.secret_leaks import remember_secret
 from support.tenant import Tenant
 
@@ -20,6 +20,11 @@ NONSENSE: list[Fault] = [
     *("refused", "limited", "html", "html_body", "not_an_object", "wrong_object", "wrong_types", "final_409"),
     *("endless", "redirect"),
 ]
+
+# Those of the sandbox, which stands for the local provider.
+NO_ANSWERS = ["html", "html_as_json", "endless", "redirect", "half_body", "lost_answer"]
+REFUSALS = ["refused", "rate_limited", "conflict", "server_error"]
+MARKED = {"message": "MARK", "result": {"message": "MARK", "link": 7}}
 
 
 async def buy(tenant: Tenant, offer_id: str = CARD_OFFER, *, key: str = KEY) -> Answer:
@@ -46,27 +51,27 @@ async def test_a_card_provider_that_talks_nonsense_fails_the_checkout_at_once(
     assert await rival.rows("SELECT FROM issuance_receipts") == []
 
 
-@pytest.mark.parametrize("fault", [*NONSENSE, "stored_500", "advised_500", "half", "lost"])
+@pytest.mark.parametrize("fault", [*NO_ANSWERS, *REFUSALS, "list", "wrong_object"])
 async def test_a_local_provider_that_talks_nonsense_is_asked_once(
-    tenant: Tenant, rival: Rival, local: LocalStandIn, fault: Fault
+    tenant: Tenant, rival: Rival, local: RunningSandbox, fault: str
 ) -> None:
     """It makes a payment at each call, so a lost answer must not be asked for again."""
     await make_local_offer(rival)
-    local.faults.append(fault)
+    await local.misbehave("local", fault, merge=MARKED)
 
     answer = await buy(tenant, LOCAL_OFFER)
 
     assert answer.code == "payment_provider_unavailable"
     assert b"MARK" not in answer.body
-    assert (await statuses(rival), len(local.received)) == ([("failed", None)], 1)
+    assert (await statuses(rival), len(await local.calls("local"))) == ([("failed", None)], 1)
 
 
 @pytest.mark.parametrize("link", ["http://pay.example.com/x", "ftp://pay.example.com/x", "https://a:b@pay.example.com"])
 async def test_a_page_of_the_local_provider_must_be_secure(
-    tenant: Tenant, rival: Rival, local: LocalStandIn, link: str
+    tenant: Tenant, rival: Rival, local: RunningSandbox, link: str
 ) -> None:
     await make_local_offer(rival)
-    local.changes["link"] = link
+    await local.misbehave("local", "altered", merge={"result": {"link": link}})
 
     assert (await buy(tenant, LOCAL_OFFER)).code == "payment_provider_unavailable"
     assert await statuses(rival) == [("failed", None)]
@@ -75,6 +80,7 @@ async def test_a_page_of_the_local_provider_must_be_secure(
 @pytest.mark.parametrize(
     "changes",
     [
+        {"link": 7},
         {"payment_id": "short"},
         {"payment_id": "../../etc/passwd"},
         {"payment_id": "x" * 101},
@@ -86,21 +92,21 @@ async def test_a_page_of_the_local_provider_must_be_secure(
     ids=str,
 )
 async def test_a_payment_that_is_not_ours_fails_the_checkout(
-    tenant: Tenant, rival: Rival, local: LocalStandIn, changes: dict[str, Any]
+    tenant: Tenant, rival: Rival, local: RunningSandbox, changes: dict[str, Any]
 ) -> None:
     await make_local_offer(rival)
-    local.changes.update(changes)
+    await local.misbehave("local", "altered", merge={"result": changes})
 
     assert (await buy(tenant, LOCAL_OFFER)).code == "payment_provider_unavailable"
     assert await statuses(rival) == [("failed", None)]
 
 
 async def test_a_payment_of_another_checkout_fails_the_checkout(
-    tenant: Tenant, rival: Rival, local: LocalStandIn
+    tenant: Tenant, rival: Rival, local: RunningSandbox
 ) -> None:
     """Otherwise one payment would complete two checkouts."""
     await make_local_offer(rival)
-    local.changes["payment_id"] = "the-same-payment-twice"
+    await local.misbehave("local", "altered", times=2, merge={"result": {"payment_id": "the-same-payment-twice"}})
 
     first, second = await buy(tenant, LOCAL_OFFER), await buy(tenant, LOCAL_OFFER, key="another-purchase-now")
 
@@ -109,11 +115,11 @@ async def test_a_payment_of_another_checkout_fails_the_checkout(
 
 
 async def test_a_payment_without_the_optional_members_is_accepted(
-    tenant: Tenant, rival: Rival, local: LocalStandIn
+    tenant: Tenant, rival: Rival, local: RunningSandbox
 ) -> None:
     """Some examples of the provider's documents lack them."""
     await make_local_offer(rival)
-    local.changes["developer_tracking_id"] = None
+    await local.misbehave("local", "altered", merge={"result": {"developer_tracking_id": None}})
 
     assert (await buy(tenant, LOCAL_OFFER)).status == 201
 
@@ -245,23 +251,26 @@ async def test_a_payment_that_is_known_before_our_commit_keeps_the_checkout_comp
 
 
 async def test_nothing_of_the_payer_or_the_provider_is_in_an_answer_a_log_or_the_audit_log(
-    people: People, rival: Rival, card: CardStandIn, local: LocalStandIn
+    people: People, rival: Rival, card: CardStandIn, local: RunningSandbox
 ) -> None:
     """The logs of this test are searched for the markers when it ends."""
     await make_card_offer(rival)
     await make_local_offer(rival)
     tenant = await people.tenant_of("mark.payer")
     remember_secret("mark.payer@example.org")
-    for fault in ("lost", "half", "stored_500", "html", "wrong_types", "refused"):
+    faults: list[Fault] = ["lost", "half", "stored_500", "html", "wrong_types", "refused"]
+    for fault, kind in zip(
+        faults, ("lost_answer", "half_body", "server_error", "html", "altered", "refused"), strict=True
+    ):
         card.faults.append(fault)
-        local.faults.append(fault)
+        await local.misbehave("local", kind, merge=MARKED)
         for offer_id in (CARD_OFFER, LOCAL_OFFER):
             answer = await buy(tenant, offer_id, key=f"purchase-{fault}-{offer_id}")
             shown = answer.json.pop("checkout_url", "")
             assert b"MARK" not in answer.body.replace(shown.encode(), b"")
             assert b"mark.payer" not in answer.body
         card.faults.clear()
-        local.faults.clear()
+        await local.control("/switches/reset")
 
     audited = str(await rival.audited("billing.checkout_created"))
     assert "MARK" not in audited

@@ -6,10 +6,11 @@ import pytest
 from support.card_stand_in import CardStandIn
 from support.core_client import Answer
 from support.fake_clock import FakeClock
-from support.local_stand_in import LocalStandIn
+from support.local_purchase import list_payments
 from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.people import People
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
@@ -43,14 +44,14 @@ async def test_a_repeated_key_gets_the_same_bytes_and_makes_no_second_page(
 
 
 async def test_a_repeated_key_of_a_local_checkout_makes_no_second_page(
-    tenant: Tenant, rival: Rival, local: LocalStandIn
+    tenant: Tenant, rival: Rival, local: RunningSandbox
 ) -> None:
     await make_local_offer(rival)
 
     first, second = await buy(tenant, LOCAL_OFFER), await buy(tenant, LOCAL_OFFER)
 
     assert first.body == second.body
-    assert len(local.received) == 1
+    assert len(await local.calls("local")) == 1
 
 
 async def test_a_key_is_answered_whatever_has_changed_since(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
@@ -207,25 +208,25 @@ async def test_ten_requests_with_one_key_at_once_make_one_session(
 
 
 async def test_two_requests_for_a_local_checkout_at_once_make_one_payment(
-    tenant: Tenant, rival: Rival, local: LocalStandIn
+    tenant: Tenant, rival: Rival, local: RunningSandbox
 ) -> None:
     """The local provider has no idempotency keys, so the second request waits for the first."""
     await make_local_offer(rival)
-    local.faults.append("slow")
+    await local.hold("local")
     first = asyncio.create_task(buy(tenant, LOCAL_OFFER))
-    await asyncio.wait_for(local.worked.wait(), 30)
+    await local.until_held("local")
     second = asyncio.create_task(buy(tenant, LOCAL_OFFER))
     done, _ = await asyncio.wait([second], timeout=0.5)
-    local.release.set()
+    await local.release("local")
 
     assert done == set()
     assert (await first).status == 201
     assert (await second).body == (await first).body
-    assert (len(local.payments), await count_checkouts(rival)) == (1, 1)
+    assert (len(await list_payments(local)), await count_checkouts(rival)) == (1, 1)
 
 
 async def test_a_local_checkout_whose_process_died_fails_and_is_bought_anew(
-    tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock
+    tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     """Its page, if there is one, was never shown to anybody: a second one under the same checkout could be paid too."""
     await make_local_offer(rival)
@@ -237,5 +238,5 @@ async def test_a_local_checkout_whose_process_died_fails_and_is_bought_anew(
     resumed = await buy(tenant, LOCAL_OFFER)
     anew = await buy(tenant, LOCAL_OFFER)
 
-    assert (resumed.code, anew.status, len(local.payments)) == ("payment_provider_unavailable", 201, 2)
+    assert (resumed.code, anew.status, len(await list_payments(local))) == ("payment_provider_unavailable", 201, 2)
     assert await rival.rows("SELECT status FROM checkouts ORDER BY created_at") == [("failed",), ("pending",)]

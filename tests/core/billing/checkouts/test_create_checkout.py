@@ -9,7 +9,7 @@ from support.card_stand_in import CUSTOMER, CardStandIn
 from support.core_client import Answer
 from support.core_settings import BASE_URL
 from support.fake_clock import FakeClock
-from support.local_stand_in import LocalStandIn
+from support.local_purchase import list_payments
 from support.offers import (
     AMOUNT_MINOR,
     CARD_OFFER,
@@ -22,6 +22,7 @@ from support.offers import (
 from support.people import People
 from support.platform_settings import put_setting
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
@@ -111,19 +112,19 @@ async def test_a_customer_that_was_deleted_at_the_provider_is_left_out(
 
 
 async def test_a_local_checkout_binds_the_amount_and_registers_a_secret_address(
-    tenant: Tenant, rival: Rival, local: LocalStandIn
+    tenant: Tenant, rival: Rival, local: RunningSandbox
 ) -> None:
     """Only the digest of the secret is stored."""
     await make_local_offer(rival)
 
     made = (await buy(tenant, LOCAL_OFFER)).json
 
-    ((payment_id, payment),) = local.payments.items()
-    sent = payment["sent"]
-    webhook, _, secret = sent["webhook"].rpartition("/")
-    assert made["checkout_url"] == f"https://pay.example.com/pay/{payment_id}"
-    assert (sent["amount"], sent["developer_tracking_id"]) == (AMOUNT_MINOR, made["id"])
-    assert sent["success_link"] == sent["fail_link"] == f"{BASE_URL}/billing/checkouts/{made['id']}"
+    (payment,) = await list_payments(local)
+    payment_id = payment["id"]
+    webhook, _, secret = payment["webhook"].rpartition("/")
+    assert made["checkout_url"] == payment["link"]
+    assert (payment["amount"], payment["tracking_id"]) == (AMOUNT_MINOR, made["id"])
+    assert payment["success_link"] == payment["fail_link"] == f"{BASE_URL}/billing/checkouts/{made['id']}"
     assert (webhook, len(secret)) == (f"{BASE_URL}/v1/billing/webhooks/local", 43)
     assert await rival.rows(
         "SELECT kind, subject_id FROM billing_references WHERE digest IN (sha256(%s), sha256(%s)) ORDER BY kind",
@@ -136,7 +137,7 @@ async def test_a_local_checkout_binds_the_amount_and_registers_a_secret_address(
 
 
 async def test_what_is_bought_stays_what_it_was_when_the_offer_changes(
-    tenant: Tenant, rival: Rival, local: LocalStandIn
+    tenant: Tenant, rival: Rival, local: RunningSandbox
 ) -> None:
     await make_local_offer(rival)
     await buy(tenant, LOCAL_OFFER)
@@ -144,7 +145,7 @@ async def test_what_is_bought_stays_what_it_was_when_the_offer_changes(
     await rival.run("UPDATE offers SET amount_minor = 1, entitlement_months = 36, active = false")
 
     assert await stored(rival, "amount_minor, entitlement_months, status") == [(AMOUNT_MINOR, 12, "pending")]
-    assert len(local.payments) == 1
+    assert len(await list_payments(local)) == 1
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ async def test_a_card_subscription_that_ends_does_not_prevent_the_next(
 
 
 async def test_a_card_subscription_does_not_prevent_another_product_or_provider(
-    tenant: Tenant, rival: Rival, card: CardStandIn, local: LocalStandIn
+    tenant: Tenant, rival: Rival, card: CardStandIn, local: RunningSandbox
 ) -> None:
     await make_card_subscription(rival, tenant.organization_id)
     await make_card_offer(rival, "offer_audience", product="audience")
@@ -204,7 +205,7 @@ async def test_a_card_subscription_does_not_prevent_another_product_or_provider(
 
     assert (await buy(tenant, "offer_audience")).status == 201
     assert (await buy(tenant, LOCAL_OFFER)).status == 201
-    assert (len(card.sessions), len(local.payments)) == (1, 1)
+    assert (len(card.sessions), len(await list_payments(local))) == (1, 1)
 
 
 async def test_an_eleventh_pending_checkout_is_refused_until_one_has_ended(

@@ -6,10 +6,10 @@ import pytest
 from support.card_stand_in import CardStandIn
 from support.core_settings import jobs_settings
 from support.fake_clock import FakeClock
-from support.local_stand_in import LocalStandIn
 from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.people import People
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 from soundmark.core.context import Context
@@ -62,7 +62,7 @@ async def test_the_checkouts_of_every_organisation_and_provider_expire(
     tenant: Tenant,
     rival: Rival,
     card: CardStandIn,
-    local: LocalStandIn,
+    local: RunningSandbox,
     clock: FakeClock,
     jobs: Context,
 ) -> None:
@@ -73,7 +73,7 @@ async def test_the_checkouts_of_every_organisation_and_provider_expire(
     clock.advance(hours=25)
 
     assert (await expire_checkouts(jobs), await statuses(rival)) == (2, ["expired", "expired"])
-    assert (len(card.received), len(local.received)) == (1, 1)
+    assert (len(card.received), len(await local.calls("local"))) == (1, 1)
 
 
 async def test_what_has_ended_does_not_expire(

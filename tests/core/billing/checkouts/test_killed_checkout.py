@@ -16,9 +16,10 @@ from support.core_client import Answer
 from support.core_settings import OPERATOR_TOKEN
 from support.fake_clock import FakeClock
 from support.killable import running_core, until_alone
-from support.local_stand_in import LocalStandIn
+from support.local_purchase import list_payments
 from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 from soundmark.core.features.billing.checkouts import service
@@ -167,12 +168,12 @@ async def test_a_process_that_dies_in_phase_3_gets_the_same_session(
 
 
 async def test_a_local_checkout_whose_process_dies_fails_and_never_has_a_second_page(
-    core: Doomed, rival: Rival, local: LocalStandIn, clock: FakeClock
+    core: Doomed, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     await make_local_offer(rival)
-    local.faults.append("slow")
+    await local.hold("local")
     buying = core.buy(LOCAL_OFFER)
-    await asyncio.wait_for(local.worked.wait(), 30)
+    await local.until_held("local")
     await core.kill(buying)
     assert await core.statuses() == ["pending"]
     clock.advance(seconds=20)  # The other Core would wait that long for the first one's page.
@@ -180,4 +181,4 @@ async def test_a_local_checkout_whose_process_dies_fails_and_never_has_a_second_
     resumed = await core.repeat(LOCAL_OFFER)
 
     assert (resumed.code, await core.statuses()) == ("payment_provider_unavailable", ["failed"])
-    assert len(local.payments) == 1
+    assert len(await list_payments(local)) == 1

@@ -8,8 +8,8 @@ from support.card_stand_in import CardStandIn
 from support.core_client import Api
 from support.core_settings import jobs_settings
 from support.fake_clock import FakeClock
-from support.local_stand_in import LocalStandIn
 from support.platform_settings import put_setting
+from support.running_sandbox import RunningSandbox
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context
@@ -25,10 +25,12 @@ async def card(card: CardStandIn, api: Api) -> CardStandIn:
 
 @pytest.fixture
 async def work(
-    database_url: Secret, card: CardStandIn, local: LocalStandIn, clock: FakeClock
+    database_url: Secret, card: CardStandIn, local: RunningSandbox, clock: FakeClock
 ) -> AsyncIterator[Context]:
     """The context of Core's worker."""
-    ctx = make_job_context(jobs_settings(database_url, CARD_API_URL=card.url, LOCAL_API_URL=local.url), clock=clock)
+    ctx = make_job_context(
+        jobs_settings(database_url, CARD_API_URL=card.url, LOCAL_API_URL=local.settings()["LOCAL_API_URL"]), clock=clock
+    )
     await ctx.db.open()
     yield ctx
     await ctx.audience.aclose()

@@ -16,9 +16,9 @@ from support.card_purchase import PATH, CardPurchase, begin_purchase, sign, stat
 from support.card_stand_in import CardStandIn
 from support.command_server import ForkedCommand
 from support.killable import running_core, running_worker, until_alone
-from support.local_purchase import LocalPurchase, begin_local_purchase, notify_of
-from support.local_stand_in import LocalStandIn
+from support.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 from soundmark.core.features.billing.webhooks import card_reconciliation, local_reconciliation
@@ -42,7 +42,7 @@ async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurch
 
 
 @pytest.fixture
-async def local_purchase(tenant: Tenant, rival: Rival, local: LocalStandIn) -> LocalPurchase:
+async def local_purchase(tenant: Tenant, rival: Rival, local: RunningSandbox) -> LocalPurchase:
     return await begin_local_purchase(tenant, rival, local)
 
 
@@ -163,21 +163,21 @@ async def test_a_core_that_dies_while_a_local_payment_is_verified(
     local_purchase: LocalPurchase,
     tenant: Tenant,
     rival: Rival,
-    local: LocalStandIn,
+    local: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
     phase: str,
 ) -> None:
     async with doomed(database_url, measuring_url, outside_urls) as (client, process):
-        local.faults.append("slow")
+        await local.hold("local")
         params = {"payment_id": local_purchase.payment_id}
         notifying = asyncio.create_task(lose(client.get(local_purchase.path, params=params)))
-        await asyncio.wait_for(local.worked.wait(), 30)
+        await local.until_held("local")
         async with contextlib.AsyncExitStack() as held:
             if phase == "3":
                 await held.enter_async_context(rival.holding(CHECKOUTS))
-                local.release.set()
+                await local.release("local")
                 await rival.until_someone_waits()
             process.kill()
             await notifying
@@ -289,7 +289,7 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
 async def test_a_worker_that_dies_while_it_asks_about_a_local_payment(
     local_purchase: LocalPurchase,
     rival: Rival,
-    local: LocalStandIn,
+    local: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
@@ -304,15 +304,15 @@ async def test_a_worker_that_dies_while_it_asks_about_a_local_payment(
         if phase == "1":
             await held.enter_async_context(rival.holding("SELECT FROM payment_receipts FOR UPDATE"))
         else:
-            local.faults.append("slow")
+            await local.hold("local")
         worker = held.enter_context(running_worker(database_url, measuring_url, **outside_urls))
         if phase == "1":
             await rival.until_someone_waits()
         else:
-            await asyncio.wait_for(local.worked.wait(), 30)
+            await local.until_held("local")
         if phase == "3":
             await held.enter_async_context(rival.holding(CHECKOUTS))
-            local.release.set()
+            await local.release("local")
             await rival.until_someone_waits()
         worker.kill()
         worker.wait()
@@ -320,41 +320,41 @@ async def test_a_worker_that_dies_while_it_asks_about_a_local_payment(
     assert await rival.rows("SELECT status FROM checkouts") == [("pending",)]
     assert await rival.rows("SELECT 1 FROM subscriptions") == []
     asked_before_count = 0 if phase == "1" else 1
-    assert len(local.received) == asked_before_count
+    assert len(await local.calls("local")) == asked_before_count
     await rival.run("UPDATE payment_receipts SET reread_at = '2020-01-01'")
-    local.faults.clear()
+    await local.control("/switches/reset")
 
     with running_worker(database_url, measuring_url, **outside_urls):
         await until_completed(rival)
 
     await require_whole(rival)
-    assert len(local.received) == asked_before_count + 1
+    assert len(await local.calls("local")) == asked_before_count + 1
 
 
 async def test_a_core_that_dies_before_it_stores_that_a_payment_is_unpaid(
     local_purchase: LocalPurchase,
     tenant: Tenant,
     rival: Rival,
-    local: LocalStandIn,
+    local: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
 ) -> None:
     """No ten seconds have begun: the next notification is asked about at once."""
-    local.payments[local_purchase.payment_id]["status"] = "PENDING"
-    local.faults.append("slow")
+    await set_payment(local, local_purchase.payment_id, status="PENDING")
+    await local.hold("local")
     async with doomed(database_url, measuring_url, outside_urls) as (client, process):
         params = {"payment_id": local_purchase.payment_id}
         notifying = asyncio.create_task(lose(client.get(local_purchase.path, params=params)))
-        await asyncio.wait_for(local.worked.wait(), 30)
+        await local.until_held("local")
         async with rival.holding(CHECKOUTS):
-            local.release.set()
+            await local.release("local")
             await rival.until_someone_waits()
             process.kill()
             await notifying
     await until_alone(rival)
     assert await rival.rows("SELECT status, unpaid_at FROM checkouts") == [("pending", None)]
-    local.payments[local_purchase.payment_id]["status"] = "SUCCESS"
+    await set_payment(local, local_purchase.payment_id, status="SUCCESS")
 
     assert (await notify_of(tenant.api, local_purchase)).json == {"status": "processed"}
     await require_whole(rival)
@@ -364,15 +364,15 @@ async def test_the_worker_asks_about_a_notification_once_its_ten_seconds_are_ove
     local_purchase: LocalPurchase,
     tenant: Tenant,
     rival: Rival,
-    local: LocalStandIn,
+    local: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
 ) -> None:
     """Without a job that is queued. Core may be gone by then."""
-    local.payments[local_purchase.payment_id]["status"] = "PENDING"
+    await set_payment(local, local_purchase.payment_id, status="PENDING")
     assert (await notify_of(tenant.api, local_purchase)).json == {"status": "pending"}
-    local.payments[local_purchase.payment_id]["status"] = "SUCCESS"
+    await set_payment(local, local_purchase.payment_id, status="SUCCESS")
     assert (await notify_of(tenant.api, local_purchase)).json == {"status": "pending"}
     await rival.run("UPDATE checkouts SET unpaid_at = unpaid_at - interval '10 s'")
 

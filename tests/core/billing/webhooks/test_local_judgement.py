@@ -9,23 +9,22 @@ from structlog.testing import capture_logs
 from support.core_client import Api
 from support.fake_clock import FakeClock
 from support.local_purchase import LocalPurchase, begin_local_purchase, notify_of
-from support.local_stand_in import LocalStandIn
 from support.offers import AMOUNT_MINOR
-from support.outside_server import Fault
 from support.platform_settings import put_setting
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 ENDS = "SELECT c.status, r.status FROM checkouts c JOIN payment_receipts r ON r.checkout_id = c.id"
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, local: LocalStandIn) -> LocalPurchase:
+async def purchase(tenant: Tenant, rival: Rival, local: RunningSandbox) -> LocalPurchase:
     return await begin_local_purchase(tenant, rival, local)
 
 
 async def test_a_payment_grants_the_months_that_were_bought(
-    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock
+    api: Api, tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     clock.frozen_at = datetime(2027, 1, 31, 12, tzinfo=UTC)
     purchase = await begin_local_purchase(tenant, rival, local)
@@ -41,7 +40,7 @@ async def test_a_payment_grants_the_months_that_were_bought(
 
 
 async def test_each_payment_of_a_plan_extends_it_and_has_a_draft_of_its_own_period(
-    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock
+    api: Api, tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     await put_setting(api, "accounting_enable_invoice_sync", True)
     await rival.run("INSERT INTO accounting_customers VALUES (%s, 7, now())", tenant.organization_id)
@@ -59,7 +58,7 @@ async def test_each_payment_of_a_plan_extends_it_and_has_a_draft_of_its_own_peri
 
 @pytest.mark.parametrize(("theirs", "ours"), [("FAILURE", "failed"), ("EXPIRED", "expired")])
 async def test_a_payment_that_failed_or_expired_ends_its_checkout(
-    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, theirs: str, ours: str
+    api: Api, tenant: Tenant, rival: Rival, local: RunningSandbox, theirs: str, ours: str
 ) -> None:
     purchase = await begin_local_purchase(tenant, rival, local, status=theirs)
 
@@ -73,7 +72,7 @@ UNDECIDED = ["PENDING", "PREAUTH_SUCCESS", "SYSTEM_FAILURE", "success", "Success
 
 @pytest.mark.parametrize("status", UNDECIDED)
 async def test_any_other_status_stays_pending(
-    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, status: str
+    api: Api, tenant: Tenant, rival: Rival, local: RunningSandbox, status: str
 ) -> None:
     """A status in another case is another status."""
     purchase = await begin_local_purchase(tenant, rival, local, status=status)
@@ -83,9 +82,9 @@ async def test_any_other_status_stays_pending(
 
 
 async def test_a_payment_that_the_provider_has_forgotten_stays_pending(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase
 ) -> None:
-    del local.payments[purchase.payment_id]
+    await local.control("/reset")
 
     assert (await notify_of(api, purchase)).json == {"status": "pending"}
     assert await rival.rows(ENDS) == [("pending", "pending")]
@@ -108,7 +107,7 @@ DIFFERENT: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", DIFFERENT)
 @pytest.mark.parametrize("status", ["SUCCESS", "FAILURE", "EXPIRED"])
 async def test_an_answer_about_another_payment_is_not_verified(
-    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, name: str, status: str
+    api: Api, tenant: Tenant, rival: Rival, local: RunningSandbox, name: str, status: str
 ) -> None:
     """Exactly this amount, as an integer, and exactly our tracking id. Nothing is granted, nothing ends."""
     purchase = await begin_local_purchase(tenant, rival, local, status=status, **DIFFERENT[name])
@@ -123,37 +122,37 @@ async def test_an_answer_about_another_payment_is_not_verified(
 
 
 async def test_a_tracking_id_that_is_missing_is_not_verified(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase
 ) -> None:
-    del local.payments[purchase.payment_id]["developer_tracking_id"]
+    await local.misbehave("local", "altered", merge={"result": {"developer_tracking_id": None}})
 
     assert (await notify_of(api, purchase)).code == "payment_not_verified"
     assert await rival.rows(ENDS) == [("pending", "pending")]
 
 
 async def test_an_answer_of_another_media_type_is_not_verified(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase
 ) -> None:
-    local.faults.append("html")
+    await local.misbehave("local", "html")
 
     assert (await notify_of(api, purchase)).code == "payment_not_verified"
     assert await rival.rows(ENDS) == [("pending", "pending")]
 
 
-FAULTS: list[Fault] = ["refused", "limited", "html_body", "not_an_object", "stored_500", "half", "lost", "redirect"]
+FAULTS = ["refused", "rate_limited", "html_as_json", "list", "server_error", "half_body", "lost_answer", "redirect"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_provider_that_does_not_answer_as_documented_is_unavailable(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase, fault: Fault
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase, fault: str
 ) -> None:
     """It is asked once: the provider bans callers that insist."""
-    local.faults.append(fault)
+    await local.misbehave("local", fault)
 
     answer = await notify_of(api, purchase)
 
     assert (answer.status, answer.code) == (503, "payment_provider_unavailable")
-    assert len(local.received) == 1
+    assert len(await local.calls("local")) == 1
     assert await rival.rows(ENDS) == [("pending", "pending")]
     assert (await notify_of(api, purchase)).json == {"status": "processed"}
 

@@ -5,11 +5,11 @@ from support.core_client import Api
 from support.core_settings import core_settings
 from support.fake_clock import FakeClock
 from support.local_purchase import PATH, LocalPurchase, begin_local_purchase, new_peer, notify, notify_of
-from support.local_stand_in import LocalStandIn
 from support.people import People
 from support.redis_server import running_redis
 from support.rival import Rival
 from support.running_apps import running_core
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 from soundmark.core.context import Context
@@ -29,7 +29,7 @@ def test_the_limit_is_shared_out_and_everybody_has_at_least_one(per_minute: int,
 
 
 @pytest.fixture
-async def paid(tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock) -> list[LocalPurchase]:
+async def paid(tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock) -> list[LocalPurchase]:
     """Thirteen payments of one organisation that are paid, of which nobody has notified us."""
     clock.freeze()
     return [await begin_local_purchase(tenant, rival, local) for _ in range(13)]
@@ -41,7 +41,7 @@ async def use_up(rival: Rival, clock: FakeClock, share: str, count: int) -> None
 
 
 async def test_all_notifications_together_have_two_thirds_in_a_minute_of_the_clock(
-    api: Api, people: People, rival: Rival, local: LocalStandIn, clock: FakeClock, paid: list[LocalPurchase]
+    api: Api, people: People, rival: Rival, local: RunningSandbox, clock: FakeClock, paid: list[LocalPurchase]
 ) -> None:
     """The two Cores of this test are as two processes: they share nothing but the database."""
     await use_up(rival, clock, "public", 18)
@@ -51,7 +51,7 @@ async def test_all_notifications_together_have_two_thirds_in_a_minute_of_the_clo
     assert [answer.status for answer in answers] == [200, 200, 429, 429]
     assert answers[2].code == "rate_limited"
     assert answers[2].headers["retry-after"] == str(60 - clock.now().second)
-    assert (len(local.received), await rival.rows(COUNTS)) == (2, [("public", 20)])
+    assert (len(await local.calls("local")), await rival.rows(COUNTS)) == (2, [("public", 20)])
     assert await rival.rows("SELECT count(*) FROM payment_receipts WHERE status = 'pending' AND reread_at > now()") == [
         (2,)
     ], "a job asks if nobody notifies us again"
@@ -71,14 +71,14 @@ async def test_notifications_cannot_use_up_what_the_jobs_have(
 
 
 async def test_the_jobs_cannot_use_up_what_notifications_have(
-    api: Api, work: Context, rival: Rival, local: LocalStandIn, clock: FakeClock, paid: list[LocalPurchase]
+    api: Api, work: Context, rival: Rival, local: RunningSandbox, clock: FakeClock, paid: list[LocalPurchase]
 ) -> None:
     """What is left is due in the next minute."""
     clock.advance(minutes=2)
     await use_up(rival, clock, "jobs", 8)
 
     assert await reread_local(work) == 2
-    assert (await reread_local(work), len(local.received)) == (0, 2)
+    assert (await reread_local(work), len(await local.calls("local"))) == (0, 2)
 
     assert (await notify_of(api, paid[-1])).json == {"status": "processed"}
     clock.advance(minutes=1)
@@ -86,7 +86,7 @@ async def test_the_jobs_cannot_use_up_what_notifications_have(
 
 
 async def test_an_address_has_a_third_and_others_are_served(
-    api: Api, rival: Rival, local: LocalStandIn, clock: FakeClock, paid: list[LocalPurchase]
+    api: Api, rival: Rival, local: RunningSandbox, clock: FakeClock, paid: list[LocalPurchase]
 ) -> None:
     peer = new_peer()
     statuses = [(await notify_of(api, each, peer=peer)).status for each in paid[:10]]
@@ -94,14 +94,14 @@ async def test_an_address_has_a_third_and_others_are_served(
 
     assert (statuses, refused.status, refused.code) == ([200] * 10, 429, "rate_limited")
     assert 0 < int(refused.headers["retry-after"]) <= 60
-    assert (len(local.received), await rival.rows(COUNTS)) == (10, [("public", 10)])
+    assert (len(await local.calls("local")), await rival.rows(COUNTS)) == (10, [("public", 10)])
     assert (await notify_of(api, paid[11])).json == {"status": "processed"}
     clock.advance(seconds=60)
     assert (await notify_of(api, paid[10], peer=peer)).json == {"status": "processed"}
 
 
 async def test_what_is_answered_without_a_question_counts_in_no_limit(
-    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock, paid: list[LocalPurchase]
+    api: Api, tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock, paid: list[LocalPurchase]
 ) -> None:
     peer = new_peer()
     unpaid = await begin_local_purchase(tenant, rival, local, status="PENDING")
@@ -126,7 +126,7 @@ async def test_behind_a_trusted_proxy_the_address_of_the_client_is_limited(
     database_url: Secret,
     outside_urls: dict[str, str],
     rival: Rival,
-    local: LocalStandIn,
+    local: RunningSandbox,
     clock: FakeClock,
     paid: list[LocalPurchase],
 ) -> None:
@@ -144,7 +144,7 @@ async def test_behind_a_trusted_proxy_the_address_of_the_client_is_limited(
 
         assert [await notify_through_proxy(number, "203.0.113.1") for number in range(3)] == [200, 200, 429]
         assert await notify_through_proxy(3, "203.0.113.2") == 200
-    assert (len(local.received), await rival.rows(COUNTS)) == (3, [("public", 3)])
+    assert (len(await local.calls("local")), await rival.rows(COUNTS)) == (3, [("public", 3)])
 
 
 def of(purchase: LocalPurchase) -> dict[str, str]:
@@ -154,7 +154,7 @@ def of(purchase: LocalPurchase) -> dict[str, str]:
 async def test_several_processes_count_an_address_together_at_a_shared_server(
     database_url: Secret,
     outside_urls: dict[str, str],
-    local: LocalStandIn,
+    local: RunningSandbox,
     clock: FakeClock,
     paid: list[LocalPurchase],
 ) -> None:
@@ -167,11 +167,11 @@ async def test_several_processes_count_an_address_together_at_a_shared_server(
                 (await notify_of(core, each, peer=peer)).status
                 for core, each in zip((first, second, first), paid, strict=False)
             ]
-    assert (statuses, len(local.received)) == ([200, 200, 429], 2)
+    assert (statuses, len(await local.calls("local"))) == ([200, 200, 429], 2)
 
 
 async def test_organisations_take_turns_when_the_job_asks(
-    work: Context, people: People, rival: Rival, local: LocalStandIn, clock: FakeClock, paid: list[LocalPurchase]
+    work: Context, people: People, rival: Rival, local: RunningSandbox, clock: FakeClock, paid: list[LocalPurchase]
 ) -> None:
     """One that keeps many payments due does not hold up the payment of another, which is due last."""
     clock.advance(minutes=1)
@@ -180,5 +180,5 @@ async def test_organisations_take_turns_when_the_job_asks(
 
     assert await reread_local(work) == 10
 
-    assert local.received[1].path.endswith(other.payment_id), f"after the first of {len(paid)}"
+    assert (await local.calls("local"))[1]["path"].endswith(other.payment_id), f"after the first of {len(paid)}"
     assert await rival.rows("SELECT status FROM checkouts WHERE id = %s", other.checkout_id) == [("completed",)]

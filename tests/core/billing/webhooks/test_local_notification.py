@@ -15,9 +15,9 @@ from support.local_purchase import (
     notify,
     notify_of,
 )
-from support.local_stand_in import LocalStandIn
 from support.people import People
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 from soundmark.core.features.billing.webhooks import local_notification
@@ -27,7 +27,7 @@ JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, local: LocalStandIn) -> LocalPurchase:
+async def purchase(tenant: Tenant, rival: Rival, local: RunningSandbox) -> LocalPurchase:
     return await begin_local_purchase(tenant, rival, local)
 
 
@@ -95,17 +95,17 @@ UNREADABLE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", UNREADABLE)
 async def test_without_a_well_formed_id_no_checkout_is_found(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase, name: str
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase, name: str
 ) -> None:
     for path in (PATH, purchase.path):
         answer = await notify(api, path, **UNREADABLE[name])
         assert (answer.status, answer.code) == (404, "checkout_not_found")
-    assert local.received == []
+    assert await local.calls("local") == []
     assert await rival.rows("SELECT 1 FROM payment_receipts") == []
 
 
 async def test_what_is_not_ours_is_not_found_and_nobody_is_asked(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase, tenant: Tenant, people: People
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase, tenant: Tenant, people: People
 ) -> None:
     other = await begin_local_purchase(await people.tenant_of("ada"), rival, local)
     second = await begin_local_purchase(tenant, rival, local)
@@ -122,25 +122,25 @@ async def test_what_is_not_ours_is_not_found_and_nobody_is_asked(
     for path, payment_id in wrong:
         answer = await notify(api, path, params={"payment_id": payment_id})
         assert (answer.status, answer.code) == (404, "checkout_not_found"), path
-    assert local.received == []
+    assert await local.calls("local") == []
     assert await rival.rows("SELECT 1 FROM payment_receipts") == []
 
 
 async def test_a_notification_before_our_commit_is_not_found_and_counts_later(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase
 ) -> None:
     """The payment's id is stored with the page; until then nobody can have paid."""
     kept = await rival.rows("SELECT kind, digest, organization_id, subject_id FROM billing_references")
     await rival.run("DELETE FROM billing_references WHERE kind = 'local_payment'")
     assert (await notify_of(api, purchase)).code == "checkout_not_found"
-    assert local.received == []
+    assert await local.calls("local") == []
     for row in kept:
         await rival.run("INSERT INTO billing_references VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", *row)
     assert (await notify_of(api, purchase)).json == {"status": "processed"}
 
 
 async def test_a_processed_payment_is_answered_without_asking(
-    api: Api, rival: Rival, local: LocalStandIn, purchase: LocalPurchase
+    api: Api, rival: Rival, local: RunningSandbox, purchase: LocalPurchase
 ) -> None:
     """Not even the limit is touched."""
     await notify_of(api, purchase)
@@ -149,18 +149,18 @@ async def test_a_processed_payment_is_answered_without_asking(
     for _ in range(3):
         assert (await notify_of(api, purchase)).json == {"status": "processed"}
 
-    assert len(local.received) == 1
+    assert len(await local.calls("local")) == 1
     assert await rival.rows("SELECT verification_count FROM local_verifications") == before
     assert await rival.rows("SELECT count(*) FROM subscriptions") == [(1,)]
 
 
 async def test_a_payment_that_a_job_has_counted_is_answered_without_asking(
-    api: Api, tenant: Tenant, rival: Rival, local: LocalStandIn, clock: FakeClock
+    api: Api, tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     purchase = await insert_local_checkout(tenant, rival, status="completed", completed_at=clock.now())
 
     assert (await notify_of(api, purchase)).json == {"status": "processed"}
-    assert local.received == []
+    assert await local.calls("local") == []
     assert await rival.rows("SELECT event_id, status FROM payment_receipts") == [(purchase.payment_id, "processed")]
 
 

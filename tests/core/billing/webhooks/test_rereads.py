@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 from support.card_purchase import CardPurchase, begin_purchase, deliver, insert_checkout, make_purchase, status_of
 from support.card_stand_in import CardStandIn
 from support.fake_clock import FakeClock
-from support.local_purchase import begin_local_purchase, notify_of
-from support.local_stand_in import LocalStandIn
+from support.local_purchase import begin_local_purchase, notify_of, set_payment
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 from soundmark.core.context import Context
@@ -165,61 +165,60 @@ async def test_without_credentials_nothing_is_asked_and_nothing_is_logged(
 
 
 async def test_a_local_payment_whose_notification_was_lost_heals(
-    tenant: Tenant, work: Context, rival: Rival, local: LocalStandIn, clock: FakeClock
+    tenant: Tenant, work: Context, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     await begin_local_purchase(tenant, rival, local)
-    assert (await reread_local(work), local.received) == (0, [])
+    assert (await reread_local(work), await local.calls("local")) == (0, [])
     clock.advance(minutes=2)
 
     assert await reread_local(work) == 1
 
-    assert len(local.received) == 1
+    assert len(await local.calls("local")) == 1
     assert await rival.rows("SELECT status, reread_at FROM checkouts") == [("completed", None)]
     assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
     assert await rival.rows("SELECT 1 FROM payment_receipts") == []
 
 
 async def test_a_payment_is_asked_about_once_even_if_its_notification_is_due_too(
-    tenant: Tenant, work: Context, rival: Rival, local: LocalStandIn, clock: FakeClock
+    tenant: Tenant, work: Context, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     """Never a loop against the local provider."""
     purchase = await begin_local_purchase(tenant, rival, local, status="PENDING")
     assert (await notify_of(tenant.api, purchase)).json == {"status": "pending"}
-    local.received.clear()
     clock.advance(minutes=3)
 
     await reread_local(work)
     await reread_local(work)
 
-    assert len(local.received) == 1
-    local.payments[purchase.payment_id]["status"] = "SUCCESS"
+    assert len(await local.calls("local")) == 2
+    await set_payment(local, purchase.payment_id, status="SUCCESS")
     clock.advance(minutes=5)
     assert await reread_local(work) == 1
     assert await rival.rows("SELECT status FROM payment_receipts") == [("processed",)]
 
 
 async def test_a_payment_that_disagrees_does_not_keep_the_others_waiting(
-    tenant: Tenant, work: Context, rival: Rival, local: LocalStandIn, clock: FakeClock
+    tenant: Tenant, work: Context, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     await begin_local_purchase(tenant, rival, local, amount=1)
     await begin_local_purchase(tenant, rival, local)
     clock.advance(minutes=2)
 
-    assert (await reread_local(work), len(local.received)) == (1, 2)
+    assert (await reread_local(work), len(await local.calls("local"))) == (1, 2)
     assert await rival.rows(CHECKOUTS + " ORDER BY id") == [("pending", 1), ("completed", 1)]
 
 
 async def test_a_local_provider_that_fails_is_left_alone_until_the_next_time(
-    tenant: Tenant, work: Context, rival: Rival, local: LocalStandIn, clock: FakeClock
+    tenant: Tenant, work: Context, rival: Rival, local: RunningSandbox, clock: FakeClock
 ) -> None:
     for _ in range(3):
         await begin_local_purchase(tenant, rival, local)
-    local.faults.append("limited")
+    await local.misbehave("local", "rate_limited")
     clock.advance(minutes=2)
 
     with pytest.raises(PaymentProviderUnavailable):
         await reread_local(work)
-    assert len(local.received) == 1
+    assert len(await local.calls("local")) == 1
 
 
 async def test_counts_of_past_minutes_are_deleted(work: Context, rival: Rival, clock: FakeClock) -> None:

@@ -6,8 +6,8 @@ from structlog.testing import capture_logs
 from support.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, deliver_bytes
 from support.card_stand_in import CardStandIn
 from support.local_purchase import PATH, begin_local_purchase, notify, notify_of
-from support.local_stand_in import LocalStandIn
 from support.rival import Rival
+from support.running_sandbox import RunningSandbox
 from support.tenant import Tenant
 
 # Where the references of a purchase have to be, so that it can be asked about and its portal opened.
@@ -19,7 +19,7 @@ LEDGER = "SELECT event_type || status || coalesce(currency, '') FROM payment_rec
 
 @pytest.mark.usefixtures("local")
 async def test_nothing_that_was_planted_in_a_purchase_is_found_elsewhere(
-    tenant: Tenant, rival: Rival, card: CardStandIn, local: LocalStandIn, capfd: pytest.CaptureFixture[str]
+    tenant: Tenant, rival: Rival, card: CardStandIn, local: RunningSandbox, capfd: pytest.CaptureFixture[str]
 ) -> None:
     answers = []
     with capture_logs() as logs:
