@@ -6,6 +6,8 @@ to `_COMMANDS`: the command's name, `module:attribute`, and the sentence that `s
 - A Typer with one `@app.command()` and no callback is a single command (`soundmark up`).
 - A Typer with a callback, or with several commands, is a group of commands (`soundmark keys list`).
 
+The options that commands share are in `options`; its `command(app)` takes records of them, such as `Connection`.
+
 A module is imported when its command is called, never for `--help`, so that a serving process loads only the code it
 needs. A command that is refused, or fails for a reason that the user can act on, raises
 `errors.Refused("one clear line")`: exit status 1. Typer refuses wrong usage: exit status 2.

@@ -1,11 +1,11 @@
-"""What the commands that call Core's API share: their client, their options and their output."""
+"""What the commands that call Core's API share: their client and their output."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import typer
 from rich.console import Console
@@ -19,13 +19,10 @@ from soundmark.cli.defaults import TenantChoice, find_choice
 from soundmark.cli.errors import Refused
 from soundmark.cli.first_contact import FirstContact
 from soundmark.cli.intents import printable
-from soundmark.cli.service import BaseUrl as BaseUrl
-from soundmark.cli.service import KeyFile as KeyFile
-from soundmark.cli.service import UpDir as UpDir
+from soundmark.cli.options import Connection
 from soundmark.cli.service import find_credential, find_service
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.text.months import month_of
-from soundmark.kit.text.timestamps import parse_timestamp
 
 R = TypeVar("R", bound=Record)
 
@@ -40,49 +37,10 @@ _KEY_PREFIX: Final = "xak_"  # Contract, section 1.
 _MONTHLY: Final = frozenset({"quota_exceeded", "event_quota_exceeded"})
 _TENANT_UNKNOWN: Final = frozenset({"organization_not_found", "project_not_found"})
 
-Organization = Annotated[
-    str | None,
-    typer.Option(
-        "--organization",
-        metavar="ORG",
-        help="The organisation's id. Default: the key's, or the one chosen with `soundmark use`.",
-    ),
-]
-Project = Annotated[
-    str | None,
-    typer.Option(
-        "--project",
-        metavar="PROJECT",
-        help="The project's id. Default: the key's, or the one chosen with `soundmark use`.",
-    ),
-]
-ProjectFilter = Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Show only this project's.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the API's response as one line of JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only ids.")]
-NewName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The new name.")]
-NoName = Annotated[bool, typer.Option("--no-name", help="Remove the name.")]
-PageLimit = Annotated[int, typer.Option("--limit", min=1, max=100, help="The most to show.")]
-PageCursor = Annotated[str | None, typer.Option("--cursor", help="Continue where the previous page ended.")]
-
-
-def read_moment(text: str) -> datetime:
-    """Return the time that an option gives.
-
-    Raises: typer.BadParameter.
-    """
-    try:
-        return parse_timestamp(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
 
 @contextmanager
 def open_client(
-    base_url: str | None,
-    key_file: Path | None,
-    data_dir: Path | None,
-    organization: str | None = None,
-    project: str | None = None,
+    connection: Connection, organization: str | None = None, project: str | None = None
 ) -> Iterator[Client]:
     """Yield a client of the service that the options, the environment or the data dir names, in this order.
 
@@ -92,8 +50,8 @@ def open_client(
     Raises: Refused, also in place of the error of a call in the block; typer.BadParameter if the organisation or
         project is unknown.
     """
-    service = find_service(base_url, data_dir)
-    credential = find_credential(service, key_file)
+    service = find_service(connection)
+    credential = find_credential(service, connection.key_file)
     choice = None if credential.startswith(_KEY_PREFIX) else find_choice(service.base_url)
     organization_id, project_id = _choose_tenant(organization, project, choice)
     try:
@@ -148,6 +106,14 @@ def show_json(document: Mapping[str, Any]) -> None:
     """Print the API's response as one line."""
     # Escapes make it harmless to a terminal; a program reads them as the characters that they stand for.
     typer.echo(printable(json.dumps(document, ensure_ascii=False, separators=(",", ":"))))
+
+
+def show_outcome(record: Record, line: str, *, as_json: bool) -> None:
+    """Print what a command did: the API's response, or one line for people."""
+    if as_json:
+        show_json(record.document)
+    else:
+        typer.echo(line)
 
 
 def show_table(headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:

@@ -6,25 +6,18 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import ApiKey
 
-from soundmark.cli.api import (
+from soundmark.cli.api import check_new_name, check_quiet, open_client, show_made, show_outcome, show_page
+from soundmark.cli.options import (
     AsJson,
-    BaseUrl,
-    KeyFile,
+    Connection,
     NewName,
     NoName,
     Organization,
-    PageCursor,
-    PageLimit,
+    Paging,
     Project,
     ProjectFilter,
     Quiet,
-    UpDir,
-    check_new_name,
-    check_quiet,
-    open_client,
-    show_json,
-    show_made,
-    show_page,
+    command,
 )
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
 
@@ -49,7 +42,7 @@ def api_keys() -> None:
     """Create, list, rename and revoke server keys, and replace their secrets. A server key cannot do this itself."""
 
 
-@app.command()
+@command(app)
 def create(
     *,
     scopes: Annotated[list[Scope], typer.Option("--scope", help="What the key may do. Repeat it for several scopes.")],
@@ -62,16 +55,14 @@ def create(
     organization: Organization = None,
     project: Project = None,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Create a key for one project. Its secret is shown only once."""
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
-        open_client(base_url, key_file, data_dir, organization, project) as client,
+        open_client(connection, organization, project) as client,
     ):
         made = client.api_keys.create({scope.value for scope in scopes}, expires_in_days=expires_in_days, name=name)
         keep(made.secret)
@@ -81,78 +72,62 @@ def create(
     )
 
 
-@app.command("list")
+@command(app, "list")
 def list_api_keys(
     *,
     organization: Organization = None,
     project: ProjectFilter = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    paging: Paging,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """List an organisation's keys, newest first, including revoked and expired ones."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.api_keys.page(project_id=project, limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.api_keys.page(project_id=project, limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def rename(
     api_key_id: KeyId,
     name: NewName = None,
     *,
     no_name: NoName = False,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Change the name of a key, whatever its status."""
     check_new_name(name, no_name=no_name)
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         renamed = client.api_keys.rename(api_key_id, name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 
 
-@app.command()
+@command(app)
 def revoke(
-    api_key_id: KeyId,
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    api_key_id: KeyId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
 ) -> None:
     """Revoke a key at once and for good. Repeating it is safe."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         key = client.api_keys.revoke(api_key_id)
-    if as_json:
-        show_json(key.document)
-    else:
-        typer.echo(f"{key.id} is {key.status}")
+    show_outcome(key, f"{key.id} is {key.status}", as_json=as_json)
 
 
-@app.command("rotate-secret")
+@command(app, "rotate-secret")
 def rotate_secret(
     api_key_id: KeyId,
     *,
     secret_file: SecretFile = None,
     force: Force = False,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Give an active key a new secret, shown only once. The old one stops working at once."""
     with (
         secret_sink(secret_file, force=force) as keep,
-        open_client(base_url, key_file, data_dir, organization) as client,
+        open_client(connection, organization) as client,
     ):
         rotated = client.api_keys.rotate_secret(api_key_id)
         keep(rotated.secret)

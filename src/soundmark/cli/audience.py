@@ -11,23 +11,12 @@ import typer
 from soundmark_sdk.client import ReportFilters
 from soundmark_sdk.client.records import AudienceReport
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    Project,
-    UpDir,
-    open_client,
-    read_moment,
-    show_facts,
-    show_json,
-    show_table,
-)
+from soundmark.cli.api import open_client, show_facts, show_json, show_table
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
+from soundmark.cli.options import AsJson, Connection, Organization, Project, command, read_moment
 from soundmark.cli.pictures import load_drawing
 from soundmark.core.context import Context
 from soundmark.core.features.audience.legacy_import.service import ImportRefused, import_legacy_days
@@ -54,7 +43,7 @@ def audience() -> None:
     """Report what was measured, over Core's API, and import older daily counts."""
 
 
-@app.command()
+@command(app)
 def report(
     integration_id: Annotated[str, typer.Argument(metavar="INTEGRATION", help="The integration's id.")],
     *,
@@ -77,9 +66,7 @@ def report(
             help="Also draw reach, frequency and integrity: an SVG if the name ends in .svg, otherwise a PNG.",
         ),
     ] = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Report what an integration measured. The default period is from the start of its retention until now."""
@@ -88,7 +75,7 @@ def report(
     filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
     # Before the request, so that a missing extra costs none.
     drawing: Any = load_drawing("report_picture") if plot is not None else None
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         found = client.audience.report(integration_id, filters)
     if plot is not None:
         _draw(drawing, found, plot)
@@ -100,7 +87,7 @@ def report(
         typer.echo(f"drawn: {plot}")
 
 
-@app.command("import-legacy")
+@command(app, "import-legacy")
 def import_legacy(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns day,events: a UTC day and a count.")],
     organization: Annotated[str, typer.Option("--organization", metavar="ORG", help="The organisation's id.")],

@@ -5,21 +5,9 @@ from typing import Annotated, Final
 import typer
 from soundmark_sdk.client.records import Checkout, Offer, Subscription
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    UpDir,
-    open_client,
-    show_facts,
-    show_json,
-    show_page,
-    show_table,
-)
+from soundmark.cli.api import open_client, show_facts, show_json, show_outcome, show_page, show_table
 from soundmark.cli.intents import printable
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, command
 from soundmark.core.domain.billing.accounting import amount_of
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -36,19 +24,17 @@ def billing() -> None:
     """Buy plans, and see what an organisation has. A server key cannot do this."""
 
 
-@app.command()
+@command(app)
 def offers(
     *,
     country: Annotated[
         str | None, typer.Option(metavar="CC", help="Show what is for sale in a country, such as TN.")
     ] = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """List everything that is for sale."""
-    with open_client(base_url, key_file, data_dir) as client:
+    with open_client(connection) as client:
         listed = client.billing.offers(country=country)
     if as_json:
         show_json(listed.document)
@@ -56,7 +42,7 @@ def offers(
         show_table(_OFFER_HEADINGS, map(_offer_row, listed.data))
 
 
-@app.command()
+@command(app)
 def checkout(
     offer: Annotated[str, typer.Argument(metavar="OFFER", help="An offer that is for sale.")],
     *,
@@ -67,13 +53,11 @@ def checkout(
         ),
     ] = None,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Start buying a plan, and print the page on which a person pays. It expires after a day."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         started = client.billing.create_checkout(offer, idempotency_key=idempotency_key)
     if as_json:
         show_json(started.document)
@@ -82,18 +66,16 @@ def checkout(
     typer.echo(f"{started.id} is {started.status}; pay at {printable(started.checkout_url)}")
 
 
-@app.command()
+@command(app)
 def show(
     checkout_id: Annotated[str, typer.Argument(metavar="CHECKOUT", help="The checkout's id.")],
     *,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Show a checkout."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         found = client.billing.get_checkout(checkout_id)
     if as_json:
         show_json(found.document)
@@ -101,39 +83,22 @@ def show(
         show_facts(_checkout_facts(found))
 
 
-@app.command()
+@command(app)
 def subscriptions(
-    *,
-    organization: Organization = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
 ) -> None:
     """List what an organisation has bought or was granted, newest first."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.subscriptions.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.subscriptions.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _SUBSCRIPTION_HEADINGS, _subscription_row, as_json=as_json)
 
 
-@app.command()
-def portal(
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
-) -> None:
+@command(app)
+def portal(*, organization: Organization = None, connection: Connection, as_json: AsJson = False) -> None:
     """Print the card provider's page on which a person changes or cancels subscriptions. It is valid for minutes."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         opened = client.billing.open_portal()
-    if as_json:
-        show_json(opened.document)
-    else:
-        typer.echo(printable(opened.portal_url))
+    show_outcome(opened, printable(opened.portal_url), as_json=as_json)
 
 
 def _offer_row(offer: Offer) -> tuple[object, ...]:

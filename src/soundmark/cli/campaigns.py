@@ -6,23 +6,8 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import Campaign
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Project,
-    Quiet,
-    UpDir,
-    open_client,
-    read_moment,
-    show_facts,
-    show_json,
-    show_made,
-    show_page,
-)
+from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_outcome, show_page
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, Project, Quiet, command, read_moment
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -35,7 +20,7 @@ def campaigns() -> None:
     """Create, list, stop and summarise campaigns, over Core's API."""
 
 
-@app.command()
+@command(app)
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other campaign of the project has.")],
     *,
@@ -50,69 +35,51 @@ def create(
         typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it stops being possible, RFC 3339."),
     ] = None,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Create a campaign. This needs a person's access token or, on this machine, the operator token."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         campaign = client.campaigns.create(name, starts_at=starts_at, ends_at=ends_at)
     show_made(campaign, campaign.id, _HEADINGS, _row(campaign), as_json=as_json, quiet=quiet)
 
 
-@app.command("list")
+@command(app, "list")
 def list_campaigns(
     *,
     organization: Organization = None,
     project: Project = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    paging: Paging,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """List the campaigns of a project, newest first."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
-        page = client.campaigns.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization, project) as client:
+        page = client.campaigns.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def stop(
-    campaign_id: CampaignId,
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    campaign_id: CampaignId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
 ) -> None:
     """Archive a campaign and revoke all its active Codes, at once and for good.
 
     There is no confirmation prompt, because this is for emergencies. Repeating it is safe.
     """
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         stopped = client.campaigns.stop(campaign_id)
-    if as_json:
-        show_json(stopped.document)
-    else:
-        typer.echo(f"{stopped.campaign.id} is archived; {_codes(stopped.revoked_count)} revoked now")
+    show_outcome(
+        stopped, f"{stopped.campaign.id} is archived; {_codes(stopped.revoked_count)} revoked now", as_json=as_json
+    )
 
 
-@app.command()
+@command(app)
 def summary(
-    campaign_id: CampaignId,
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    campaign_id: CampaignId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
 ) -> None:
     """Count a campaign's Codes by status."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         found = client.campaigns.summary(campaign_id)
     if as_json:
         show_json(found.document)

@@ -5,9 +5,10 @@ from typing import Any
 
 import typer
 
-from soundmark.cli.api import AsJson, show_json, show_table
+from soundmark.cli.api import show_json, show_table
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
+from soundmark.cli.options import AsJson
 from soundmark.core.features.billing.catalog.service import read_catalog
 from soundmark.core.features.billing.catalog.views import (
     AudiencePlanView,

@@ -7,8 +7,9 @@ import typer
 from soundmark_sdk import CertificateRejected, VerifiedCertificate, verify_certificate
 from soundmark_sdk.certificate import CERTIFICATE_BYTES_MAX
 
-from soundmark.cli.api import AsJson, BaseUrl, make_label, show_facts, show_json
+from soundmark.cli.api import make_label, show_facts, show_json
 from soundmark.cli.errors import Refused
+from soundmark.cli.options import AsJson, BaseUrl, Connection
 from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_bounded, read_keys
 from soundmark.kit.text.timestamps import format_timestamp
@@ -40,7 +41,7 @@ def verify(
     if keys is not None:
         trusted, source = read_keys(keys), f"the keys in {keys}"
     else:
-        address = find_service(base_url, None).base_url
+        address = find_service(Connection(base_url)).base_url
         trusted, source = fetch_keys(address), f"the keys of {address}"
     try:
         verified = verify_certificate(text, trusted)

@@ -12,24 +12,7 @@ from rich.progress import DownloadColumn
 from soundmark_sdk.client import CodeFilters, CodeOrder, IssueRequest
 from soundmark_sdk.client.records import Status
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Project,
-    ProjectFilter,
-    Quiet,
-    UpDir,
-    open_client,
-    progress_of,
-    read_moment,
-    show_facts,
-    show_json,
-    show_page,
-)
+from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
 from soundmark.cli.code_table import HEADINGS, code_row, row_with_intent, show_issued
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import format_intent, read_intent
@@ -40,6 +23,17 @@ from soundmark.cli.issuing import (
     judge_issuance,
     resumable_issuance,
     show_verdict,
+)
+from soundmark.cli.options import (
+    AsJson,
+    Connection,
+    Organization,
+    Paging,
+    Project,
+    ProjectFilter,
+    Quiet,
+    command,
+    read_moment,
 )
 from soundmark.cli.secret_output import Force, check_free
 from soundmark.kit.clock import SystemClock
@@ -88,7 +82,7 @@ def codes() -> None:
     """Issue, list, show, revoke and render Codes, over Core's API."""
 
 
-@app.command()
+@command(app)
 def issue(
     *,
     organization: Organization = None,
@@ -122,9 +116,7 @@ def issue(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would succeed.")] = False,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Issue a Code, or several identical ones. If the connection breaks, it retries and never issues twice.
@@ -147,7 +139,7 @@ def issue(
     if count is not None and len(idempotency_key or "") > _KEY_OF_BATCHES_CHARS_MAX:
         raise typer.BadParameter(f"with --count an idempotency key has at most {_KEY_OF_BATCHES_CHARS_MAX} characters")
     key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         if dry_run:
             show_verdict(judge_issuance(client, request, count), as_json=as_json)
         elif count is None:
@@ -161,7 +153,7 @@ def issue(
             issue_batches(client, request, count, key, as_json=as_json, quiet=quiet)
 
 
-@app.command("list")
+@command(app, "list")
 def list_codes(
     *,
     organization: Organization = None,
@@ -184,12 +176,9 @@ def list_codes(
     sort: Annotated[SortTime | None, typer.Option(help="The time to order by. Default: issued_at.")] = None,
     order: Annotated[Direction | None, typer.Option(help="The latest first, or the earliest. Default: desc.")] = None,
     include_intent: Annotated[bool, typer.Option("--include-intent", help="Show their intents, too.")] = False,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
+    paging: Paging,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """List Codes, newest first unless --sort and --order say otherwise."""
@@ -204,8 +193,10 @@ def list_codes(
     )
     # An older service knows no orders, so that the default is not sent.
     chosen = CodeOrder(sort=sort or "issued_at", order=order or "desc") if sort or order else None
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.codes.page(filters, order=chosen, include_intent=include_intent, limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.codes.page(
+            filters, order=chosen, include_intent=include_intent, limit=paging.limit, cursor=paging.cursor
+        )
     if quiet:
         for code in page.data:
             typer.echo(code.xr_id)
@@ -216,7 +207,7 @@ def list_codes(
         show_page(page, HEADINGS, code_row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def show(
     xr_id: XrId,
     *,
@@ -224,13 +215,11 @@ def show(
     project: Annotated[
         str | None, typer.Option("--project", metavar="PROJECT", help="Show it only if it is of this project.")
     ] = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Show one Code, whatever its status."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         code = client.codes.show(xr_id, project_id=project)
     if as_json:
         show_json(code.document)
@@ -248,20 +237,18 @@ def show(
     )
 
 
-@app.command()
+@command(app)
 def revoke(
     xr_ids: XrIds,
     *,
     organization: Organization = None,
     project: OwnProject = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Revoke one Code, or up to 100 Codes of one project: all of them or none. Repeating it is safe."""
     _check_selection(xr_ids)
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         if project is None and len(xr_ids) == 1:
             code = client.codes.revoke(xr_ids[0])
             document, line = code.document, f"{code.xr_id} is {code.status}"
@@ -275,7 +262,7 @@ def revoke(
         typer.echo(line)
 
 
-@app.command()
+@command(app)
 def wav(
     xr_ids: XrIds,
     *,
@@ -288,9 +275,7 @@ def wav(
         Path | None, typer.Option("--out", metavar="FILE", help="The file to write. Default: XR_ID.wav or codes.zip.")
     ] = None,
     force: Force = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
 ) -> None:
     """Write the sound of an active Code as a WAV, or of up to 100 Codes of one project as a ZIP of WAVs."""
     _check_selection(xr_ids)
@@ -299,7 +284,7 @@ def wav(
     path = out or Path(f"{_file_name(xr_ids[0])}.wav" if is_one else "codes.zip")
     check_free(path, force=force)
     with (
-        open_client(base_url, key_file, data_dir, organization, project) as client,
+        open_client(connection, organization, project) as client,
         _write_atomically(path) as into,
         progress_of(DownloadColumn()) as bar,
     ):

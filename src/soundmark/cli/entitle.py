@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from soundmark.cli.api import read_moment
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.errors import Refused
+from soundmark.cli.options import read_moment
 from soundmark.core.context import Context
 from soundmark.core.features.platform.entitlements.service import EntitleRefused, Grant
 from soundmark.core.features.platform.entitlements.service import entitle as entitle_organization

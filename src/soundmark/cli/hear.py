@@ -23,7 +23,8 @@ from soundmark_sdk import (
 
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import format_intent
-from soundmark.cli.service import BaseUrl, find_service
+from soundmark.cli.options import BaseUrl, Connection
+from soundmark.cli.service import find_service
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ def hear_command(
         raise typer.BadParameter("give either a recording or --microphone")
     if microphone and explain:
         raise typer.BadParameter("--explain needs a recording")
-    with closing(_receiver(find_service(base_url, data_dir).base_url)) as receiver:
+    with closing(_receiver(find_service(Connection(base_url, data_dir=data_dir)).base_url)) as receiver:
         frames = _hear_file(file, explain=explain) if file is not None else _hear_microphone()
         failures = [failure for frame in frames if (failure := _show(receiver, frame))]
     if failures:

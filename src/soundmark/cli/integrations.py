@@ -5,25 +5,8 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import AudienceMode, Integration
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    NewName,
-    NoName,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Project,
-    Quiet,
-    UpDir,
-    check_new_name,
-    check_quiet,
-    open_client,
-    show_json,
-    show_made,
-    show_page,
-)
+from soundmark.cli.api import check_new_name, check_quiet, open_client, show_made, show_outcome, show_page
+from soundmark.cli.options import AsJson, Connection, NewName, NoName, Organization, Paging, Project, Quiet, command
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -37,7 +20,7 @@ def integrations() -> None:
     """Create, list, rename and revoke Audience integrations, and change their retention, secret and Core key."""
 
 
-@app.command()
+@command(app)
 def create(
     *,
     mode: Annotated[
@@ -52,16 +35,14 @@ def create(
     organization: Organization = None,
     project: Project = None,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Create an integration. Its HMAC secret, with which the publisher signs, is shown only once."""
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
-        open_client(base_url, key_file, data_dir, organization, project) as client,
+        open_client(connection, organization, project) as client,
     ):
         made = client.integrations.create(mode, retention_days=retention_days, name=name)
         keep(made.hmac_secret)
@@ -71,25 +52,22 @@ def create(
     )
 
 
-@app.command("list")
+@command(app, "list")
 def list_integrations(
     *,
     organization: Organization = None,
     project: Project = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    paging: Paging,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """List a project's integrations, newest first, including revoked ones."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
-        page = client.integrations.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization, project) as client:
+        page = client.integrations.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def rename(
     integration_id: IntegrationId,
     name: NewName = None,
@@ -97,39 +75,32 @@ def rename(
     no_name: NoName = False,
     organization: Organization = None,
     project: Project = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Change the name of an integration, whatever its status."""
     check_new_name(name, no_name=no_name)
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         renamed = client.integrations.rename(integration_id, name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 
 
-@app.command()
+@command(app)
 def revoke(
     integration_id: IntegrationId,
     *,
     organization: Organization = None,
     project: Project = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Revoke an integration: it measures no more events, but its reports stay available. Repeating it is safe."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         revoked = client.integrations.revoke(integration_id)
-    if as_json:
-        show_json(revoked.document)
-    else:
-        typer.echo(f"{revoked.id} is {revoked.status}")
+    show_outcome(revoked, f"{revoked.id} is {revoked.status}", as_json=as_json)
 
 
-@app.command("rotate-secret")
+@command(app, "rotate-secret")
 def rotate_secret(
     integration_id: IntegrationId,
     *,
@@ -137,15 +108,13 @@ def rotate_secret(
     force: Force = False,
     organization: Organization = None,
     project: Project = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Give an active integration a new HMAC secret, shown only once. The old one stops working at once."""
     with (
         secret_sink(secret_file, force=force) as keep,
-        open_client(base_url, key_file, data_dir, organization, project) as client,
+        open_client(connection, organization, project) as client,
     ):
         rotated = client.integrations.rotate_secret(integration_id)
         keep(rotated.hmac_secret)
@@ -154,48 +123,40 @@ def rotate_secret(
     show_made(rotated, rotated.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
 
 
-@app.command("set-retention")
+@command(app, "set-retention")
 def set_retention(
     integration_id: IntegrationId,
     retention_days: Annotated[int, typer.Argument(metavar="DAYS", min=1, help="Days to keep events.")],
     *,
     organization: Organization = None,
     project: Project = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Change how many days an integration keeps events. Events older than that are deleted at once."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         changed = client.integrations.change_retention(integration_id, retention_days)
-    if as_json:
-        show_json(changed.document)
-    else:
-        typer.echo(
-            f"{changed.integration_id} keeps events for {changed.retention_days} days "
-            f"(before: {changed.previous_retention_days}); {changed.deleted_events} events were deleted"
-        )
+    show_outcome(
+        changed,
+        f"{changed.integration_id} keeps events for {changed.retention_days} days "
+        f"(before: {changed.previous_retention_days}); {changed.deleted_events} events were deleted",
+        as_json=as_json,
+    )
 
 
-@app.command("replace-core-key")
+@command(app, "replace-core-key")
 def replace_core_key(
     integration_id: IntegrationId,
     *,
     organization: Organization = None,
     project: Project = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Make an integration trust Core's active signing key. `soundmark keys rotate` does this by itself."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         replaced = client.integrations.replace_core_key(integration_id)
-    if as_json:
-        show_json(replaced.document)
-    else:
-        typer.echo(f"{replaced.integration_id} trusts {replaced.core_key_id}")
+    show_outcome(replaced, f"{replaced.integration_id} trusts {replaced.core_key_id}", as_json=as_json)
 
 
 def _row(integration: Integration) -> tuple[object, ...]:

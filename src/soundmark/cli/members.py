@@ -6,21 +6,8 @@ from typing import Annotated, Literal
 import typer
 from soundmark_sdk.client.records import Invitation, Member, Role
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Quiet,
-    UpDir,
-    check_quiet,
-    open_client,
-    show_json,
-    show_made,
-    show_page,
-)
+from soundmark.cli.api import check_quiet, open_client, show_made, show_outcome, show_page
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
 from soundmark.cli.service import read_private_file
 
@@ -36,56 +23,40 @@ def members() -> None:
     """List, change and remove members, and invite people, over Core's API. A server key cannot do this."""
 
 
-@app.command("list")
+@command(app, "list")
 def list_members(
-    *,
-    organization: Organization = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
 ) -> None:
     """List the members of an organisation, newest first."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.members.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.members.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command("change-role")
+@command(app, "change-role")
 def change_role(
     subject_id: SubjectId,
     role: Annotated[Role, typer.Argument(help="The new role.")],
     *,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Change a member's role. Only an owner can make someone owner or admin, or change an owner's or admin's role."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         member = client.members.change_role(subject_id, role)
     show_made(member, member.subject_id, _HEADINGS, _row(member), as_json=as_json, quiet=False)
 
 
-@app.command()
-def remove(
-    subject_id: SubjectId,
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-) -> None:
+@command(app)
+def remove(subject_id: SubjectId, *, organization: Organization = None, connection: Connection) -> None:
     """Remove a member. Members may remove themselves; the last owner cannot be removed."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         client.members.remove(subject_id)
     typer.echo(f"{subject_id} is no longer a member")
 
 
-@app.command()
+@command(app)
 def invite(
     email: Annotated[
         str, typer.Argument(metavar="EMAIL", help="The person's e-mail address; they must have verified it to accept.")
@@ -99,16 +70,14 @@ def invite(
     force: Force = False,
     organization: Organization = None,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Invite a person. The secret to accept with is shown only once and, if mail is set up, mailed to them."""
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
-        open_client(base_url, key_file, data_dir, organization) as client,
+        open_client(connection, organization) as client,
     ):
         made = client.invitations.create(email, role, expires_in_days=expires_in_days)
         keep(made.secret)
@@ -125,62 +94,47 @@ def invite(
     )
 
 
-@app.command("invitations")
+@command(app, "invitations")
 def list_invitations(
-    *,
-    organization: Organization = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
 ) -> None:
     """List an organisation's invitations, newest first, whatever their status."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.invitations.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.invitations.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _INVITATION_HEADINGS, _invitation_row, as_json=as_json)
 
 
-@app.command("revoke-invitation")
+@command(app, "revoke-invitation")
 def revoke_invitation(
     invitation_id: Annotated[str, typer.Argument(metavar="INVITATION", help="The invitation's id.")],
     *,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Revoke a pending invitation."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         revoked = client.invitations.revoke(invitation_id)
-    if as_json:
-        show_json(revoked.document)
-    else:
-        typer.echo(f"{revoked.id} is {revoked.status}")
+    show_outcome(revoked, f"{revoked.id} is {revoked.status}", as_json=as_json)
 
 
-@app.command("accept-invitation")
+@command(app, "accept-invitation")
 def accept_invitation(
     token_file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="The file with the invitation's secret; only you may have access to it."),
     ],
     *,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Accept an invitation. Its secret is read from a file, never from the command line."""
     token = read_private_file(token_file)
-    with open_client(base_url, key_file, data_dir) as client:
+    with open_client(connection) as client:
         joined = client.invitations.accept(token)
-    if as_json:
-        show_json(joined.document)
-    else:
-        typer.echo(f"you are now a member of {joined.organization_id}, with the role {joined.role}")
+    show_outcome(
+        joined, f"you are now a member of {joined.organization_id}, with the role {joined.role}", as_json=as_json
+    )
 
 
 def _row(member: Member) -> tuple[object, ...]:

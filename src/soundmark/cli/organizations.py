@@ -5,20 +5,7 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import Organization as OrganizationRecord
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Quiet,
-    UpDir,
-    open_client,
-    show_json,
-    show_made,
-    show_page,
-)
+from soundmark.cli.api import open_client, show_json, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
 from soundmark.cli.leaving import (
     CertificateFile,
@@ -29,6 +16,7 @@ from soundmark.cli.leaving import (
     save_archive,
     show_preflight,
 )
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
 from soundmark.cli.secret_output import Force
 from soundmark.cli.service import find_service
 
@@ -42,83 +30,56 @@ def organizations() -> None:
     """Create, list, rename, export and delete organisations, over Core's API. A server key cannot do this."""
 
 
-@app.command()
+@command(app)
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 120 characters.")],
     *,
     use: Annotated[bool, typer.Option("--use", help="Make it the default, as `soundmark use` does.")] = False,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Create an organisation, with you as its owner."""
-    with open_client(base_url, key_file, data_dir) as client:
+    with open_client(connection) as client:
         made = client.organizations.create(name)
     if use:
-        save_choice(find_service(base_url, data_dir).base_url, TenantChoice(made.id))
+        save_choice(find_service(connection).base_url, TenantChoice(made.id))
     show_made(made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet)
 
 
-@app.command("list")
-def list_organizations(
-    *,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
-) -> None:
+@command(app, "list")
+def list_organizations(*, paging: Paging, connection: Connection, as_json: AsJson = False) -> None:
     """List the organisations that you belong to, newest first."""
-    with open_client(base_url, key_file, data_dir) as client:
-        page = client.organizations.page(limit=limit, cursor=cursor)
+    with open_client(connection) as client:
+        page = client.organizations.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def rename(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Rename an organisation."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         renamed = client.organizations.rename(name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 
 
-@app.command()
-def export(
-    *,
-    organization: Organization = None,
-    out: Out = None,
-    force: Force = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-) -> None:
+@command(app)
+def export(*, organization: Organization = None, out: Out = None, force: Force = False, connection: Connection) -> None:
     """Write everything of an organisation to one signed file: `soundmark archive verify` verifies it."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         save_archive(find_organization(client), out, force=force)
 
 
-@app.command()
-def preflight(
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
-) -> None:
+@command(app)
+def preflight(*, organization: Organization = None, connection: Connection, as_json: AsJson = False) -> None:
     """Show what deleting an organisation would delete, and what stands in its way. Nothing is changed."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         subject = find_organization(client)
         found = subject.group.closure_preflight()
     if as_json:
@@ -127,16 +88,14 @@ def preflight(
         show_preflight(subject, found)
 
 
-@app.command()
+@command(app)
 def delete(
     *,
     organization: Organization = None,
     confirmation: Confirmation = None,
     certificate: CertificateFile = None,
     force: Force = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Delete an organisation and everything in it, for good, and show where the certificate of the deletion is.
@@ -144,8 +103,8 @@ def delete(
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.
     """
-    address = find_service(base_url, data_dir).base_url
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    address = find_service(connection).base_url
+    with open_client(connection, organization) as client:
         delete_subject(
             client,
             find_organization(client),

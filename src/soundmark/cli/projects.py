@@ -5,21 +5,7 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import Project as ProjectRecord
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Project,
-    Quiet,
-    UpDir,
-    open_client,
-    show_json,
-    show_made,
-    show_page,
-)
+from soundmark.cli.api import open_client, show_json, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
 from soundmark.cli.leaving import (
     CertificateFile,
@@ -30,6 +16,7 @@ from soundmark.cli.leaving import (
     save_archive,
     show_preflight,
 )
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, Project, Quiet, command
 from soundmark.cli.secret_output import Force
 from soundmark.cli.service import find_service
 
@@ -43,88 +30,69 @@ def projects() -> None:
     """Create, list, rename, export and delete projects, over Core's API. A server key cannot do this."""
 
 
-@app.command()
+@command(app)
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other project of the organisation has.")],
     *,
     organization: Organization = None,
     use: Annotated[bool, typer.Option("--use", help="Make it the default, as `soundmark use` does.")] = False,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Create a project."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         made = client.projects.create(name)
     if use:
-        save_choice(find_service(base_url, data_dir).base_url, TenantChoice(made.organization_id, made.id))
+        save_choice(find_service(connection).base_url, TenantChoice(made.organization_id, made.id))
     show_made(made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet)
 
 
-@app.command("list")
+@command(app, "list")
 def list_projects(
-    *,
-    organization: Organization = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
 ) -> None:
     """List the projects of an organisation, newest first."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.projects.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.projects.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def rename(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
     organization: Organization = None,
     project: Project = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Rename a project."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         renamed = client.projects.rename(name)
     show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
 
 
-@app.command()
+@command(app)
 def export(
     *,
     organization: Organization = None,
     project: Project = None,
     out: Out = None,
     force: Force = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
 ) -> None:
     """Write everything of a project to one signed file: `soundmark archive verify` verifies it."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         save_archive(find_project(client), out, force=force)
 
 
-@app.command()
+@command(app)
 def preflight(
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    *, organization: Organization = None, project: Project = None, connection: Connection, as_json: AsJson = False
 ) -> None:
     """Show what deleting a project would delete, and what stands in its way. Nothing is changed."""
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    with open_client(connection, organization, project) as client:
         subject = find_project(client)
         found = subject.group.closure_preflight()
     if as_json:
@@ -133,7 +101,7 @@ def preflight(
         show_preflight(subject, found)
 
 
-@app.command()
+@command(app)
 def delete(
     *,
     organization: Organization = None,
@@ -141,9 +109,7 @@ def delete(
     confirmation: Confirmation = None,
     certificate: CertificateFile = None,
     force: Force = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Delete a project and everything in it, for good, and show where the certificate of the deletion is.
@@ -151,8 +117,8 @@ def delete(
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.
     """
-    address = find_service(base_url, data_dir).base_url
-    with open_client(base_url, key_file, data_dir, organization, project) as client:
+    address = find_service(connection).base_url
+    with open_client(connection, organization, project) as client:
         delete_subject(
             client,
             find_project(client),

@@ -5,44 +5,18 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
-
-import typer
+from typing import Any, Final
 
 from soundmark import settings
 from soundmark.cli.deployment import overlay_environment
 from soundmark.cli.errors import Refused
+from soundmark.cli.options import Connection
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
 from soundmark.kit.text.credentials import read_credential
 from soundmark.operating_system.files import NotTrusted, read_trusted
 from soundmark.settings import ClientSettings
 from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file
-
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--base-url",
-        metavar="URL",
-        help="The service's URL. Default: SOUNDMARK_BASE_URL, the data dir's, or http://127.0.0.1:8080.",
-    ),
-]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--key-file",
-        metavar="FILE",
-        help="The file with a server key or access token; only you may have access to it. Default: SOUNDMARK_API_KEY.",
-    ),
-]
-UpDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        metavar="DIR",
-        help="Call the `soundmark up` that runs there; without a key, as its operator. Default: .soundmark.",
-    ),
-]
 
 # The default data dir of `soundmark up`.
 _HERE: Final = Path(".soundmark")
@@ -59,7 +33,7 @@ class Service:
     operator_token: Secret | None
 
 
-def find_service(base_url: str | None, data_dir: Path | None) -> Service:
+def find_service(connection: Connection) -> Service:
     """Return the service that the options, the environment or the data dir names, in this order.
 
     The default data dir is the one in the current folder, if an `up` of the same user runs there. Its operator token
@@ -67,13 +41,14 @@ def find_service(base_url: str | None, data_dir: Path | None) -> Service:
 
     Raises: Refused if nothing runs in a given data dir, and for wrong settings.
     """
+    data_dir = connection.data_dir
     up = _read_own_up_file() if data_dir is None else _read_up_file(data_dir / UP_FILE)
     known = {f"{PREFIX}BASE_URL": up["base_url"]} if isinstance(up.get("base_url"), str) else {}
     try:
         given = settings.read(ClientSettings, overlay_environment(known))
     except SettingsInvalid as invalid:
         raise Refused(str(invalid)) from None
-    address = given.base_url if base_url is None else base_url
+    address = given.base_url if connection.base_url is None else connection.base_url
     token = up.get("operator_token")
     is_its_own = data_dir is not None or address == up.get("base_url")
     operator_token = Secret(token) if isinstance(token, str) and is_its_own else None

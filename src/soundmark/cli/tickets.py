@@ -8,22 +8,9 @@ from soundmark_sdk.client import ClientFailure
 from soundmark_sdk.client.records import ListedTicket, Ticket
 from soundmark_sdk.client.ticket_requests import choose_request_id
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Quiet,
-    UpDir,
-    open_client,
-    show_facts,
-    show_json,
-    show_made,
-    show_page,
-)
+from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_page
 from soundmark.cli.intents import printable
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -36,7 +23,7 @@ def tickets() -> None:
     """Ask the people who run this service. A server key cannot do this."""
 
 
-@app.command()
+@command(app)
 def create(
     subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="What it is about, in one line.")],
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The question; - reads it from standard input.")],
@@ -47,14 +34,12 @@ def create(
     ] = None,
     organization: Organization = None,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Open a support ticket. The answer comes by e-mail, and `soundmark tickets show` has it too."""
     text = sys.stdin.read() if message == _STANDARD_INPUT else message
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         key = choose_request_id(request_id)
         try:
             ticket = client.tickets.create(subject, text, request_id=key)
@@ -64,35 +49,26 @@ def create(
     show_made(ticket, ticket.id, _HEADINGS, _row(ticket), as_json=as_json, quiet=quiet)
 
 
-@app.command("list")
+@command(app, "list")
 def list_tickets(
-    *,
-    organization: Organization = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
 ) -> None:
     """List the support tickets of an organisation, newest first."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.tickets.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.tickets.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def show(
     ticket_id: Annotated[str, typer.Argument(metavar="TICKET", help="The ticket's id.")],
     *,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Show a support ticket with its messages."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         ticket = client.tickets.get(ticket_id)
     if as_json:
         show_json(ticket.document)

@@ -5,16 +5,17 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client import Client
 
-from soundmark.cli.api import BaseUrl, KeyFile, UpDir, open_client
+from soundmark.cli.api import open_client
 from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
+from soundmark.cli.options import Connection, command
 from soundmark.cli.service import find_service
 
 app = typer.Typer(add_completion=False)
 
 
-@app.command()
+@command(app)
 def use(
     organization: Annotated[
         str | None, typer.Argument(metavar="ORG", help="The organisation's id. Without it, show the current choice.")
@@ -22,16 +23,14 @@ def use(
     project: Annotated[str | None, typer.Argument(metavar="PROJECT", help="One of its projects.")] = None,
     *,
     forget: Annotated[bool, typer.Option("--forget", help="Remove the choice.")] = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
 ) -> None:
     """Choose the default organisation, and optionally the default project, for other commands.
 
     The choice is saved for this service, in $XDG_CONFIG_HOME/soundmark/defaults.json or
     ~/.config/soundmark/defaults.json. Calls with a server key use the key's own project instead.
     """
-    address = find_service(base_url, data_dir).base_url
+    address = find_service(connection).base_url
     if forget:
         if organization is not None:
             raise typer.BadParameter("give either --forget or an organisation")
@@ -39,7 +38,7 @@ def use(
     elif organization is None:
         _show(address)
     else:
-        with open_client(base_url, key_file, data_dir, organization) as client:
+        with open_client(connection, organization) as client:
             _check_project(client, project)
         save_choice(address, TenantChoice(organization, project))
         _show(address)

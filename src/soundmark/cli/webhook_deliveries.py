@@ -6,20 +6,9 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import DeliveryStatus, WebhookDelivery
 
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    UpDir,
-    open_client,
-    read_moment,
-    show_json,
-    show_page,
-)
+from soundmark.cli.api import open_client, show_json, show_page
 from soundmark.cli.errors import Refused
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, read_moment
 from soundmark.cli.webhook_options import EndpointId
 
 _HEADINGS = ("Event", "Type", "Status", "Attempts", "Last answer", "Next attempt")
@@ -30,16 +19,13 @@ def deliveries(
     *,
     status: Annotated[DeliveryStatus | None, typer.Option(help="Show only deliveries in this state.")] = None,
     organization: Organization = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    paging: Paging,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """List the deliveries to an endpoint in the last 30 days, newest first."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.webhooks.deliveries_page(endpoint_id, status=status, limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.webhooks.deliveries_page(endpoint_id, status=status, limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
@@ -47,12 +33,10 @@ def event(
     event_id: Annotated[str, typer.Argument(metavar="EVENT", help="The event's id: evn_…")],
     *,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
 ) -> None:
     """Print an event of the last 30 days as it is sent, as one line of JSON."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         found = client.webhooks.get_event(event_id)
     show_json(found.document)
 
@@ -72,9 +56,7 @@ def replay(
         typer.Option("--to", parser=read_moment, metavar="TIME", help="Where the period ends, exclusive, RFC 3339."),
     ] = None,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Send events of the last 30 days to an endpoint again, those of a period or those named.
@@ -85,7 +67,7 @@ def replay(
     by_id, by_time = bool(event_ids), (from_at is not None, to_at is not None)
     if by_id == any(by_time) or any(by_time) != all(by_time):
         raise typer.BadParameter("give either --from and --to, or --event")
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         if event_ids:
             replayed = client.webhooks.replay_events(endpoint_id, event_ids)
         else:
@@ -100,19 +82,13 @@ def replay(
 
 
 def send_test(
-    endpoint_id: EndpointId,
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    endpoint_id: EndpointId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
 ) -> None:
     """Send a test message to an endpoint, also to a disabled one, and print what it answered.
 
     Exit status 1 if it did not take the message.
     """
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         tested = client.webhooks.test(endpoint_id)
     is_taken = tested.status_code is not None and tested.status_code // 100 == 2  # noqa: PLR2004 - 2xx
     if as_json:

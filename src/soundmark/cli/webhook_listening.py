@@ -11,9 +11,10 @@ import typer
 from soundmark_sdk.client import ApiProblem, Client, ClientFailure
 from soundmark_sdk.client.records import WebhookEndpointWithSecret
 
-from soundmark.cli.api import BaseUrl, KeyFile, Organization, UpDir, explain_failure, open_client
+from soundmark.cli.api import explain_failure, open_client
 from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
+from soundmark.cli.options import Connection, Organization
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
 from soundmark.cli.service import find_service
 from soundmark.cli.webhook_forwarding import HOST, Forwarding, forwarding
@@ -46,9 +47,7 @@ def listen(
     secret_file: SecretFile = None,
     force: Force = False,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
 ) -> None:
     """Forward events to a program under development, from a service on this machine, until Ctrl-C.
 
@@ -56,7 +55,7 @@ def listen(
     when it ends. Messages are forwarded unchanged with their headers, and what your program answers is passed back; if
     it does not answer, the service gets 502 and tries again.
     """
-    address = find_service(base_url, data_dir).base_url
+    address = find_service(connection).base_url
     if not is_loopback_host(urlsplit(address).hostname or ""):
         raise Refused(f"{printable(address)} is not on this machine, so its messages could not reach this command")
     path = f"/{mint_secret(SystemEntropy(), '')}"  # No other program on this machine can guess it.
@@ -64,7 +63,7 @@ def listen(
         _ending_by_signal() as is_ending,
         secret_sink(secret_file, force=force) as keep,
         forwarding(forward_to, path) as running,
-        open_client(base_url, key_file, data_dir, organization) as client,
+        open_client(connection, organization) as client,
         _endpoint(client, running, event_types, project) as made,
     ):
         keep(made.secret)

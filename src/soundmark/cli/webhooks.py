@@ -7,22 +7,8 @@ from soundmark_sdk.client import UNCHANGED
 from soundmark_sdk.client.records import WebhookEndpoint, WebhookEndpointWithSecret
 
 from soundmark.cli import webhook_deliveries
-from soundmark.cli.api import (
-    AsJson,
-    BaseUrl,
-    KeyFile,
-    Organization,
-    PageCursor,
-    PageLimit,
-    Quiet,
-    UpDir,
-    check_quiet,
-    open_client,
-    show_facts,
-    show_json,
-    show_made,
-    show_page,
-)
+from soundmark.cli.api import check_quiet, open_client, show_facts, show_json, show_made, show_page
+from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
 from soundmark.cli.webhook_listening import listen
 from soundmark.cli.webhook_options import EndpointId, EndpointProject, EventTypes
@@ -39,7 +25,7 @@ def webhooks() -> None:
     """Create, list, change and test webhook endpoints, and look at their deliveries. A server key cannot do this."""
 
 
-@app.command()
+@command(app)
 def create(
     url: Url,
     *,
@@ -50,16 +36,14 @@ def create(
     force: Force = False,
     organization: Organization = None,
     quiet: Quiet = False,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Create an endpoint. Its secret, with which the receiver verifies messages, is shown only once."""
     check_quiet(secret_file, quiet=quiet)
     with (
         secret_sink(secret_file, force=force) as keep,
-        open_client(base_url, key_file, data_dir, organization) as client,
+        open_client(connection, organization) as client,
     ):
         made = client.webhooks.create(url, event_types=event_types, description=description, project_id=project)
         keep(made.secret)
@@ -69,40 +53,27 @@ def create(
     )
 
 
-@app.command("list")
+@command(app, "list")
 def list_endpoints(
-    *,
-    organization: Organization = None,
-    limit: PageLimit = 50,
-    cursor: PageCursor = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
 ) -> None:
     """List an organisation's endpoints, newest first, including disabled ones."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
-        page = client.webhooks.page(limit=limit, cursor=cursor)
+    with open_client(connection, organization) as client:
+        page = client.webhooks.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _HEADINGS, _row, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def show(
-    endpoint_id: EndpointId,
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-    as_json: AsJson = False,
+    endpoint_id: EndpointId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
 ) -> None:
     """Show one endpoint."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         endpoint = client.webhooks.get(endpoint_id)
     _show(endpoint, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def update(
     endpoint_id: EndpointId,
     *,
@@ -112,9 +83,7 @@ def update(
     description: Description = None,
     enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Send it events, or stop.")] = None,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Change an endpoint. What it missed while it was disabled comes with `soundmark webhooks replay`."""
@@ -124,7 +93,7 @@ def update(
     changes = (url, description, enabled)
     if types is UNCHANGED and all(change is None for change in changes):
         raise typer.BadParameter("give at least one change")
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         endpoint = client.webhooks.update(
             endpoint_id,
             url=UNCHANGED if url is None else url,
@@ -135,37 +104,28 @@ def update(
     _show(endpoint, as_json=as_json)
 
 
-@app.command()
-def delete(
-    endpoint_id: EndpointId,
-    *,
-    organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
-) -> None:
+@command(app)
+def delete(endpoint_id: EndpointId, *, organization: Organization = None, connection: Connection) -> None:
     """Delete an endpoint with all its deliveries, also those that were not made yet."""
-    with open_client(base_url, key_file, data_dir, organization) as client:
+    with open_client(connection, organization) as client:
         client.webhooks.delete(endpoint_id)
     typer.echo(f"{endpoint_id} is deleted")
 
 
-@app.command()
+@command(app)
 def roll(
     endpoint_id: EndpointId,
     *,
     secret_file: SecretFile = None,
     force: Force = False,
     organization: Organization = None,
-    base_url: BaseUrl = None,
-    key_file: KeyFile = None,
-    data_dir: UpDir = None,
+    connection: Connection,
     as_json: AsJson = False,
 ) -> None:
     """Give an endpoint a new secret, shown only once. The one before signs beside it for 24 hours."""
     with (
         secret_sink(secret_file, force=force) as keep,
-        open_client(base_url, key_file, data_dir, organization) as client,
+        open_client(connection, organization) as client,
     ):
         rolled: WebhookEndpointWithSecret = client.webhooks.roll_secret(endpoint_id)
         keep(rolled.secret)
@@ -173,11 +133,11 @@ def roll(
     show_made(rolled, rolled.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
 
 
-app.command()(webhook_deliveries.deliveries)
-app.command()(webhook_deliveries.event)
-app.command()(webhook_deliveries.replay)
-app.command("test")(webhook_deliveries.send_test)
-app.command()(listen)
+command(app)(webhook_deliveries.deliveries)
+command(app)(webhook_deliveries.event)
+command(app)(webhook_deliveries.replay)
+command(app, "test")(webhook_deliveries.send_test)
+command(app)(listen)
 
 
 def _show(endpoint: WebhookEndpoint, *, as_json: bool) -> None:
