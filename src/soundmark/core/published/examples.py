@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from soundmark.core.domain.audience.integration import IntegrationSecret
 from soundmark.core.domain.billing.catalog import AccountingCustomer
-from soundmark.core.domain.codes.campaign import Campaign, Stopped, Summary
+from soundmark.core.domain.codes.campaign import Campaign, StopResult, Summary
 from soundmark.core.domain.codes.code import Code, Facts, ListedCode, sign_code
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.codes.signed_facts import read_facts
@@ -32,7 +32,7 @@ from soundmark.core.features.codes.campaigns.wire import summary_view as campaig
 from soundmark.core.features.codes.codes.wire import CodePage, RevokedCodes
 from soundmark.core.features.codes.issuance.wire import IssuedCodes, Verdict
 from soundmark.core.features.codes.resolution.wire import KeyHistory, KeySet, verification_key
-from soundmark.core.features.codes.usage.service import Measured, Usage
+from soundmark.core.features.codes.usage.service import ModeMeasurement, Usage
 from soundmark.core.features.codes.usage.wire import usage_view
 from soundmark.core.features.platform.settings.wire import setting_view, settings_view
 from soundmark.core.features.tenancy.api_keys.wire import ApiKeyPage, api_key_with_secret
@@ -41,7 +41,7 @@ from soundmark.core.features.tenancy.caller.wire import caller_view
 from soundmark.core.features.tenancy.closure.certificate import write_certificate
 from soundmark.core.features.tenancy.closure.wire import organization_preflight, project_preflight
 from soundmark.core.features.tenancy.exports.subject import organization_subject, project_subject
-from soundmark.core.features.tenancy.invitations.service import Invited, Joined
+from soundmark.core.features.tenancy.invitations.service import NewInvitation, NewMembership
 from soundmark.core.features.tenancy.invitations.wire import InvitationPage, created_view, invitation_view, joined_view
 from soundmark.core.features.tenancy.members.wire import MemberPage
 from soundmark.core.features.tenancy.organizations.wire import OrganizationPage
@@ -319,12 +319,12 @@ def examples() -> dict[str, Any]:
         "list_projects": ProjectPage(data=[project], next_cursor=None),
         "list_members": MemberPage(data=[member_view(_MEMBER)], next_cursor=None),
         "change_member": member_view(_MEMBER),
-        "create_invitation": created_view(Invited(_INVITATION, _INVITATION_SECRET)),
+        "create_invitation": created_view(NewInvitation(_INVITATION, _INVITATION_SECRET)),
         "list_invitations": InvitationPage(data=[invitation_view(_INVITATION, ISSUED_AT)], next_cursor=None),
         "revoke_invitation": invitation_view(
             replace(_INVITATION, revoked_at=_LATER, delivery_status="cancelled"), _LATER
         ),
-        "accept_invitation": joined_view(Joined(_INVITATION.organization_id, _INVITATION.role)),
+        "accept_invitation": joined_view(NewMembership(_INVITATION.organization_id, _INVITATION.role)),
         "create_api_key": api_key_with_secret(_API_KEY, _API_KEY_SECRET, ISSUED_AT),
         "list_api_keys": ApiKeyPage(data=[api_key_view(_API_KEY, ISSUED_AT)], next_cursor=None),
         "rename_api_key": api_key_view(_API_KEY, ISSUED_AT),
@@ -338,7 +338,7 @@ def examples() -> dict[str, Any]:
         "list_campaigns": CampaignPage(data=[campaign_view(_CAMPAIGN)], next_cursor=None),
         "update_campaign": campaign_view(_CAMPAIGN),
         "archive_campaign": campaign_view(replace(_CAMPAIGN, archived_at=_STOPPED_AT)),
-        "stop_campaign": stopped_view(Stopped(replace(_CAMPAIGN, archived_at=_STOPPED_AT), revoked_count=60)),
+        "stop_campaign": stopped_view(StopResult(replace(_CAMPAIGN, archived_at=_STOPPED_AT), revoked_count=60)),
         "summarise_campaign": campaign_summary_view(_SUMMARY),
         "create_integration": with_secret_view(IntegrationSecret(_INTEGRATION, _HMAC_SECRET), _INTEGRATION_NAME),
         "list_integrations": IntegrationPage(
@@ -362,7 +362,7 @@ def examples() -> dict[str, Any]:
         "deliver_event 200": EventAnswer(event_id=_EVENT_ID, status="duplicate"),
         **dict.fromkeys(_WEBHOOKS, WebhookAnswer(status="processed")),
         "get_usage": usage_view(
-            _ORGANIZATION.id, Usage(Quota(100, 12, ISSUED_AT), [Measured("contract", 41_203, 1, 50_000)])
+            _ORGANIZATION.id, Usage(Quota(100, 12, ISSUED_AT), [ModeMeasurement("contract", 41_203, 1, 50_000)])
         ),
         "test_webhook_endpoint": WebhookTestView(status_code=204, duration_ms=87, error=None),
         "issue_code": issued_view(code),

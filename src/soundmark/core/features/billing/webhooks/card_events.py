@@ -21,7 +21,7 @@ _log: Final = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _ReceivedEvent:
     """What phase 1 found."""
 
     receipt: PaymentReceipt
@@ -61,7 +61,9 @@ async def _find_bound(ctx: Context, event: CardEvent) -> tuple[str, str] | None:
     return None if owner is None else (owner.organization_id, owner.subject_id)
 
 
-async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None) -> _Begun:
+async def _begin(
+    ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None
+) -> _ReceivedEvent:
     """Do phase 1 for the organisation and the checkout that are `named`."""
     for _ in range(_ATTEMPTS_MAX):
         begun = await _find_or_insert(ctx, event, body_digest, named=named)
@@ -72,7 +74,7 @@ async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: t
 
 async def _find_or_insert(
     ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None
-) -> _Begun | None:
+) -> _ReceivedEvent | None:
     """Make the receipt of an event pending, and find what it is about. Lock order: docs/locks.md.
 
     Return None if another transaction deleted or processed an ignored one between two statements.
@@ -118,7 +120,7 @@ async def _find_or_insert(
                 )
                 if not is_pending:
                     return None
-        return _Begun(found, checkout.result(), number)
+        return _ReceivedEvent(found, checkout.result(), number)
 
 
 async def _ignore(ctx: Context, event: CardEvent) -> ReceiptStatus:

@@ -16,7 +16,7 @@ from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.issuance import service
-from soundmark.core.features.codes.issuance.issue_group import Issued
+from soundmark.core.features.codes.issuance.issue_group import IssueResult
 from soundmark.core.features.codes.issuance.preconditions import quota_headers
 from soundmark.core.features.codes.issuance.wire import CreateCode, CreateCodes, IssuedCodes, Verdict
 from soundmark.core.problems import (
@@ -173,7 +173,7 @@ async def _issue_or_try(
         if request.keyed is not None:
             raise invalid("header", KEY_HEADER, KEY_OF_DRY_RUN)
         return _verdict(await service.try_issuance(ctx, scope, request, request_id=request_id))
-    issued: Issued = await service.issue_codes(ctx, scope, request, request_id=request_id)
+    issued: IssueResult = await service.issue_codes(ctx, scope, request, request_id=request_id)
     return _json(issued.response, HTTPStatus.CREATED, quota_headers(issued.quota))
 
 

@@ -8,7 +8,7 @@ from soundmark.core.domain.billing.subscription import list_quotas
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedRequest
+from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest
 from soundmark.core.features.codes.issuance.preconditions import (
     IntegrationState,
     canonicalize_intent,
@@ -43,7 +43,9 @@ class DryRun:
     quota: Quota
 
 
-async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str) -> Issued:
+async def issue_codes(
+    ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str
+) -> IssueResult:
     """Issue the requested Codes in one transaction: all of them, or none.
 
     The Codes, their count of the day, the receipt of the idempotency key and the audit entry are one commit. A request
@@ -66,7 +68,7 @@ async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueReq
         raise
     integration = await _check_integration_once(ctx, scope, request, request_id)
     queued = QueuedRequest(scope, request, intent, integration)
-    issued: Issued = await ctx.issuances.run(queued, queue=scope.organization_id, size=request.count)
+    issued: IssueResult = await ctx.issuances.run(queued, queue=scope.organization_id, size=request.count)
     return issued
 
 
