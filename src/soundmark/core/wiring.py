@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from soundmark.core.channel.opening import open_audience_channel, open_audio_channel
 from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.billing.local_limit import limit_of_address
-from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedRequest, issue_group
+from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest, issue_group
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
@@ -84,7 +84,7 @@ def make_request_context(
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
 
-    async def issue(requests: Sequence[QueuedRequest]) -> list[Issued | Problem]:
+    async def issue(requests: Sequence[QueuedRequest]) -> list[IssueResult | Problem]:
         return await issue_group(ctx, requests)
 
     ctx = RequestContext(

@@ -40,7 +40,7 @@ class Program:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _KeptProgram:
     program: Program
     stopping: asyncio.Event
     process: asyncio.subprocess.Process | None = None
@@ -59,12 +59,12 @@ class Supervisor:
 
     def __init__(self, clock: Clock) -> None:
         self._clock: Final = clock
-        self._kept: Final[dict[str, _Kept]] = {}
+        self._kept: Final[dict[str, _KeptProgram]] = {}
 
     def keep(self, program: Program) -> None:
         """Start `program` and keep it running until `stop`."""
         assert program.name not in self._kept, f"{program.name} is already being kept"
-        kept = self._kept[program.name] = _Kept(program, asyncio.Event())
+        kept = self._kept[program.name] = _KeptProgram(program, asyncio.Event())
         kept.keeper = asyncio.create_task(self._keep(kept), name=program.name)
 
     def names(self) -> list[str]:
@@ -91,7 +91,7 @@ class Supervisor:
         for program in programs:
             self.keep(program)
 
-    async def _keep(self, kept: _Kept) -> None:
+    async def _keep(self, kept: _KeptProgram) -> None:
         pause_s = BACKOFF_MIN_S
         while not kept.stopping.is_set():
             started_s = self._clock.monotonic_s()
@@ -109,7 +109,7 @@ class Supervisor:
                 await asyncio.wait_for(kept.stopping.wait(), pause_s)
             pause_s = min(pause_s * 2, BACKOFF_MAX_S)
 
-    async def _run_once(self, kept: _Kept) -> str:
+    async def _run_once(self, kept: _KeptProgram) -> str:
         """Start the program, wait until it ends, and return how it ended."""
         if kept.program.before_start is not None:
             await asyncio.to_thread(kept.program.before_start)
@@ -122,7 +122,7 @@ class Supervisor:
             _send(process, kept.program.stop_signal)
         return _end_in_words(await process.wait())
 
-    async def _stop(self, kept: _Kept) -> None:
+    async def _stop(self, kept: _KeptProgram) -> None:
         kept.stopping.set()
         assert kept.keeper is not None, "set by keep"
         if kept.process is not None:

@@ -12,7 +12,7 @@ from support.audience_client import AudienceApi, entitlement_body
 from support.event_publisher import Publisher, make_publisher
 from support.rival import Rival
 
-from soundmark.audience.hot.decision import Decided
+from soundmark.audience.hot.decision import BatchDecision
 from soundmark.audience.hot.group import GroupCommit
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
@@ -58,7 +58,7 @@ async def test_the_month_is_locked_from_the_count_to_the_commit(
     assert (await source.deliver()).status == 201
     write, attempts = GroupCommit._write, []
 
-    async def write_while_a_rival_tries(self: GroupCommit, tx: Tx, decided: Decided, first_day: date) -> None:
+    async def write_while_a_rival_tries(self: GroupCommit, tx: Tx, decided: BatchDecision, first_day: date) -> None:
         with pytest.raises(psycopg.errors.LockNotAvailable):
             await audience_rival.run("SELECT FROM event_months FOR NO KEY UPDATE NOWAIT")
         attempts.append(first_day)

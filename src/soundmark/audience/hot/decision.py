@@ -17,7 +17,7 @@ _EVENT_REPLAY, _CODE_TOKEN_DUPLICATE, _PROOF_REPLAY = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredRows:
     """The stored rows that concern the events of a batch, by the number of the integration."""
 
     bodies: dict[tuple[int, str], str]
@@ -27,7 +27,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Decided:
+class BatchDecision:
     """The outcomes of a batch, and what must be written for them."""
 
     now: datetime
@@ -37,7 +37,7 @@ class Decided:
     added: defaultdict[QuotaKey, int] = field(default_factory=lambda: defaultdict(int))
     signals: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
 
-    def decide(self, delivery: PendingEvent, source: IntegrationState, found: Found) -> None:
+    def decide(self, delivery: PendingEvent, source: IntegrationState, found: StoredRows) -> None:
         """Judge one admitted event after all that came before it, and add it to `found`.
 
         The order of judgement is event id, proof, pair, quota.
@@ -46,7 +46,7 @@ class Decided:
         """
         self.outcomes.append((delivery, self._outcome(delivery, source, found)))
 
-    def _outcome(self, delivery: PendingEvent, source: IntegrationState, found: Found) -> Outcome:
+    def _outcome(self, delivery: PendingEvent, source: IntegrationState, found: StoredRows) -> Outcome:
         number = source.row.number
         identity, proof, pair = (number, delivery.event_key), (number, delivery.proof_key), pair_of(number, delivery)
         body = found.bodies.get(identity)

@@ -10,7 +10,7 @@ from prometheus_client import Histogram
 
 from soundmark.audience.domain.integration import QuotaKey
 from soundmark.audience.domain.packing import country_number
-from soundmark.audience.hot.decision import Decided, Found, pair_of
+from soundmark.audience.hot.decision import BatchDecision, StoredRows, pair_of
 from soundmark.audience.hot.integration_state import TRANSITION, IntegrationState, refusal_at, source_of
 from soundmark.audience.hot.pending_event import Outcome, PendingEvent
 from soundmark.audience.secrets import open_hmac_secret
@@ -183,7 +183,7 @@ class GroupCommit:
 
     async def _lock_and_read(
         self, tx: Tx, deliveries: Sequence[PendingEvent], quotas: Sequence[QuotaKey], first_day: date
-    ) -> tuple[dict[str, IntegrationState], Found]:
+    ) -> tuple[dict[str, IntegrationState], StoredRows]:
         """Begin, lock, and return the current integrations and the stored rows that concern these events."""
         numbers = [_number_of(one) for one in deliveries]
         event_keys, proof_keys = [one.event_key for one in deliveries], [one.proof_key for one in deliveries]
@@ -197,7 +197,7 @@ class GroupCommit:
             paired = send(ingestion.find_pairs(tx, pairs))
         if len(counts.result()) != len(quotas):
             raise _RowGone
-        found = Found(
+        found = StoredRows(
             bodies={(numbers[place], event_keys[place]): body for place, body in bodies.result().items()},
             proofs={(numbers[place], proof_keys[place]) for place in spent.result()},
             pairs={pairs[place] for place in paired.result()},
@@ -205,9 +205,11 @@ class GroupCommit:
         )
         return self._reuse_unchanged(sources.result()), found
 
-    def _decide(self, deliveries: Sequence[PendingEvent], fresh: dict[str, IntegrationState], found: Found) -> Decided:
+    def _decide(
+        self, deliveries: Sequence[PendingEvent], fresh: dict[str, IntegrationState], found: StoredRows
+    ) -> BatchDecision:
         assert self._transition_until is not None, "set when the connection was prepared"
-        decided = Decided(self._clock.now())
+        decided = BatchDecision(self._clock.now())
         for delivery in deliveries:
             source = fresh.get(delivery.event.integration_id)
             if source is None or delivery.checked_by is not source:
@@ -221,7 +223,7 @@ class GroupCommit:
                 decided.decide(delivery, source, found)
         return decided
 
-    async def _write(self, tx: Tx, decided: Decided, first_day: date) -> None:
+    async def _write(self, tx: Tx, decided: BatchDecision, first_day: date) -> None:
         """Commit everything that was decided, or nothing."""
         new_codes = await self._number_codes(tx, decided)
         async with tx.ending():
@@ -248,7 +250,7 @@ class GroupCommit:
             self._codes.clear()
         self._codes.update(new_codes)
 
-    async def _number_codes(self, tx: Tx, decided: Decided) -> dict[tuple[str, str], int]:
+    async def _number_codes(self, tx: Tx, decided: BatchDecision) -> dict[tuple[str, str], int]:
         """Return the numbers of the Codes that this process does not know yet. A number outlives its Code's events."""
         unknown = {
             (number, one.event.xr_id): one.event for number, one in decided.recorded if _code_of(one) not in self._codes

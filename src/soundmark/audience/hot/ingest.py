@@ -2,7 +2,7 @@
 
 import binascii
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 from prometheus_client import Counter
@@ -12,12 +12,12 @@ from soundmark.audience.hot.group import GroupCommit
 from soundmark.audience.hot.pending_event import DUPLICATE, RECORDED, Outcome, PendingEvent
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.asgi import Receive, Scope, Send
+from soundmark.kit.http.asgi import Header, Receive, Scope, Send
 from soundmark.kit.http.requests.bearer_auth import holds_credential
 from soundmark.kit.http.requests.closed_query import query_faults
 from soundmark.kit.http.requests.edge import request_id
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE, problem_document
+from soundmark.kit.http.responses.plain_response import JSON_TYPE, REQUEST_ID, PlainResponses, send_document
 from soundmark.kit.http.responses.problems import (
     InternalError,
     MalformedBody,
@@ -28,7 +28,6 @@ from soundmark.kit.http.responses.problems import (
     Unauthenticated,
     UnsupportedMediaType,
 )
-from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
 from soundmark.wire.private.problems import EventQuotaExceeded
 
@@ -38,18 +37,8 @@ _SIGNATURE_NAME: Final = SIGNATURE_HEADER.lower().encode()
 _SIGNATURE: Final = re.compile(rb"sha256=([0-9A-Fa-f]{64})")
 _JSON: Final = b"application/json"
 _STATUS: Final = {RECORDED: 201, DUPLICATE: 200}
-_STATUS_LINE: Final = {RECORDED: b"HTTP/1.1 201 Created\r\n", DUPLICATE: b"HTTP/1.1 200 OK\r\n"}
 _log: Final = structlog.get_logger()
 _outcomes: Final = Counter("soundmark_events_total", "Delivered events, by outcome.", ["outcome"])
-
-Headers: TypeAlias = list[tuple[bytes, bytes]]
-
-_COMMON_HEADERS: Final[Headers] = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-# The same headers as bytes, for a server that takes a whole response at once.
-_HEAD: Final = (
-    b"".join(b"%b: %b\r\n" % header for header in _COMMON_HEADERS)
-    + b"x-request-id: %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
-)
 
 
 class Ingest:
@@ -71,7 +60,8 @@ class Ingest:
         credentials: tuple[Secret, ...],
     ) -> None:
         self._entropy: Final = entropy
-        self._base_url: Final = base_url
+        self._responses: Final = PlainResponses(base_url)
+        self._head: Final = self._responses.render_head(REQUEST_ID, JSON_TYPE)
         self._group: Final = group
         self._clients: Final = clients
         self._refused: Final = refused
@@ -105,11 +95,13 @@ class Ingest:
         if isinstance(outcome, str):
             assert delivery is not None, "only a delivered event is recorded"
             answer = b'{"event_id":"%b","status":"%b"}' % (delivery.event.event_id.encode(), outcome.encode())
-            await self._send_answer(scope, send, identity, (outcome, answer))
+            self._count[outcome].inc()
+            await send_document(scope, send, _STATUS[outcome], self._head % identity.encode(), answer)
             return
         if client is not None:
             outcome = await self._note_refused(client, outcome, delivery, identity)
-        await self._send_problem(send, outcome, identity)
+        _outcomes.labels(outcome.code).inc()
+        await self._responses.send_problem(send, outcome, identity)
 
     async def _note_refused(
         self, client: bytes, problem: Problem, delivery: PendingEvent | None, identity: str
@@ -129,32 +121,6 @@ class Ingest:
             caller = delivery.unread.integration_id
             _log.info("event_refused", request_id=identity, code=problem.code, caller=caller, address=client.hex())
         return problem
-
-    async def _send_answer(self, scope: Scope, send: Send, identity: str, answer: tuple[str, bytes]) -> None:
-        outcome, body = answer
-        self._count[outcome].inc()
-        if WHOLE_RESPONSE in scope.get("extensions", ()):
-            head = _HEAD % (identity.encode(), len(body))
-            await send({"type": WHOLE_RESPONSE, "status_line": _STATUS_LINE[outcome], "head": head, "body": body})
-        else:
-            await _send(send, _STATUS[outcome], [*_headers_of(identity), (b"content-type", _JSON)], body)
-
-    async def _send_problem(self, send: Send, problem: Problem, identity: str) -> None:
-        _outcomes.labels(problem.code).inc()
-        headers = [*_headers_of(identity), (b"content-type", PROBLEM_TYPE.encode())]
-        headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
-        document = problem_document(problem, base_url=self._base_url, request_id=identity)
-        await _send(send, int(problem.kind), headers, document)
-
-
-def _headers_of(identity: str) -> Headers:
-    return [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
-
-
-async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
-    headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:
@@ -186,7 +152,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
     return body
 
 
-def _signature(headers: Headers) -> bytes | None:
+def _signature(headers: list[Header]) -> bytes | None:
     """Return the HMAC that the sender claims; None if there is none, or several, or if it is malformed."""
     found = [value for name, value in headers if name == _SIGNATURE_NAME]
     match = _SIGNATURE.fullmatch(found[0]) if len(found) == 1 else None

@@ -12,16 +12,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from soundmark.core.access.policy import POLICY, Action
+from soundmark.core.context import RequestContext
+from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.edge.idempotency_keys import KeyRule, is_dry_run, judge_key
+from soundmark.core.edge.refusals import refine_problem
 from soundmark.core.edge.tenants import TenantPlace, make_authorisation
 from soundmark.core.problems import IntentNotCanonical
 from soundmark.kit.http.requests.bodies import SMALL_BODY, BodyLimits
 from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED, StrictRoute
 from soundmark.kit.http.responses.problems import Problem
 
-Refusal: TypeAlias = RequestValidationError | IntentNotCanonical
 # A successful response as a shape or, if it is written as bytes, as its JSON; or one for each status.
 Example: TypeAlias = BaseModel | bytes | Mapping[int, BaseModel]
-JudgeRefused: TypeAlias = Callable[[Request, Refusal], Awaitable[Response | None]]
+TryUnreadable: TypeAlias = Callable[[RequestContext, TenantScope], Awaitable[Response]]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 PUBLIC: Final[dict[str, Any]] = {
@@ -41,16 +44,17 @@ class Operation:
     """The declaration of one operation: who may call it, where the request names the organisation, how it may fail.
 
     `action` is None for an operation that needs no credential; `note` is then published. `problems` are those that
-    action and body do not imply. `judge_refused` is called with a malformed request: it may return a response or raise
-    a problem that takes precedence; None keeps the refusal. With `has_open_query`, the operation judges its query
-    string itself. `unanswered` are problems that a body or a query implies, but that this operation never answers with.
+    action and body do not imply. `key` says that it takes idempotency keys. `try_unreadable` answers a dry run whose
+    intent cannot be read. With `has_open_query`, the operation judges its query string itself. `unanswered` are
+    problems that a body or a query implies, but that this operation never answers with.
     """
 
     action: Action | None
     tenant: TenantPlace = "query"
     problems: tuple[type[Problem], ...] = ()
     body_limits: BodyLimits = SMALL_BODY
-    judge_refused: JudgeRefused | None = None
+    key: KeyRule | None = None
+    try_unreadable: TryUnreadable | None = None
     note: str | None = None
     has_open_query: bool = False
     unanswered: tuple[type[Problem], ...] = ()
@@ -102,20 +106,24 @@ class OperationRoute(StrictRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        judge_refused = self.operation.judge_refused
-        if judge_refused is None:
+        try_unreadable = self.operation.try_unreadable
+        if self.operation.key is None:
             return handle
 
-        async def judge_and_handle(request: Request) -> Response:
+        async def judge_key_first(request: Request) -> Response:
             try:
                 return await handle(request)
             except (RequestValidationError, IntentNotCanonical) as refusal:
-                response = await judge_refused(request, refusal)
-                if response is None:
+                scope: TenantScope | None = getattr(request.state, "scope", None)
+                if scope is None:
                     raise
-                return response
+                await judge_key(request)
+                is_unreadable = isinstance(refusal, RequestValidationError) and refine_problem(refusal) is not None
+                if try_unreadable is not None and is_unreadable and is_dry_run(request):
+                    return await try_unreadable(request.app.state.context, scope)
+                raise
 
-        return judge_and_handle
+        return judge_key_first
 
 
 class Operations:

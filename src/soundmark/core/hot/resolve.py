@@ -1,7 +1,7 @@
 """`GET /v1/resolve/{broadcast_token}`: a plain ASGI endpoint in front of the framework."""
 
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 from prometheus_client import Counter
@@ -10,13 +10,13 @@ from soundmark.core.hot.answers import Outcome, Question
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
-from soundmark.kit.http.asgi import Receive, Scope, Send
+from soundmark.kit.http.asgi import Header, Receive, Scope, Send
 from soundmark.kit.http.limits.local import LimitState, RateLimit
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.closed_query import query_faults
 from soundmark.kit.http.requests.cross_origin import READABLE_HEADERS, Preflight, is_preflight
 from soundmark.kit.http.requests.edge import request_id
-from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE, problem_document
+from soundmark.kit.http.responses.plain_response import JSON_TYPE, REQUEST_ID, PlainResponses, send_document
 from soundmark.kit.http.responses.problems import (
     FieldError,
     InternalError,
@@ -25,7 +25,6 @@ from soundmark.kit.http.responses.problems import (
     RateLimited,
     ValidationFailed,
 )
-from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE
 
 PATH_PREFIX: Final = "/v1/resolve/"
 PROOF_HEADER_NAME: Final = "X-Svc-Resolution-Proof"
@@ -36,17 +35,7 @@ _TOKEN: Final = re.compile(r"brd_[A-Za-z0-9_-]{16}", re.ASCII)
 # Looked up in place of a malformed token, so that such a request takes the same path as any other. No real token has
 # this shape.
 _NO_TOKEN: Final = "brd_no_token"  # noqa: S105 - not a secret
-
-Headers: TypeAlias = list[tuple[bytes, bytes]]
-
-_COMMON_HEADERS: Final[Headers] = [
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-    *READABLE_HEADERS,
-]
-_OK: Final = b"HTTP/1.1 200 OK\r\n"
-_JSON: Final = (b"content-type", b"application/json")
-_PROBLEM_JSON: Final = (b"content-type", PROBLEM_TYPE.encode())
+_LIMIT_STATE: Final = b'"resolve";r=%d;t=%d'
 _log: Final = structlog.get_logger()
 _answers: Final = Counter("soundmark_resolutions_total", "Answered resolutions, by outcome.", ["outcome"])
 
@@ -66,18 +55,17 @@ class Resolve:
         digests: AddressDigest,
         policy: bytes,
     ) -> None:
-        self._base_url: Final = base_url
         self._clock: Final = clock
         self._entropy: Final = entropy
         self._lookup: Final = lookup
         self._limit: Final = limit
         self._addresses: Final = addresses
         self._digests: Final = digests
-        self._policy: Final = policy
+        self._responses: Final = PlainResponses(base_url, *READABLE_HEADERS)
+        self._policy: Final = (b"ratelimit-policy", policy)
         # The head of a successful response: a template for the request id and the state of the rate limit.
-        self._head: Final = (
-            b"".join(b"%b: %b\r\n" % header for header in (*_COMMON_HEADERS, _JSON, (b"ratelimit-policy", policy)))
-            + b'x-request-id: %b\r\nratelimit: "resolve";r=%d;t=%d\r\n'
+        self._head: Final = self._responses.render_head(
+            JSON_TYPE, self._policy, REQUEST_ID, (b"ratelimit", _LIMIT_STATE)
         )
         self._preflight: Final = Preflight(PROOF_HEADER_NAME, entropy)
         self._verified: Final = _answers.labels("verified")
@@ -114,33 +102,15 @@ class Resolve:
             await self._send_problem(send, outcome, identity, verdict)
             return
         self._verified.inc()
-        if WHOLE_RESPONSE in scope.get("extensions", ()):
-            head += b"content-length: %d\r\n" % len(outcome)
-            await send({"type": WHOLE_RESPONSE, "status_line": _OK, "head": head, "body": outcome})
-        else:
-            await _send(send, 200, [*self._headers_of(identity, verdict), _JSON], outcome)
-
-    def _headers_of(self, identity: str, verdict: LimitState | None) -> Headers:
-        """Return the headers of every response; those of the rate limit only if the request was counted."""
-        headers = [*_COMMON_HEADERS, (b"x-request-id", identity.encode())]
-        if verdict is not None:
-            headers.append((b"ratelimit-policy", self._policy))
-            headers.append((b"ratelimit", b'"resolve";r=%d;t=%d' % (verdict.remaining, verdict.reset_s)))
-        return headers
+        await send_document(scope, send, 200, head, outcome)
 
     async def _send_problem(self, send: Send, problem: Problem, identity: str, verdict: LimitState | None) -> None:
         outcome = problem.code if problem.code in self._count else "failed"
         self._count["refused" if isinstance(problem, ValidationFailed | MethodNotAllowed) else outcome].inc()
-        headers = [*self._headers_of(identity, verdict), _PROBLEM_JSON]
-        headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
-        body = problem_document(problem, base_url=self._base_url, request_id=identity)
-        await _send(send, int(problem.kind), headers, body)
-
-
-async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
-    headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        limited: tuple[Header, ...] = ()
+        if verdict is not None:
+            limited = (self._policy, (b"ratelimit", _LIMIT_STATE % (verdict.remaining, verdict.reset_s)))
+        await self._responses.send_problem(send, problem, identity, *limited)
 
 
 def _question(scope: Scope, verdict: LimitState) -> Question:
@@ -167,7 +137,7 @@ def _refuse_parameters(query_string: bytes) -> None:
         raise ValidationFailed(errors=faults)
 
 
-def _read(path: str, headers: Headers) -> Question:
+def _read(path: str, headers: list[Header]) -> Question:
     """Return the question of a request. The header is checked before the token is looked up.
 
     Raises: ValidationFailed.

@@ -3,9 +3,31 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from soundmark.core.context import Context
 from soundmark.core.domain.codes.receipt import KeyedRequest, Receipt
+from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import IdempotencyConflict
+from soundmark.core.steps.tenancy import require_project
+from soundmark.core.store.codes import issuance_receipts
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
+
+
+async def find_answer(
+    ctx: Context, scope: TenantScope, project_id: str | None, keyed: KeyedRequest | None
+) -> bytes | None:
+    """Return the response that the same request with this key got before; None for a new one.
+
+    `project_id` is None if the request names no project, and `keyed` if it has no key.
+
+    Raises: ProjectNotFound; ValidationFailed for a malformed key; IdempotencyConflict.
+    """
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        if project_id is not None:
+            await require_project(tx, scope, project_id)
+        if keyed is None:
+            return None
+        receipts = await issuance_receipts.find(tx, scope.organization_id, [keyed.key_digest])
+        return find_result(receipts, keyed, ctx.clock.now())
 
 
 def find_result(receipts: Mapping[bytes, Receipt], keyed: KeyedRequest | None, now: datetime) -> bytes | None:

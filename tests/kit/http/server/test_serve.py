@@ -14,9 +14,9 @@ import pytest
 import uvloop
 from prometheus_client import REGISTRY
 
+from soundmark.kit.http.responses.plain_response import WHOLE_RESPONSE
 from soundmark.kit.http.server import connection, serve, sockets
 from soundmark.kit.http.server.connection import ConnectionGate, ConnectionLimits
-from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE
 
 Address = tuple[str, int]
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -31,7 +31,7 @@ async def answering(scope: Any, receive: Any, send: Any) -> None:
     length = b"%d" % len(body)
     if scope["path"] == "/whole":
         head = b"content-length: %b\r\n" % length
-        await send({"type": WHOLE_RESPONSE, "status_line": b"HTTP/1.1 200 OK\r\n", "head": head, "body": body})
+        await send({"type": WHOLE_RESPONSE, "status": 200, "head": head, "body": body})
         return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
     await send({"type": "http.response.body", "body": body})

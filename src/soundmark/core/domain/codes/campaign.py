@@ -31,7 +31,7 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StopResult:
     """A stopped campaign, and how many Codes this stop revoked."""
 
     campaign: Campaign

@@ -5,19 +5,17 @@ every origin and all others to none, so the headers are constant.
 """
 
 from collections.abc import Collection
-from typing import Final, TypeAlias
+from typing import Final
 
 from soundmark.kit.crypto.entropy import Entropy
-from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
+from soundmark.kit.http.asgi import AsgiApp, Header, Message, Receive, Scope, Send
 from soundmark.kit.http.requests.edge import request_id
-
-Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 _MAX_AGE_S: Final = 86400  # Contract, section 1.
 _ANY_ORIGIN: Final = (b"access-control-allow-origin", b"*")
 
 # The headers of every response of such a path. They are the same for all origins, so that caches may store it.
-READABLE_HEADERS: Final[tuple[tuple[bytes, bytes], ...]] = (
+READABLE_HEADERS: Final[tuple[Header, ...]] = (
     _ANY_ORIGIN,
     (b"access-control-expose-headers", b"RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"),
 )
@@ -36,7 +34,7 @@ class Preflight:
 
     def __init__(self, allowed_header: str, entropy: Entropy) -> None:
         self._entropy: Final = entropy
-        self._headers: Final[Headers] = [
+        self._headers: Final[list[Header]] = [
             _ANY_ORIGIN,
             (b"access-control-allow-methods", b"GET"),
             (b"access-control-allow-headers", allowed_header.encode()),

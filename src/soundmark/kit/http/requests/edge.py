@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from soundmark.kit.crypto.entropy import Entropy
-from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
+from soundmark.kit.http.asgi import AsgiApp, Header, Message, Receive, Scope, Send
 from soundmark.kit.http.responses.problem_documents import field_errors, problem_response
 from soundmark.kit.http.responses.problems import (
     InternalError,
@@ -48,7 +48,7 @@ _FRAMEWORK_PROBLEMS: Final[dict[int, type[Problem]]] = {
 }
 
 
-def request_id(headers: list[tuple[bytes, bytes]], entropy: Entropy) -> str:
+def request_id(headers: list[Header], entropy: Entropy) -> str:
     """Return the caller's own `X-Request-Id` if it is well-formed, or else a new one."""
     for name, value in headers:
         if name == b"x-request-id":

@@ -17,7 +17,8 @@ import httptools
 from prometheus_client import Counter
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from soundmark.kit.http.server.response_cycle import WHOLE_RESPONSE, ResponseCycle, make_refusal
+from soundmark.kit.http.responses.plain_response import WHOLE_RESPONSE
+from soundmark.kit.http.server.response_cycle import ResponseCycle, make_refusal
 from soundmark.kit.http.server.write_coalescing import GatheringTransport
 
 # Contract, section 1, "Connections".

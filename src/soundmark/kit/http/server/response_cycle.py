@@ -7,11 +7,8 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.kit.http.responses.plain_response import WHOLE_RESPONSE
 from soundmark.kit.http.server.write_coalescing import GatheringTransport
-
-# An ASGI message of our own: `head` is the headers as bytes, without the empty line, and `body` is the whole body. A
-# server that accepts it names it in `scope["extensions"]`.
-WHOLE_RESPONSE: Final = "soundmark.whole_response"
 
 _entropy: Final = SystemEntropy()
 
@@ -41,7 +38,8 @@ class ResponseCycle(RequestResponseCycle):
         default_head = _head_of(self.default_headers)
         end = b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n"
         transport: GatheringTransport = self.transport  # type: ignore[assignment]  # as `Connection` made it
-        transport.write_whole(b"".join((message["status_line"], default_head, message["head"], end, message["body"])))
+        status_line = STATUS_LINE[message["status"]]
+        transport.write_whole(b"".join((status_line, default_head, message["head"], end, message["body"])))
         if not self.keep_alive:
             self.transport.close()
         self.on_response()

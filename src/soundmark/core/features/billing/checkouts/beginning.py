@@ -23,7 +23,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunCheckout:
     """A checkout after phase 1.
 
     `customer` is the card provider's reference of the organisation. `local_secret` is part of the address at which the
@@ -35,7 +35,7 @@ class Begun:
     local_secret: str | None = field(repr=False)
 
 
-async def begin(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedRequest | None) -> Begun | bytes:
+async def begin(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedRequest | None) -> BegunCheckout | bytes:
     """Carry out phase 1; return the stored response of a repeated request."""
     organization_id = scope.organization_id
     async with ctx.db.transaction(tenant=organization_id) as tx:
@@ -49,7 +49,7 @@ async def begin(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedReq
         if isinstance(repeated, bytes):
             return repeated
         if repeated is not None:
-            return Begun(repeated, customer, None)
+            return BegunCheckout(repeated, customer, None)
         require_open_organization(is_open=is_open)
         purchase = await _require_purchase(tx, organization_id, offer_id, now)
         return await _insert(ctx, tx, scope, purchase, keyed=keyed, customer=customer, now=now)
@@ -94,7 +94,7 @@ async def _insert(
     keyed: KeyedRequest | None,
     customer: str | None,
     now: datetime,
-) -> Begun:
+) -> BegunCheckout:
     checkout = begin_checkout(
         scope.organization_id,
         mint(ctx.entropy, CHECKOUT_PREFIX),
@@ -116,4 +116,4 @@ async def _insert(
         )
     metadata = {"checkout_id": checkout.id, "offer_id": checkout.offer_id}
     await audit.record(tx, scope, ctx.entropy, action="billing.checkout_created", now=now, metadata=metadata)
-    return Begun(checkout, customer, local_secret)
+    return BegunCheckout(checkout, customer, local_secret)

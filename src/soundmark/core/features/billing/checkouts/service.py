@@ -16,9 +16,7 @@ from soundmark.core.features.billing.checkouts.beginning import begin
 from soundmark.core.features.billing.checkouts.finishing import finish
 from soundmark.core.features.billing.checkouts.pages import open_page
 from soundmark.core.problems import CheckoutNotFound, PaymentProviderUnavailable
-from soundmark.core.steps.idempotency import find_result
 from soundmark.core.store.billing import checkouts
-from soundmark.core.store.codes import issuance_receipts
 
 
 async def create_checkout(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedRequest | None) -> bytes:
@@ -43,16 +41,6 @@ async def create_checkout(ctx: Context, scope: TenantScope, offer_id: str, keyed
     except PaymentProviderUnavailable:
         page = None
     return await finish(ctx, begun.checkout, page)
-
-
-async def find_answered(ctx: Context, scope: TenantScope, keyed: KeyedRequest) -> None:
-    """Judge the idempotency key of a malformed request.
-
-    Raises: ValidationFailed for a malformed key; IdempotencyConflict.
-    """
-    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        receipts = await issuance_receipts.find(tx, scope.organization_id, [keyed.key_digest])
-    find_result(receipts, keyed, ctx.clock.now())
 
 
 async def get_checkout(ctx: Context, scope: TenantScope, checkout_id: str) -> Checkout:

@@ -11,9 +11,7 @@ from soundmark.core.domain.billing.checkout import FIRST_REREAD, Checkout
 from soundmark.core.domain.billing.payment_receipt import PaymentReceipt, ReceiptStatus
 from soundmark.core.features.billing.webhooks.card_reconciliation import CardRead, reconcile
 from soundmark.core.store.billing import checkouts, receipts, references
-from soundmark.core.store.billing.references import ReferenceOwner
 from soundmark.core.store.tenancy import organizations
-from soundmark.kit.postgres.transaction import Tx
 
 CardOutcome: TypeAlias = Literal["processed", "pending", "ignored", "repeated"]
 
@@ -23,11 +21,10 @@ _log: Final = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
-    """What phase 1 found. `owner` is the checkout that the event's subscription is bound to."""
+class _ReceivedEvent:
+    """What phase 1 found."""
 
     receipt: PaymentReceipt
-    owner: ReferenceOwner | None
     checkout: Checkout | None
     number: int | None
 
@@ -41,20 +38,32 @@ async def receive_event(ctx: Context, event: CardEvent, *, body_digest: bytes) -
     Raises: PaymentProviderUnavailable, whereupon the receipt stays pending; DatabaseUnavailable.
     Source: API v1, "Inbound provider webhooks"; contract, section 7.
     """
-    begun = await _begin(ctx, event, body_digest, named=names_checkout(event.metadata))
+    bound = await _find_bound(ctx, event)
+    named = names_checkout(event.metadata)
+    if bound is not None and event.session is None:
+        # It may name no checkout, as before basil, or another one. The subscription was bound when it was first paid.
+        named = bound
+    begun = await _begin(ctx, event, body_digest, named=named)
     if begun.receipt.status == "processed":
         return "repeated"
-    owner = begun.owner
-    if owner is not None and event.session is None and not _owns(owner, begun.checkout):
-        # It names no checkout, as before basil, or another one. The subscription was bound when it was first paid.
-        begun = await _begin(ctx, event, body_digest, named=(owner.organization_id, owner.subject_id))
     if begun.checkout is None or begun.number is None or event.subject is None:
         return await _ignore(ctx, event)
-    is_bound = owner is not None and _owns(owner, begun.checkout)
+    is_bound = bound == (begun.checkout.organization_id, begun.checkout.id)
     return await reconcile(ctx, CardRead(begun.checkout, begun.number, event, is_bound=is_bound))
 
 
-async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None) -> _Begun:
+async def _find_bound(ctx: Context, event: CardEvent) -> tuple[str, str] | None:
+    """Return the organisation and the checkout that the event's subscription is bound to; phase 3 judges it again."""
+    if event.subscription_reference is None:
+        return None
+    async with ctx.db.snapshot() as tx:
+        owner = await references.find(tx, "card_subscription", event.subscription_reference)
+    return None if owner is None else (owner.organization_id, owner.subject_id)
+
+
+async def _begin(
+    ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None
+) -> _ReceivedEvent:
     """Do phase 1 for the organisation and the checkout that are `named`."""
     for _ in range(_ATTEMPTS_MAX):
         begun = await _find_or_insert(ctx, event, body_digest, named=named)
@@ -65,7 +74,7 @@ async def _begin(ctx: Context, event: CardEvent, body_digest: bytes, *, named: t
 
 async def _find_or_insert(
     ctx: Context, event: CardEvent, body_digest: bytes, *, named: tuple[str, str] | None
-) -> _Begun | None:
+) -> _ReceivedEvent | None:
     """Make the receipt of an event pending, and find what it is about. Lock order: docs/locks.md.
 
     Return None if another transaction deleted or processed an ignored one between two statements.
@@ -90,7 +99,6 @@ async def _find_or_insert(
                 )
             )
             receipt = send(receipts.find(tx, "card", event.id))
-            owner = send(_find_owner(tx, event))
             checkout = send(checkouts.find(tx, organization_id, checkout_id))
         found = receipt.result()
         if found is None:
@@ -112,15 +120,7 @@ async def _find_or_insert(
                 )
                 if not is_pending:
                     return None
-        return _Begun(found, owner.result(), checkout.result(), number)
-
-
-async def _find_owner(tx: Tx, event: CardEvent) -> ReferenceOwner | None:
-    return await references.find(tx, "card_subscription", event.subscription_reference or "")
-
-
-def _owns(owner: ReferenceOwner, checkout: Checkout | None) -> bool:
-    return checkout is not None and (owner.organization_id, owner.subject_id) == (checkout.organization_id, checkout.id)
+        return _ReceivedEvent(found, checkout.result(), number)
 
 
 async def _ignore(ctx: Context, event: CardEvent) -> ReceiptStatus:

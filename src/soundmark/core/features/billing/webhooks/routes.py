@@ -1,18 +1,20 @@
 """The webhooks of the payment providers."""
 
 import hashlib
+from collections.abc import Awaitable
 from typing import Annotated, Any, Final
 
 from fastapi import Path
 from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
+from soundmark.core.domain.billing.catalog import ProviderName
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import ClientDigest, Ctx
-from soundmark.core.features.billing.webhooks.card_events import receive_event
+from soundmark.core.features.billing.webhooks.card_events import CardOutcome, receive_event
 from soundmark.core.features.billing.webhooks.local_notification import MEMBERS, find_payment_ids
 from soundmark.core.features.billing.webhooks.local_notifications import receive_notification
-from soundmark.core.features.billing.webhooks.outcomes import count_notification
+from soundmark.core.features.billing.webhooks.outcomes import NotificationOutcome, count_notification
 from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event
@@ -20,6 +22,7 @@ from soundmark.kit.crypto.secret import split_secrets
 from soundmark.kit.http.requests.bodies import LARGE_BODY, SIGNED_BODY, media_type_of, parse_body, read_body
 from soundmark.kit.http.responses.problems import (
     MalformedBody,
+    Problem,
     RateLimited,
     Unauthenticated,
     UnsupportedMediaType,
@@ -69,6 +72,12 @@ _LOCAL: Final[dict[str, Any]] = {
         "content": {_FORM: {"schema": _PAYMENT}, _JSON: {"schema": _PAYMENT}},
     },
 }
+_REFUSED: Final[dict[type[Problem], NotificationOutcome]] = {
+    CheckoutNotFound: "unknown",
+    RateLimited: "limited",
+    PaymentNotVerified: "not_verified",
+    PaymentProviderUnavailable: "unavailable",
+}
 _CARD_OPERATION: Final = Operation(
     None,
     problems=(Unauthenticated, PaymentProviderUnavailable),
@@ -102,13 +111,7 @@ async def receive_card_event(request: Request, ctx: Ctx) -> WebhookAnswer:
     if event is None:
         count_notification("card", "ignored")
         return WebhookAnswer(status="ignored")
-    try:
-        outcome = await receive_event(ctx, event, body_digest=hashlib.sha256(body).digest())
-    except PaymentProviderUnavailable:
-        count_notification("card", "unavailable")
-        raise
-    count_notification("card", outcome)
-    return WebhookAnswer(status="processed" if outcome == "repeated" else outcome)
+    return await _count("card", receive_event(ctx, event, body_digest=hashlib.sha256(body).digest()))
 
 
 @operations.add("POST", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL, example=_PROCESSED)
@@ -167,22 +170,20 @@ async def _read_signed_body(request: Request, ctx: RequestContext) -> bytes:
 async def _receive_local(request: Request, ctx: RequestContext, client: bytes, secret: str | None) -> WebhookAnswer:
     body = b"" if request.method == "GET" else await read_body(request, LARGE_BODY.bytes_max)
     payment_ids = await _find_payment_ids(request, body)
+    digest = hashlib.sha256(body).digest()
+    return await _count(
+        "local", receive_notification(ctx, payment_ids, secret=secret, client=client, body_digest=digest)
+    )
+
+
+async def _count(provider: ProviderName, receiving: Awaitable[CardOutcome]) -> WebhookAnswer:
+    """Count the outcome of a notification, and answer it."""
     try:
-        digest = hashlib.sha256(body).digest()
-        outcome = await receive_notification(ctx, payment_ids, secret=secret, client=client, body_digest=digest)
-    except CheckoutNotFound:
-        count_notification("local", "unknown")
+        outcome = await receiving
+    except tuple(_REFUSED) as problem:
+        count_notification(provider, _REFUSED[type(problem)])
         raise
-    except RateLimited:
-        count_notification("local", "limited")
-        raise
-    except PaymentNotVerified:
-        count_notification("local", "not_verified")
-        raise
-    except PaymentProviderUnavailable:
-        count_notification("local", "unavailable")
-        raise
-    count_notification("local", outcome)
+    count_notification(provider, outcome)
     return WebhookAnswer(status="processed" if outcome == "repeated" else outcome)
 
 

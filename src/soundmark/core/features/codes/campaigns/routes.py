@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from soundmark.core.domain.codes.campaign import Stopped
+from soundmark.core.domain.codes.campaign import StopResult
 from soundmark.core.edge.examples import CAMPAIGN
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
@@ -101,7 +101,7 @@ async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath)
     "POST",
     "/v1/campaigns/{campaign_id}/stop",
     Operation("campaign.stop", problems=(CampaignNotFound,)),
-    example=stopped_view(Stopped(example.ARCHIVED, revoked_count=60)),
+    example=stopped_view(StopResult(example.ARCHIVED, revoked_count=60)),
 )
 async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> StoppedView:
     """Stop a campaign in an emergency: archive it and revoke all its active Codes at once."""

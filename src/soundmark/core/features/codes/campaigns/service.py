@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
 
 from soundmark.core.context import Context
-from soundmark.core.domain.codes.campaign import Campaign, Stopped, Summary, is_in_order
+from soundmark.core.domain.codes.campaign import Campaign, StopResult, Summary, is_in_order
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_PREFIX
 from soundmark.core.problems import CampaignArchived, CampaignNotFound
@@ -148,7 +148,7 @@ async def archive_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -
     return campaign
 
 
-async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> Stopped:
+async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> StopResult:
     """Archive the campaign and revoke all its active Codes, in one transaction.
 
     No resolution that starts afterwards returns an intent of the campaign, and no further Code appears in it. Repeating
@@ -177,7 +177,7 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
             project_id=campaign.project_id,
             metadata={"campaign_id": campaign_id, "revoked_count": revoked_count},
         )
-    return Stopped(campaign, revoked_count)
+    return StopResult(campaign, revoked_count)
 
 
 async def summarise_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> Summary:

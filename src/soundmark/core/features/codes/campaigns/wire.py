@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
-from soundmark.core.domain.codes.campaign import Stopped, Summary
+from soundmark.core.domain.codes.campaign import StopResult, Summary
 from soundmark.core.edge.parameters import ResourceId
 from soundmark.core.views.campaigns import CampaignView, campaign_view
 from soundmark.wire.shape import Name, Timestamp, Wire
@@ -94,7 +94,7 @@ class SummaryView(Wire):
     last_issued_at: Timestamp | None
 
 
-def stopped_view(stopped: Stopped) -> StoppedView:
+def stopped_view(stopped: StopResult) -> StoppedView:
     """Return the view of a stopped campaign."""
     return StoppedView(campaign=campaign_view(stopped.campaign), revoked_count=stopped.revoked_count)
 

@@ -54,14 +54,14 @@ class QueuedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssueResult:
     """The response to an issuance, as the bytes that a repeated request also gets, and the quota after it."""
 
     response: bytes
     quota: Quota
 
 
-async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> list[Issued | Problem]:
+async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> list[IssueResult | Problem]:
     """Judge the requests of one organisation in this order, and issue those that are allowed, in one commit.
 
     Return the outcomes in the same order. A refused request changes nothing and does not affect the others.
@@ -143,21 +143,21 @@ class _GroupEvaluation:
         self.entries: Final[list[AuditEntry]] = []
         self.new_receipts: Final[list[Receipt]] = []
 
-    def judge(self, queued: QueuedRequest) -> Issued | Problem:
+    def judge(self, queued: QueuedRequest) -> IssueResult | Problem:
         """Return the outcome of one request."""
         try:
             return self._issue(queued)
         except Problem as problem:
             return problem
 
-    def _issue(self, queued: QueuedRequest) -> Issued:
+    def _issue(self, queued: QueuedRequest) -> IssueResult:
         request, now = queued.request, self.quota.at
         require_authority(queued.scope, self._held.authorities[queued.scope])
         if request.project_id not in self._held.open_projects:
             raise ProjectNotFound
         result = find_result(self._receipts, request.keyed, now)
         if result is not None:
-            return Issued(result, self.quota)
+            return IssueResult(result, self.quota)
         require_open_organization(is_open=self._held.is_organization_open)
         require_open_project(is_open=self._held.open_projects[request.project_id])
         campaign = self._held.campaigns.get(request.campaign_id or "")
@@ -169,7 +169,7 @@ class _GroupEvaluation:
         self.entries.append(self._audit_entry(queued, issued))
         self._keep_receipt(request, response)
         self.quota = self.quota.after(len(issued))
-        return Issued(response, self.quota)
+        return IssueResult(response, self.quota)
 
     def _sign(self, queued: QueuedRequest) -> list[Code]:
         key, entropy, request = self._ctx.live_keyring.keyring.active, self._ctx.entropy, queued.request

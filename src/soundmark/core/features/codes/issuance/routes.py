@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Query
-from fastapi.exceptions import RequestValidationError
-from pydantic import TypeAdapter, ValidationError
-from starlette.requests import Request
+from fastapi import Query
 from starlette.responses import Response
 
 from soundmark.core.context import RequestContext
@@ -15,12 +12,12 @@ from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.receipt import IssuanceRoute, KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.examples import CODE
-from soundmark.core.edge.idempotency_keys import KEY_HEADER, OptionalKey, RequiredKey, read_keyed_request
-from soundmark.core.edge.operations import JudgeRefused, Operation, Operations, Refusal
+from soundmark.core.edge.idempotency_keys import KEY_HEADER, KEY_OF_DRY_RUN, Keyed, KeyRule, OptionallyKeyed
+from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
-from soundmark.core.edge.refusals import invalid, refine_problem
+from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.issuance import service
-from soundmark.core.features.codes.issuance.issue_group import Issued
+from soundmark.core.features.codes.issuance.issue_group import IssueResult
 from soundmark.core.features.codes.issuance.preconditions import quota_headers
 from soundmark.core.features.codes.issuance.wire import CreateCode, CreateCodes, IssuedCodes, Verdict
 from soundmark.core.problems import (
@@ -37,7 +34,6 @@ from soundmark.core.problems import (
 )
 from soundmark.core.views.codes import issued_view
 from soundmark.kit.http.requests.bodies import LARGE_BODY
-from soundmark.kit.text.ids import parse_id
 from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
 from soundmark.wire.xr_code import CodeIssued
 
@@ -52,53 +48,14 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     HTTPStatus.OK: {"model": Verdict, "description": "The result of a dry run."},
     HTTPStatus.CREATED: {"headers": _QUOTA_HEADERS},
 }
-_DRY_RUN: Final = TypeAdapter(bool)
-
-
-async def _single(request: Request, key: OptionalKey = None) -> KeyedRequest | None:  # noqa: ARG001 - published here
-    return read_keyed_request(request, "single")
-
-
-async def _batch(request: Request, key: OptionalKey = None) -> KeyedRequest | None:  # noqa: ARG001 - as above
-    return read_keyed_request(request, "batch")
-
-
-async def _earlier_single(request: Request, key: RequiredKey) -> KeyedRequest | None:  # noqa: ARG001 - as above
-    return read_keyed_request(request, "single")
-
-
-async def _earlier_batch(request: Request, key: RequiredKey) -> KeyedRequest | None:  # noqa: ARG001 - as above
-    return read_keyed_request(request, "batch")
-
 
 DryRun = Annotated[
     bool, Query(description="Only report whether the request would succeed. Excludes an idempotency key.")
 ]
 
 
-def _judge_refused(route: IssuanceRoute, *, is_recovery: bool = False) -> JudgeRefused:
-    """Return a function that judges the project and idempotency key of a malformed request: they take precedence."""
-
-    async def judge(request: Request, refusal: Refusal) -> Response | None:
-        scope: TenantScope | None = getattr(request.state, "scope", None)
-        if scope is None:
-            return None
-        ctx: RequestContext = request.app.state.context
-        named = request.state.json.get("project_id")
-        project_id = parse_id(named) if isinstance(named, str) else None
-        await service.find_issued(ctx, scope, project_id, None)
-        keyed = read_keyed_request(request, route)
-        if keyed is None and is_recovery:
-            raise invalid("header", KEY_HEADER, "Field required")
-        is_dry_run = not is_recovery and _is_dry_run(request)
-        if keyed is not None:
-            _refuse_key_of_dry_run(is_dry_run=is_dry_run)
-            await service.find_issued(ctx, scope, project_id, keyed)
-        elif is_dry_run and _is_unreadable_intent(refusal):
-            return _verdict(await service.try_unreadable_intent(ctx, scope, project_id))
-        return None
-
-    return judge
+async def _try_unreadable(ctx: RequestContext, scope: TenantScope) -> Response:
+    return _verdict(await service.try_unreadable_intent(ctx, scope))
 
 
 _ISSUE_PROBLEMS: Final = (
@@ -123,7 +80,8 @@ def _issue(route: IssuanceRoute) -> Operation:
         tenant="body",
         problems=_ISSUE_PROBLEMS,
         body_limits=LARGE_BODY,
-        judge_refused=_judge_refused(route),
+        key=KeyRule(route),
+        try_unreadable=_try_unreadable,
     )
 
 
@@ -133,7 +91,7 @@ def _recover(route: IssuanceRoute) -> Operation:
         tenant="body",
         problems=_RECOVERY_PROBLEMS,
         body_limits=LARGE_BODY,
-        judge_refused=_judge_refused(route, is_recovery=True),
+        key=KeyRule(route, is_required=True),
     )
 
 
@@ -153,7 +111,7 @@ async def issue_code(
     ctx: Ctx,
     scope: Tenant,
     body: CreateCode,
-    keyed: Annotated[KeyedRequest | None, Depends(_single)],
+    keyed: OptionallyKeyed,
     request_id: RequestId,
     dry_run: DryRun = False,
 ) -> Response:
@@ -178,7 +136,7 @@ async def issue_codes(
     ctx: Ctx,
     scope: Tenant,
     body: CreateCodes,
-    keyed: Annotated[KeyedRequest | None, Depends(_batch)],
+    keyed: OptionallyKeyed,
     request_id: RequestId,
     dry_run: DryRun = False,
 ) -> Response:
@@ -188,9 +146,7 @@ async def issue_codes(
 
 
 @operations.add("POST", "/v1/codes/recover", _recover("single"), response_model=CodeIssued, example=issued_view(CODE))
-async def recover_code(
-    ctx: Ctx, scope: Tenant, body: CreateCode, keyed: Annotated[KeyedRequest, Depends(_earlier_single)]
-) -> Response:
+async def recover_code(ctx: Ctx, scope: Tenant, body: CreateCode, keyed: Keyed) -> Response:
     """Return the response of an earlier issuance with this key and body, for up to 24 hours. Issues nothing."""
     request = _issue_request(body, "single", 1, keyed)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
@@ -203,9 +159,7 @@ async def recover_code(
     response_model=IssuedCodes,
     example=IssuedCodes(data=[issued_view(CODE)]),
 )
-async def recover_codes(
-    ctx: Ctx, scope: Tenant, body: CreateCodes, keyed: Annotated[KeyedRequest, Depends(_earlier_batch)]
-) -> Response:
+async def recover_codes(ctx: Ctx, scope: Tenant, body: CreateCodes, keyed: Keyed) -> Response:
     """Return the response of an earlier batch issuance with this key and body, for up to 24 hours. Issues nothing."""
     request = _issue_request(body, "batch", body.count, keyed)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
@@ -230,26 +184,10 @@ async def _issue_or_try(
 ) -> Response:
     if is_dry_run:
         if request.keyed is not None:
-            _refuse_key_of_dry_run(is_dry_run=True)
+            raise invalid("header", KEY_HEADER, KEY_OF_DRY_RUN)
         return _verdict(await service.try_issuance(ctx, scope, request, request_id=request_id))
-    issued: Issued = await service.issue_codes(ctx, scope, request, request_id=request_id)
+    issued: IssueResult = await service.issue_codes(ctx, scope, request, request_id=request_id)
     return _json(issued.response, HTTPStatus.CREATED, quota_headers(issued.quota))
-
-
-def _refuse_key_of_dry_run(*, is_dry_run: bool) -> None:
-    if is_dry_run:
-        raise invalid("header", KEY_HEADER, "must be absent in a dry run")
-
-
-def _is_dry_run(request: Request) -> bool:
-    try:
-        return _DRY_RUN.validate_python(request.query_params.get("dry_run", False))
-    except ValidationError:
-        return False
-
-
-def _is_unreadable_intent(refusal: Refusal) -> bool:
-    return isinstance(refusal, RequestValidationError) and isinstance(refine_problem(refusal), IntentNotCanonical)
 
 
 def _verdict(outcome: service.DryRun) -> Response:

@@ -7,9 +7,8 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.billing.subscription import list_quotas
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
-from soundmark.core.domain.codes.receipt import KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.features.codes.issuance.issue_group import Issued, QueuedRequest
+from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest
 from soundmark.core.features.codes.issuance.preconditions import (
     IntegrationState,
     canonicalize_intent,
@@ -20,7 +19,7 @@ from soundmark.core.problems import (
     CodeIssueNotFound,
     IntentNotCanonical,
 )
-from soundmark.core.steps.idempotency import find_result
+from soundmark.core.steps.idempotency import find_answer
 from soundmark.core.steps.tenancy import (
     require_open_organization,
     require_open_project,
@@ -28,7 +27,7 @@ from soundmark.core.steps.tenancy import (
     require_reach,
 )
 from soundmark.core.store.billing import subscriptions
-from soundmark.core.store.codes import campaigns, code_entitlements, code_usage, issuance_receipts
+from soundmark.core.store.codes import campaigns, code_entitlements, code_usage
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
@@ -44,7 +43,9 @@ class DryRun:
     quota: Quota
 
 
-async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str) -> Issued:
+async def issue_codes(
+    ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str
+) -> IssueResult:
     """Issue the requested Codes in one transaction: all of them, or none.
 
     The Codes, their count of the day, the receipt of the idempotency key and the audit entry are one commit. A request
@@ -63,11 +64,11 @@ async def issue_codes(ctx: RequestContext, scope: TenantScope, request: IssueReq
     try:
         intent = canonicalize_intent(request.intent)
     except IntentNotCanonical:
-        await find_issued(ctx, scope, request.project_id, request.keyed)
+        await find_answer(ctx, scope, request.project_id, request.keyed)
         raise
     integration = await _check_integration_once(ctx, scope, request, request_id)
     queued = QueuedRequest(scope, request, intent, integration)
-    issued: Issued = await ctx.issuances.run(queued, queue=scope.organization_id, size=request.count)
+    issued: IssueResult = await ctx.issuances.run(queued, queue=scope.organization_id, size=request.count)
     return issued
 
 
@@ -94,47 +95,23 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
     return DryRun(None, quota)
 
 
-async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope, project_id: str | None) -> DryRun:
-    """Find out what `issue_codes` would do with an intent that contains a number which cannot be represented.
-
-    Raises: ProjectNotFound.
-    """
+async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope) -> DryRun:
+    """Find out what `issue_codes` would do with an intent that contains a number which cannot be represented."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        if project_id is not None:
-            await require_project(tx, scope, project_id)
         return DryRun(IntentNotCanonical.code, await _read_quota(tx, scope, ctx.clock.now()))
 
 
 async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest) -> bytes:
     """Return the response of an issuance of the last 24 hours, without issuing or counting anything.
 
-    Raises: CodeIssueNotFound; IntentNotCanonical, and what `find_issued` raises.
+    Raises: CodeIssueNotFound; IntentNotCanonical, and what `find_answer` raises.
     Source: API v1, "Codes", recover.
     """
-    result = await find_issued(ctx, scope, request.project_id, request.keyed)
+    result = await find_answer(ctx, scope, request.project_id, request.keyed)
     canonicalize_intent(request.intent)
     if result is None:
         raise CodeIssueNotFound
     return result
-
-
-async def find_issued(
-    ctx: RequestContext, scope: TenantScope, project_id: str | None, keyed: KeyedRequest | None
-) -> bytes | None:
-    """Return the response that the same request with this key got before; None for a new one.
-
-    The project and the key are judged before the rest of a request, even if that is refused. `project_id` is None if
-    the request names no project.
-
-    Raises: ProjectNotFound; ValidationFailed for a malformed key; IdempotencyConflict.
-    """
-    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        if project_id is not None:
-            await require_project(tx, scope, project_id)
-        if keyed is None:
-            return None
-        receipts = await issuance_receipts.find(tx, scope.organization_id, [keyed.key_digest])
-        return find_result(receipts, keyed, ctx.clock.now())
 
 
 async def _check_integration_once(
@@ -142,7 +119,7 @@ async def _check_integration_once(
 ) -> IntegrationState:
     """Do the same as `_check_integration`, but do not call Audience for a repeated request."""
     is_keyed = request.integration_id is not None and request.keyed is not None
-    if is_keyed and await find_issued(ctx, scope, request.project_id, request.keyed) is not None:
+    if is_keyed and await find_answer(ctx, scope, request.project_id, request.keyed) is not None:
         return "unknown"
     return await _check_integration(ctx, scope, request, request_id)
 

@@ -16,7 +16,7 @@ operations = Operations("Usage")
     Operation("usage.read"),
     example=usage_view(
         ORGANIZATION.id,
-        service.Usage(Quota(100, 12, ISSUED_AT), [service.Measured("contract", 41_203, 1, 50_000)]),
+        service.Usage(Quota(100, 12, ISSUED_AT), [service.ModeMeasurement("contract", 41_203, 1, 50_000)]),
     ),
 )
 async def get_usage(ctx: Ctx, request_id: RequestId, scope: Tenant) -> UsageView:

@@ -18,7 +18,7 @@ from soundmark.wire.shape import AudienceMode, EntitledMode
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ModeMeasurement:
     """The events of one mode in a month, and its quota."""
 
     mode: AudienceMode
@@ -32,7 +32,7 @@ class Usage:
     """What an organisation used in a month; `audience` is None if Audience was unavailable."""
 
     codes: Quota
-    audience: Sequence[Measured] | None
+    audience: Sequence[ModeMeasurement] | None
 
 
 async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Usage:
@@ -60,15 +60,15 @@ async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Us
     return Usage(codes, _merge_modes(used, entitled))
 
 
-def _merge_modes(used: Sequence[ModeUsage], entitled: Mapping[EntitledMode, Sequence[int]]) -> list[Measured]:
+def _merge_modes(used: Sequence[ModeUsage], entitled: Mapping[EntitledMode, Sequence[int]]) -> list[ModeMeasurement]:
     """Return each mode that the organisation uses or is entitled to."""
     quotas: dict[AudienceMode, int] = {"demo": DEMO_EVENTS_MAX, "contract": 0, "self_service": 0}
     quotas |= {mode: max(highest, default=0) for mode, highest in entitled.items()}
     known = {each.mode: each for each in used}
     measured = [
-        Measured(mode, known[mode].events, known[mode].active_integrations, quota)
+        ModeMeasurement(mode, known[mode].events, known[mode].active_integrations, quota)
         if mode in known
-        else Measured(mode, 0, 0, quota)
+        else ModeMeasurement(mode, 0, 0, quota)
         for mode, quota in quotas.items()
     ]
     return [each for each in measured if each.events or each.active_integrations or each.monthly_quota]

@@ -15,7 +15,7 @@ _BEFORE_ALL: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
-class _Walked:
+class _IntactPart:
     """How far the chain is intact: its last good link, and the entry where it breaks, if it does.
 
     `is_absent` means that the entry at the break is missing, so that `broken` is only a guess.
@@ -53,23 +53,23 @@ async def verify(tx: Tx, key: ChainKey, organization_id: str) -> Verification:
     return Verification(is_verified, entries, unsealed, first_broken)
 
 
-async def _walk(tx: Tx, key: ChainKey, organization_id: str) -> _Walked:
+async def _walk(tx: Tx, key: ChainKey, organization_id: str) -> _IntactPart:
     end, after = Head(0, None, key.genesis(organization_id)), _BEFORE_ALL
     while True:
         links = await audit_chain.list_links(tx, organization_id, after=after, limit=_LINKS_AT_ONCE)
         for link, content in links:
             if link.position <= end.position:
-                return _Walked(end, link.entry_id)
+                return _IntactPart(end, link.entry_id)
             if link.position > end.position + 1:
                 displaced = await _find_displaced(tx, key, organization_id, end)
-                return _Walked(end, link.entry_id if displaced is None else displaced, is_absent=displaced is None)
+                return _IntactPart(end, link.entry_id if displaced is None else displaced, is_absent=displaced is None)
             if content is None:
-                return _Walked(end, link.entry_id, is_absent=True)
+                return _IntactPart(end, link.entry_id, is_absent=True)
             if key.seal(end.seal, link.position, content, link.stage) != link.seal:
-                return _Walked(end, link.entry_id)
+                return _IntactPart(end, link.entry_id)
             end = Head(link.position, link.entry_id, link.seal)
         if len(links) < _LINKS_AT_ONCE:
-            return _Walked(end)
+            return _IntactPart(end)
         after = end.position
 
 

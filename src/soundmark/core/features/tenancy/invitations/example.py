@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark.core.domain.tenancy.invitation import Invitation
 from soundmark.core.edge.examples import ISSUED_AT, LATER, ORGANIZATION
-from soundmark.core.features.tenancy.invitations.service import Invited, Joined
+from soundmark.core.features.tenancy.invitations.service import NewInvitation, NewMembership
 from soundmark.kit.crypto.secret import Secret
 
 INVITATION: Final = Invitation(
@@ -20,6 +20,6 @@ INVITATION: Final = Invitation(
     revoked_at=None,
     delivery_status="pending",
 )
-CREATED: Final = Invited(INVITATION, Secret("xin_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LWludml0ZXM"))
+CREATED: Final = NewInvitation(INVITATION, Secret("xin_" + "ZXhhbXBsZS1vZi1hLXNlY3JldC10aGF0LWludml0ZXM"))
 REVOKED: Final = replace(INVITATION, revoked_at=LATER, delivery_status="cancelled")
-JOINED: Final = Joined(INVITATION.organization_id, INVITATION.role)
+JOINED: Final = NewMembership(INVITATION.organization_id, INVITATION.role)

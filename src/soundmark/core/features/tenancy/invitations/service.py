@@ -36,7 +36,7 @@ _TOKEN: Final = re.compile(r"xin_[A-Za-z0-9_-]{43}", re.ASCII)  # Contract, sect
 
 
 @dataclass(frozen=True, slots=True)
-class Invited:
+class NewInvitation:
     """A new invitation and its secret, which is never shown again."""
 
     invitation: Invitation
@@ -44,7 +44,7 @@ class Invited:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class NewMembership:
     """The membership that accepting an invitation created."""
 
     organization_id: str
@@ -53,7 +53,7 @@ class Joined:
 
 async def create_invitation(
     ctx: Context, scope: TenantScope, *, mailbox: Mailbox, role: InvitedRole, lifetime: timedelta
-) -> Invited:
+) -> NewInvitation:
     """Invite a person, by mail if a mail server is configured and the day's limit allows it.
 
     The secret is stored as a digest, and sealed until the mail is sent.
@@ -98,7 +98,7 @@ async def create_invitation(
             await ctx.queue.defer(
                 tx, DELIVER, lock=invitation_id, organization_id=organization_id, invitation_id=invitation_id
             )
-    return Invited(invitation, Secret(secret))
+    return NewInvitation(invitation, Secret(secret))
 
 
 async def list_invitations(
@@ -136,7 +136,7 @@ async def revoke_invitation(ctx: Context, scope: TenantScope, invitation_id: str
     return revoked
 
 
-async def accept_invitation(ctx: Context, user: User, *, token: str) -> Joined:
+async def accept_invitation(ctx: Context, user: User, *, token: str) -> NewMembership:
     """Make the person a member with the invitation's role, once.
 
     1. Find the invitation's organisation in the narrow table of digests.
@@ -164,7 +164,7 @@ async def accept_invitation(ctx: Context, user: User, *, token: str) -> Joined:
         if invitation.role == "admin" and not user.has_mfa:
             raise MfaRequired
         await _join(ctx, tx, user, invitation, now=now)
-    return Joined(invitation.organization_id, invitation.role)
+    return NewMembership(invitation.organization_id, invitation.role)
 
 
 async def _join(ctx: Context, tx: Tx, user: User, invitation: Invitation, *, now: datetime) -> None:

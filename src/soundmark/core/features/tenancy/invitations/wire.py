@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from soundmark.core.domain.tenancy.invitation import DeliveryStatus, Invitation, InvitationState, InvitedRole
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
-from soundmark.core.features.tenancy.invitations.service import Invited, Joined
+from soundmark.core.features.tenancy.invitations.service import NewInvitation, NewMembership
 from soundmark.wire.shape import Timestamp, Wire
 
 
@@ -110,12 +110,12 @@ def invitation_view(invitation: Invitation, now: datetime) -> InvitationView:
     )
 
 
-def created_view(invited: Invited) -> CreatedInvitationView:
+def created_view(invited: NewInvitation) -> CreatedInvitationView:
     """Return the view of a new invitation, with its secret."""
     shown = invitation_view(invited.invitation, invited.invitation.created_at)
     return CreatedInvitationView(**dict(shown), secret=invited.secret.reveal())
 
 
-def joined_view(joined: Joined) -> JoinedView:
+def joined_view(joined: NewMembership) -> JoinedView:
     """Return the view of an accepted invitation."""
     return JoinedView(organization_id=joined.organization_id, role=joined.role)
