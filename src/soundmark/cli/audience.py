@@ -12,10 +12,10 @@ import typer
 from soundmark_sdk.client import ReportFilters
 from soundmark_sdk.client.records import AudienceReport
 
+from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_facts, show_json, show_table
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.options import AsJson, Connection, Organization, Project, command, read_moment
 from soundmark.cli.pictures import load_drawing

@@ -13,9 +13,9 @@ from rich.progress import DownloadColumn
 from soundmark_sdk.client import CodeFilters, CodeOrder, IssueRequest
 from soundmark_sdk.client.records import Status
 
+from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
 from soundmark.cli.code_table import HEADINGS, code_row, row_with_intent, show_issued
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import format_intent, read_intent
 from soundmark.cli.issuing import (
     AT_ONCE_MAX,

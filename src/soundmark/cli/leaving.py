@@ -15,9 +15,9 @@ from soundmark_sdk.client import ApiProblem, Client, ClientFailure, ServiceUnrea
 from soundmark_sdk.client.records import ClosurePreflight, DeletionCertificate
 from soundmark_sdk.client.saving import open_replacement
 
+from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure, make_label, progress_of, show_facts, show_json
 from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.secret_output import Force, check_free
 

@@ -11,8 +11,8 @@ import typer
 from soundmark_sdk.client import ApiProblem, Client, ClientFailure
 from soundmark_sdk.client.records import WebhookEndpointWithSecret
 
+from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure, open_client
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection, Organization
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
