@@ -14,8 +14,8 @@ from soundmark_sdk import Frame, MicrophoneUnavailable
 from support.running_apps import served_in_thread
 from support.tenant import INTENT
 
+from soundmark.cli import Refused
 from soundmark.cli import hear as hear_module
-from soundmark.cli.errors import Refused
 
 from .altering import altering
 from .conftest import Service, run

@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 from soundmark_sdk import Frame
 
-from soundmark.cli import demo
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused, demo
 from soundmark.cli.pictures import NoPictures, load_drawing
 
 

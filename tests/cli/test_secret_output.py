@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.cli.secret_output import secret_sink
 
 

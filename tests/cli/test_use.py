@@ -8,8 +8,7 @@ import pytest
 from support.core_settings import OPERATOR_TOKEN
 from typer.testing import CliRunner
 
-from soundmark.cli import use
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused, use
 
 from .conftest import Tenant, answered, run
 

@@ -10,7 +10,7 @@ The options that commands share are in `options`; its `command(app)` takes recor
 
 A module is imported when its command is called, never for `--help`, so that a serving process loads only the code it
 needs. A command that is refused, or fails for a reason that the user can act on, raises
-`errors.Refused("one clear line")`: exit status 1. Typer refuses wrong usage: exit status 2.
+`Refused("one clear line")`: exit status 1. Typer refuses wrong usage: exit status 2.
 """
 
 import importlib
@@ -23,7 +23,6 @@ import typer
 import typer.core
 import typer.main
 
-from soundmark.cli.errors import Refused
 from soundmark.kit.garbage_collection import collect_seldom
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -58,6 +57,10 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "openapi": ("soundmark.cli.contract:openapi", "Write the OpenAPI document of the public API."),
     "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of the formats that programs exchange."),
 }
+
+
+class Refused(Exception):
+    """The command was refused or failed; the message is the one line that says so, and holds no secret."""
 
 
 # Phrases of the library beneath Typer, and what replaces them.

@@ -15,8 +15,8 @@ from rich.text import Text
 from soundmark_sdk.client import ApiProblem, Client, ClientFailure, TenantNotGiven
 from soundmark_sdk.client.records import Page, Record
 
+from soundmark.cli import Refused
 from soundmark.cli.defaults import TenantChoice, find_choice
-from soundmark.cli.errors import Refused
 from soundmark.cli.first_contact import FirstContact
 from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection

@@ -7,8 +7,8 @@ import typer
 from rich.progress import DownloadColumn
 from soundmark_sdk import ArchiveRejected, KeySet, VerifiedArchive, verify_archive
 
+from soundmark.cli import Refused
 from soundmark.cli.api import make_label, progress_of, show_facts, show_json
-from soundmark.cli.errors import Refused
 from soundmark.cli.options import AsJson
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_keys
 from soundmark.kit.text.timestamps import format_timestamp

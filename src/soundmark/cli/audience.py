@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -11,10 +12,10 @@ import typer
 from soundmark_sdk.client import ReportFilters
 from soundmark_sdk.client.records import AudienceReport
 
+from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_facts, show_json, show_table
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.options import AsJson, Connection, Organization, Project, command, read_moment
 from soundmark.cli.pictures import load_drawing
@@ -38,6 +39,23 @@ _ROWS_SHOWN: Final = 15
 _PICTURES: Final = {".png", ".svg", ""}
 
 
+@dataclass(frozen=True, slots=True)
+class FilterOptions:
+    """The options that say which events to report, named as in `ReportFilters`."""
+
+    from_at: Annotated[
+        datetime | None,
+        typer.Option("--from", parser=read_moment, metavar="TIME", help="Only events at or after this time, RFC 3339."),
+    ] = None
+    to_at: Annotated[
+        datetime | None, typer.Option("--to", parser=read_moment, metavar="TIME", help="Only events before this time.")
+    ] = None
+    campaign_id: Annotated[
+        str | None, typer.Option("--campaign", metavar="CAMPAIGN", help="Only this campaign's Codes.")
+    ] = None
+    xr_id: Annotated[str | None, typer.Option("--code", metavar="XR_ID", help="Only this Code.")] = None
+
+
 @app.callback()
 def audience() -> None:
     """Report what was measured, over Core's API, and import older daily counts."""
@@ -49,15 +67,7 @@ def report(
     *,
     organization: Organization = None,
     project: Project = None,
-    from_at: Annotated[
-        datetime | None,
-        typer.Option("--from", parser=read_moment, metavar="TIME", help="Only events at or after this time, RFC 3339."),
-    ] = None,
-    to_at: Annotated[
-        datetime | None, typer.Option("--to", parser=read_moment, metavar="TIME", help="Only events before this time.")
-    ] = None,
-    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Only this campaign's Codes.")] = None,
-    xr_id: Annotated[str | None, typer.Option("--code", metavar="XR_ID", help="Only this Code.")] = None,
+    filters: FilterOptions,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -72,11 +82,10 @@ def report(
     """Report what an integration measured. The default period is from the start of its retention until now."""
     if plot is not None and plot.suffix.lower() not in _PICTURES:
         raise typer.BadParameter(f"{printable(plot.suffix)} is not a supported picture format; use .png or .svg")
-    filters = ReportFilters(from_at=from_at, to_at=to_at, campaign_id=campaign, xr_id=xr_id)
     # Before the request, so that a missing extra costs none.
     drawing: Any = load_drawing("report_picture") if plot is not None else None
     with open_client(connection, organization, project) as client:
-        found = client.audience.report(integration_id, filters)
+        found = client.audience.report(integration_id, ReportFilters(**asdict(filters)))
     if plot is not None:
         _draw(drawing, found, plot)
     if as_json:

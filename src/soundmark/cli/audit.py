@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from soundmark.cli import Refused
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.audit_chain import Verification
 from soundmark.core.features.tenancy.audit_log.verification import verify as verify_chain

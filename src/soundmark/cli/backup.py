@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
+from soundmark.cli import Refused
 from soundmark.cli.databases import run_on_audience, run_on_core
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.errors import Refused
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.embedded.backup import (
     Backup,

@@ -7,8 +7,8 @@ import typer
 from soundmark_sdk import CertificateRejected, VerifiedCertificate, verify_certificate
 from soundmark_sdk.certificate import CERTIFICATE_BYTES_MAX
 
+from soundmark.cli import Refused
 from soundmark.cli.api import make_label, show_facts, show_json
-from soundmark.cli.errors import Refused
 from soundmark.cli.options import AsJson, BaseUrl, Connection
 from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_bounded, read_keys

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final, Literal, TypeAlias
@@ -12,9 +13,9 @@ from rich.progress import DownloadColumn
 from soundmark_sdk.client import CodeFilters, CodeOrder, IssueRequest
 from soundmark_sdk.client.records import Status
 
+from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
 from soundmark.cli.code_table import HEADINGS, code_row, row_with_intent, show_issued
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import format_intent, read_intent
 from soundmark.cli.issuing import (
     AT_ONCE_MAX,
@@ -77,6 +78,64 @@ OwnProject = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class IssueOptions:
+    """The options that say what to issue."""
+
+    issuer: Annotated[str, typer.Option(metavar="NAME", help="The issuer's name that receivers show.")]
+    intent: Annotated[
+        str, typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.')
+    ]
+    expires_in: Annotated[
+        timedelta | None,
+        typer.Option(parser=_read_life, metavar="LIFE", help="How long it is valid, such as 90m or 7d."),
+    ] = None
+    expires_at: Annotated[
+        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it expires, RFC 3339.")
+    ] = None
+    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="The campaign to issue under.")] = None
+    integration: Annotated[
+        str | None, typer.Option(metavar="INTEGRATION", help="The Audience integration that measures it.")
+    ] = None
+    count: Annotated[
+        int | None, typer.Option(min=1, max=_COUNT_MAX, help="Issue this many identical Codes, in batches of 100.")
+    ] = None
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            parser=_read_key,
+            metavar="KEY",
+            help="Makes it safe to repeat the command for 24 hours: it prints the same Codes again. Use it with "
+            "--expires-at, because --expires-in means a different time on each run.",
+        ),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would succeed.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOptions:
+    """The options that say which Codes to list, named as in `CodeFilters`."""
+
+    project_id: ProjectFilter = None
+    campaign_id: Annotated[
+        str | None, typer.Option("--campaign", metavar="CAMPAIGN", help="Show only this campaign's.")
+    ] = None
+    status: Annotated[Status | None, typer.Option(help="Show only those with this status.")] = None
+    issuer: Annotated[str | None, typer.Option(metavar="NAME", help="Show only those of exactly this issuer.")] = None
+    created_from: Annotated[
+        datetime | None,
+        typer.Option(parser=read_moment, metavar="TIME", help="Show only those issued at or after this time."),
+    ] = None
+    created_to: Annotated[
+        datetime | None,
+        typer.Option(parser=read_moment, metavar="TIME", help="Show only those issued before this time."),
+    ] = None
+    address_prefix: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Show only those whose intent's URL begins with this text."),
+    ] = None
+
+
 @app.callback()
 def codes() -> None:
     """Issue, list, show, revoke and render Codes, over Core's API."""
@@ -87,34 +146,7 @@ def issue(
     *,
     organization: Organization = None,
     project: Project = None,
-    issuer: Annotated[str, typer.Option(metavar="NAME", help="The issuer's name that receivers show.")],
-    intent: Annotated[
-        str, typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.')
-    ],
-    expires_in: Annotated[
-        timedelta | None,
-        typer.Option(parser=_read_life, metavar="LIFE", help="How long it is valid, such as 90m or 7d."),
-    ] = None,
-    expires_at: Annotated[
-        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it expires, RFC 3339.")
-    ] = None,
-    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="The campaign to issue under.")] = None,
-    integration: Annotated[
-        str | None, typer.Option(metavar="INTEGRATION", help="The Audience integration that measures it.")
-    ] = None,
-    count: Annotated[
-        int | None, typer.Option(min=1, max=_COUNT_MAX, help="Issue this many identical Codes, in batches of 100.")
-    ] = None,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option(
-            parser=_read_key,
-            metavar="KEY",
-            help="Makes it safe to repeat the command for 24 hours: it prints the same Codes again. Use it with "
-            "--expires-at, because --expires-in means a different time on each run.",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would succeed.")] = False,
+    options: IssueOptions,
     quiet: Quiet = False,
     connection: Connection,
     as_json: AsJson = False,
@@ -124,23 +156,10 @@ def issue(
     Give either --expires-in or --expires-at. If the retries fail too, the last line of output says which options
     complete the command when you run it again.
     """
-    if (expires_in is None) == (expires_at is None):
-        raise typer.BadParameter("give either --expires-in or --expires-at")
-    ends_at = expires_at if expires_at is not None else SystemClock().now() + (expires_in or timedelta())
-    request = IssueRequest(
-        issuer=issuer,
-        expires_at=ends_at,
-        intent=read_intent(intent),
-        campaign_id=campaign,
-        audience_integration_id=integration,
-    )
-    if dry_run and idempotency_key is not None:
-        raise typer.BadParameter("--dry-run takes no --idempotency-key")
-    if count is not None and len(idempotency_key or "") > _KEY_OF_BATCHES_CHARS_MAX:
-        raise typer.BadParameter(f"with --count an idempotency key has at most {_KEY_OF_BATCHES_CHARS_MAX} characters")
-    key = idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
+    request = _read_request(options)
+    count, key = options.count, options.idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
     with open_client(connection, organization, project) as client:
-        if dry_run:
+        if options.dry_run:
             show_verdict(judge_issuance(client, request, count), as_json=as_json)
         elif count is None:
             with resumable_issuance(request, key, [], 1):
@@ -148,7 +167,7 @@ def issue(
             show_issued([code], code.document, as_json=as_json, quiet=quiet)
         else:
             # Not with the caller's own key: the command may be a repeat whose first batches already used the quota.
-            if count > AT_ONCE_MAX and idempotency_key is None:
+            if count > AT_ONCE_MAX and options.idempotency_key is None:
                 check_quota(judge_issuance(client, request, count))
             issue_batches(client, request, count, key, as_json=as_json, quiet=quiet)
 
@@ -157,22 +176,7 @@ def issue(
 def list_codes(
     *,
     organization: Organization = None,
-    project: ProjectFilter = None,
-    campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="Show only this campaign's.")] = None,
-    status: Annotated[Status | None, typer.Option(help="Show only those with this status.")] = None,
-    issuer: Annotated[str | None, typer.Option(metavar="NAME", help="Show only those of exactly this issuer.")] = None,
-    created_from: Annotated[
-        datetime | None,
-        typer.Option(parser=read_moment, metavar="TIME", help="Show only those issued at or after this time."),
-    ] = None,
-    created_to: Annotated[
-        datetime | None,
-        typer.Option(parser=read_moment, metavar="TIME", help="Show only those issued before this time."),
-    ] = None,
-    address_prefix: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Show only those whose intent's URL begins with this text."),
-    ] = None,
+    filters: FilterOptions,
     sort: Annotated[SortTime | None, typer.Option(help="The time to order by. Default: issued_at.")] = None,
     order: Annotated[Direction | None, typer.Option(help="The latest first, or the earliest. Default: desc.")] = None,
     include_intent: Annotated[bool, typer.Option("--include-intent", help="Show their intents, too.")] = False,
@@ -182,20 +186,12 @@ def list_codes(
     as_json: AsJson = False,
 ) -> None:
     """List Codes, newest first unless --sort and --order say otherwise."""
-    filters = CodeFilters(
-        project_id=project,
-        campaign_id=campaign,
-        status=status,
-        issuer=issuer,
-        created_from=created_from,
-        created_to=created_to,
-        address_prefix=address_prefix,
-    )
     # An older service knows no orders, so that the default is not sent.
     chosen = CodeOrder(sort=sort or "issued_at", order=order or "desc") if sort or order else None
+    wanted = CodeFilters(**asdict(filters))
     with open_client(connection, organization) as client:
         page = client.codes.page(
-            filters, order=chosen, include_intent=include_intent, limit=paging.limit, cursor=paging.cursor
+            wanted, order=chosen, include_intent=include_intent, limit=paging.limit, cursor=paging.cursor
         )
     if quiet:
         for code in page.data:
@@ -303,6 +299,27 @@ def wav(
                 ),
             )
     typer.echo(path)
+
+
+def _read_request(options: IssueOptions) -> IssueRequest:
+    """Return what to issue.
+
+    Raises: typer.BadParameter for options that contradict each other or have a wrong value; Refused.
+    """
+    if (options.expires_in is None) == (options.expires_at is None):
+        raise typer.BadParameter("give either --expires-in or --expires-at")
+    request = IssueRequest(
+        issuer=options.issuer,
+        expires_at=options.expires_at or SystemClock().now() + (options.expires_in or timedelta()),
+        intent=read_intent(options.intent),
+        campaign_id=options.campaign,
+        audience_integration_id=options.integration,
+    )
+    if options.dry_run and options.idempotency_key is not None:
+        raise typer.BadParameter("--dry-run takes no --idempotency-key")
+    if options.count is not None and len(options.idempotency_key or "") > _KEY_OF_BATCHES_CHARS_MAX:
+        raise typer.BadParameter(f"with --count an idempotency key has at most {_KEY_OF_BATCHES_CHARS_MAX} characters")
+    return request
 
 
 def _check_selection(xr_ids: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from soundmark import settings
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.kit.http.outbound.fetching import FetchFailed
 from soundmark.kit.http.outbound.issuer_keys import NamesAnotherIssuer, check_issuer
 from soundmark.kit.settings import SettingsInvalid

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.embedded.cluster_location import find_home
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy

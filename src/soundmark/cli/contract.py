@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from soundmark.cli import Refused
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.errors import Refused
 from soundmark.core.app import bare_app
 from soundmark.core.published.routes import openapi_document, schema_documents
 from soundmark.settings import ContractSettings

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from soundmark.cli import Refused
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
 from soundmark.core.operator import open_context
 from soundmark.kit import log

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.operating_system.files import write_private
 
 _FILE: Final = Path("soundmark", "defaults.json")

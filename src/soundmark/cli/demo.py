@@ -14,9 +14,9 @@ from rich.console import Console
 from soundmark_sdk import Frame, Receiver, ReceiverFailure, Resolution, hear
 from soundmark_sdk.client import ClientFailure
 
+from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure
 from soundmark.cli.demo_filling import RunningService, fill
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import document, format_intent
 from soundmark.cli.pictures import NoPictures, load_drawing
 from soundmark.kit.clock import SystemClock

@@ -26,7 +26,7 @@ from soundmark_sdk.client.requests import IssueRequest
 from soundmark.audience.domain.packing import RECEIVER_CLASSES, country_number
 from soundmark.audience.store import ingestion
 from soundmark.audience.store.ingestion import EventRow
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.kit.clock import Clock
 from soundmark.kit.postgres.transaction import Tx
 

@@ -11,7 +11,7 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from soundmark import settings
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from soundmark.cli import Refused
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.errors import Refused
 from soundmark.cli.options import read_moment
 from soundmark.core.context import Context
 from soundmark.core.features.platform.entitlements.service import EntitleRefused, Grant

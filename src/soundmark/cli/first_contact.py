@@ -6,7 +6,7 @@ import httpx2
 from soundmark_sdk.http_exchange import new_transport
 from soundmark_sdk.network_failures import could_not_connect, explain_network_failure
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.cli.intents import printable
 
 ELSEWHERE: Final = "Start it, or name another with --base-url or --data-dir."

@@ -21,7 +21,7 @@ from soundmark_sdk import (
     listen,
 )
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.cli.intents import format_intent
 from soundmark.cli.options import BaseUrl, Connection
 from soundmark.cli.service import find_service

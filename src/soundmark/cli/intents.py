@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from soundmark_sdk import Intent
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 
 

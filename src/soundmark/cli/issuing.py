@@ -9,9 +9,9 @@ import typer
 from soundmark_sdk.client import ApiProblem, Client, ClientFailure, IssueRequest
 from soundmark_sdk.client.records import Code, DryRun
 
+from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure, progress_of, quota_return, show_json
 from soundmark.cli.code_table import show_issued
-from soundmark.cli.errors import Refused
 from soundmark.kit.text.timestamps import format_timestamp
 
 # API v1, "Limits": of a batch, of revoke-batch and of the audio bundle.

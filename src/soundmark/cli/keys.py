@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from soundmark.cli import Refused
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.errors import Refused
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.features.codes.signing_keys import service

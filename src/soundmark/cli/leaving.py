@@ -15,21 +15,14 @@ from soundmark_sdk.client import ApiProblem, Client, ClientFailure, ServiceUnrea
 from soundmark_sdk.client.records import ClosurePreflight, DeletionCertificate
 from soundmark_sdk.client.saving import open_replacement
 
+from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure, make_label, progress_of, show_facts, show_json
 from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
-from soundmark.cli.secret_output import check_free
+from soundmark.cli.secret_output import Force, check_free
 
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="The file to write. Default: the id and the format.")
-]
-Confirmation = Annotated[
-    str | None,
-    typer.Option("--confirmation", metavar="ID", help="The full id of what to delete, instead of being asked for it."),
-]
-CertificateFile = Annotated[
-    Path | None, typer.Option("--certificate", metavar="FILE", help="Save the certificate of the deletion here.")
 ]
 
 _SERVER_ERROR: Final = 500
@@ -40,6 +33,22 @@ ADVICE: Final = {
     "resource_deletion_in_progress": ("(wait until this deletion is complete)",),
     "audience_unavailable": ("(try again when Audience can be reached)",),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionOptions:
+    """The options of a deletion."""
+
+    confirmation: Annotated[
+        str | None,
+        typer.Option(
+            "--confirmation", metavar="ID", help="The full id of what to delete, instead of being asked for it."
+        ),
+    ] = None
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", metavar="FILE", help="Save the certificate of the deletion here.")
+    ] = None
+    force: Force = False
 
 
 class ClosableGroup(Protocol):
@@ -109,8 +118,19 @@ def save_archive(subject: ClosureSubject, out: Path | None, *, force: bool) -> N
     typer.echo(path)
 
 
-def show_preflight(subject: ClosureSubject, preflight: ClosurePreflight) -> None:
-    """Print what deleting a subject would delete, and what stands in its way."""
+def show_preflight(subject: ClosureSubject, *, as_json: bool) -> None:
+    """Print what deleting a subject would delete, and what stands in its way.
+
+    Raises: What the client raises.
+    """
+    preflight = subject.group.closure_preflight()
+    if as_json:
+        show_json(preflight.document)
+    else:
+        _show_preflight(subject, preflight)
+
+
+def _show_preflight(subject: ClosureSubject, preflight: ClosurePreflight) -> None:
     show_facts(
         [
             (subject.kind.capitalize(), subject.id),
@@ -125,28 +145,21 @@ def show_preflight(subject: ClosureSubject, preflight: ClosurePreflight) -> None
 
 
 def delete_subject(
-    client: Client,
-    subject: ClosureSubject,
-    *,
-    confirmation: str | None,
-    certificate_file: Path | None,
-    base_url: str,
-    as_json: bool,
-    force: bool,
+    client: Client, subject: ClosureSubject, options: DeletionOptions, *, base_url: str, as_json: bool
 ) -> None:
     """Delete a subject after it was confirmed, print where the certificate is, and save the certificate if asked to.
 
     Raises: Refused; typer.BadParameter; what the client raises.
     """
-    if as_json and confirmation is None:
+    if as_json and options.confirmation is None:
         raise typer.BadParameter("--json takes --confirmation, because nobody is asked")
-    if certificate_file is not None:
-        check_free(certificate_file, force=force)
+    if options.certificate is not None:
+        check_free(options.certificate, force=options.force)
     preflight = subject.group.closure_preflight()
-    if confirmation is None:
-        show_preflight(subject, preflight)
+    if options.confirmation is None:
+        _show_preflight(subject, preflight)
     _require_deletable(preflight)
-    _require_confirmation(subject, confirmation)
+    _require_confirmation(subject, options.confirmation)
     address = f"{base_url}/v1/deletion-certificates/{preflight.certificate_id}"
     with _explaining(subject, address), progress_of(TimeElapsedColumn()) as bar:
         bar.add_task("Deleting", total=None)
@@ -155,9 +168,9 @@ def delete_subject(
     _forget_choice(subject, base_url)
     certificate = client.get_deletion_certificate(certificate_id)
     _verify(client, certificate)
-    if certificate_file is not None:
-        _save(certificate, certificate_file)
-        typer.echo(f"and in {certificate_file}", err=as_json)
+    if options.certificate is not None:
+        _save(certificate, options.certificate)
+        typer.echo(f"and in {options.certificate}", err=as_json)
     if as_json:
         show_json(certificate.document)
 

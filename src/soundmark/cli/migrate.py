@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from soundmark.cli import Refused
 from soundmark.cli.databases import WithDatabase, database_settings
 from soundmark.cli.deployment import DataDir
-from soundmark.cli.errors import Refused
 from soundmark.kit.postgres.migrations import MigrationFailed
 from soundmark.kit.postgres.migrations import migrate as apply_revisions
 

@@ -5,11 +5,10 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import Organization as OrganizationRecord
 
-from soundmark.cli.api import open_client, show_json, show_made, show_page
+from soundmark.cli.api import open_client, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
 from soundmark.cli.leaving import (
-    CertificateFile,
-    Confirmation,
+    DeletionOptions,
     Out,
     delete_subject,
     find_organization,
@@ -80,40 +79,21 @@ def export(*, organization: Organization = None, out: Out = None, force: Force =
 def preflight(*, organization: Organization = None, connection: Connection, as_json: AsJson = False) -> None:
     """Show what deleting an organisation would delete, and what stands in its way. Nothing is changed."""
     with open_client(connection, organization) as client:
-        subject = find_organization(client)
-        found = subject.group.closure_preflight()
-    if as_json:
-        show_json(found.document)
-    else:
-        show_preflight(subject, found)
+        show_preflight(find_organization(client), as_json=as_json)
 
 
 @command(app)
 def delete(
-    *,
-    organization: Organization = None,
-    confirmation: Confirmation = None,
-    certificate: CertificateFile = None,
-    force: Force = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    *, organization: Organization = None, deletion: DeletionOptions, connection: Connection, as_json: AsJson = False
 ) -> None:
     """Delete an organisation and everything in it, for good, and show where the certificate of the deletion is.
 
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.
     """
-    address = find_service(connection).base_url
     with open_client(connection, organization) as client:
-        delete_subject(
-            client,
-            find_organization(client),
-            confirmation=confirmation,
-            certificate_file=certificate,
-            base_url=address,
-            as_json=as_json,
-            force=force,
-        )
+        address = find_service(connection).base_url
+        delete_subject(client, find_organization(client), deletion, base_url=address, as_json=as_json)
 
 
 def _row(organization: OrganizationRecord) -> tuple[object, ...]:

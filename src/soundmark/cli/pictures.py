@@ -3,7 +3,7 @@
 import importlib
 from typing import Any, Final
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 
 _LIBRARY: Final = "matplotlib"
 

@@ -7,12 +7,11 @@ from typing import Annotated, TypeVar
 import typer
 
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
-from soundmark.cli import accounting
+from soundmark.cli import Refused, accounting
 from soundmark.cli.catalog import catalog
 from soundmark.cli.databases import WithDatabase, run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
 from soundmark.cli.entitle import entitle
-from soundmark.cli.errors import Refused
 from soundmark.cli.release_readiness import release_readiness
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.kit.crypto.entropy import SystemEntropy

@@ -5,11 +5,10 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import Project as ProjectRecord
 
-from soundmark.cli.api import open_client, show_json, show_made, show_page
+from soundmark.cli.api import open_client, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
 from soundmark.cli.leaving import (
-    CertificateFile,
-    Confirmation,
+    DeletionOptions,
     Out,
     delete_subject,
     find_project,
@@ -93,12 +92,7 @@ def preflight(
 ) -> None:
     """Show what deleting a project would delete, and what stands in its way. Nothing is changed."""
     with open_client(connection, organization, project) as client:
-        subject = find_project(client)
-        found = subject.group.closure_preflight()
-    if as_json:
-        show_json(found.document)
-    else:
-        show_preflight(subject, found)
+        show_preflight(find_project(client), as_json=as_json)
 
 
 @command(app)
@@ -106,9 +100,7 @@ def delete(
     *,
     organization: Organization = None,
     project: Project = None,
-    confirmation: Confirmation = None,
-    certificate: CertificateFile = None,
-    force: Force = False,
+    deletion: DeletionOptions,
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
@@ -117,17 +109,9 @@ def delete(
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.
     """
-    address = find_service(connection).base_url
     with open_client(connection, organization, project) as client:
-        delete_subject(
-            client,
-            find_project(client),
-            confirmation=confirmation,
-            certificate_file=certificate,
-            base_url=address,
-            as_json=as_json,
-            force=force,
-        )
+        address = find_service(connection).base_url
+        delete_subject(client, find_project(client), deletion, base_url=address, as_json=as_json)
 
 
 def _row(project: ProjectRecord) -> tuple[object, ...]:

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import typer
 
+from soundmark.cli import Refused
 from soundmark.cli.api import make_label, show_facts, show_json
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.errors import Refused
 from soundmark.cli.options import AsJson
 from soundmark.core.domain.platform.release import SdkRelease
 from soundmark.core.features.platform.release.service import ReleaseReadiness, Unavailability, judge_readiness

@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 
 from soundmark import settings
+from soundmark.cli import Refused
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.errors import Refused
 from soundmark.kit import log
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.server.serve import Listen, run

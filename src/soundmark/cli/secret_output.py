@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 
 SecretFile = Annotated[
     Path | None,

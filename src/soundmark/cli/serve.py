@@ -8,8 +8,8 @@ import structlog
 import typer
 
 from soundmark import settings
+from soundmark.cli import Refused
 from soundmark.cli.deployment import read_settings
-from soundmark.cli.errors import Refused
 from soundmark.kit import log
 from soundmark.kit.http.server.connection import ConnectionLimits
 from soundmark.kit.http.server.serve import Listen, run

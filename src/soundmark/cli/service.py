@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from soundmark import settings
+from soundmark.cli import Refused
 from soundmark.cli.deployment import overlay_environment
-from soundmark.cli.errors import Refused
 from soundmark.cli.options import Connection
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid

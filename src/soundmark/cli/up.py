@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from soundmark.cli.errors import Refused
+from soundmark.cli import Refused
 from soundmark.embedded.cluster_location import Home
 from soundmark.embedded.installation import CHOICE, where_installed
 from soundmark.kit import log

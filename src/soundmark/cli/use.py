@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client import Client
 
+from soundmark.cli import Refused
 from soundmark.cli.api import open_client
 from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection, command
 from soundmark.cli.service import find_service

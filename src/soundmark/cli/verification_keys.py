@@ -7,8 +7,8 @@ import typer
 from soundmark_sdk import KeySet, ReceiverFailure, read_trusted_keys
 from soundmark_sdk.client import Client, ClientFailure
 
+from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure
-from soundmark.cli.errors import Refused
 from soundmark.cli.first_contact import FirstContact
 from soundmark.cli.intents import printable
 

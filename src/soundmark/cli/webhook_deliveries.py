@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import DeliveryStatus, WebhookDelivery
 
+from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_json, show_page
-from soundmark.cli.errors import Refused
 from soundmark.cli.options import AsJson, Connection, Organization, Paging, read_moment
-from soundmark.cli.webhook_options import EndpointId
 
+EndpointId = Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint's id: whe_…")]
 _HEADINGS = ("Event", "Type", "Status", "Attempts", "Last answer", "Next attempt")
 
 

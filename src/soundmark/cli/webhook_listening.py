@@ -11,17 +11,27 @@ import typer
 from soundmark_sdk.client import ApiProblem, Client, ClientFailure
 from soundmark_sdk.client.records import WebhookEndpointWithSecret
 
+from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure, open_client
-from soundmark.cli.errors import Refused
 from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection, Organization
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
 from soundmark.cli.service import find_service
 from soundmark.cli.webhook_forwarding import HOST, Forwarding, forwarding
-from soundmark.cli.webhook_options import EndpointProject, EventTypes
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.text.ids import mint_secret
 from soundmark.kit.text.validation import check_url, is_loopback_host
+
+EventTypes = Annotated[
+    list[str] | None,
+    typer.Option("--event", metavar="TYPE", help="A type of events to send, such as code.issued. Default: all."),
+]
+EndpointProject = Annotated[
+    str | None,
+    typer.Option(
+        "--project", metavar="PROJECT", help="Send only this project's events. Default: the whole organisation's."
+    ),
+]
 
 _DESCRIPTION: Final = "soundmark webhooks listen"
 _HINT: Final = (

@@ -10,8 +10,8 @@ from soundmark.cli import webhook_deliveries
 from soundmark.cli.api import check_quiet, open_client, show_facts, show_json, show_made, show_page
 from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
 from soundmark.cli.secret_output import Force, SecretFile, secret_sink
-from soundmark.cli.webhook_listening import listen
-from soundmark.cli.webhook_options import EndpointId, EndpointProject, EventTypes
+from soundmark.cli.webhook_deliveries import EndpointId
+from soundmark.cli.webhook_listening import EndpointProject, EventTypes, listen
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

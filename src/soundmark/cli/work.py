@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from soundmark import settings
+from soundmark.cli import Refused
 from soundmark.cli.databases import WithDatabase
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.errors import Refused
 from soundmark.kit import log
 from soundmark.kit.postgres.jobs import WorkerFailed
 
