@@ -109,7 +109,7 @@ def test_the_versions_of_both_distributions_are_shown() -> None:
     [
         ("soundmark api", {"api-keys"}),
         ("soundmark codes re", {"revoke"}),
-        ("soundmark integrations r", {"revoke", "rotate-secret", "replace-core-key"}),
+        ("soundmark integrations r", {"rename", "revoke", "rotate-secret", "replace-core-key"}),
         ("soundmark codes list --st", {"--status"}),
         ("soundmark codes list --status a", {"active"}),
     ],

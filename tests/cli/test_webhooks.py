@@ -132,10 +132,11 @@ def test_an_event_is_printed_as_it_is_sent(chosen: Tenant, delivered: str) -> No
 
 
 def test_events_are_replayed_by_their_ids_or_their_time(chosen: Tenant, delivered: str) -> None:
+    """An event that waits for its next attempt is left out."""
     one = chosen.run_as_operator("webhooks", "replay", delivered, "--event", EVENT_ID)
-    assert one.out == "1 event is sent again\n"
+    assert one.out == "0 events are sent again\n"
     period = ("--from", "2020-01-01T00:00:00Z", "--to", "2099-01-01T00:00:00Z")
-    assert chosen.run_as_operator("webhooks", "replay", delivered, *period).out == "2 events are sent again\n"
+    assert chosen.run_as_operator("webhooks", "replay", delivered, *period).out == "1 event is sent again\n"
     for wrong in ((), period[:2], period[2:], (*period, "--event", EVENT_ID)):
         assert chosen.run_as_operator("webhooks", "replay", delivered, *wrong).status == 2
     unknown = chosen.run_as_operator("webhooks", "replay", delivered, "--event", "evn_unknown")

@@ -28,7 +28,7 @@ SUBSCRIPTION: dict[str, Any] = {
     "items": {"object": "list", "data": []},
     "cancel_at_period_end": False,
 }
-PRICE: dict[str, Any] = {"id": "price_MARK", "object": "price", "currency": "eur", "unit_amount": 4900}
+PRICE: dict[str, Any] = {"id": "price_MARK", "object": "price", "active": True, "currency": "eur", "unit_amount": 4900}
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def test_a_portal_that_the_provider_does_not_have_is_unavailable() -> None
 async def test_a_price_that_the_provider_does_not_have_is_none(server: CardStandIn, client: CardProvider) -> None:
     assert await client.read_price("price_MARK") is None
     server.objects["price_MARK"] = PRICE
-    assert await client.read_price("price_MARK") == CardPrice("EUR", 4900, None)
+    assert await client.read_price("price_MARK") == CardPrice(True, False, "EUR", 4900, None)
 
 
 async def test_events_are_listed_page_by_page(server: CardStandIn, client: CardProvider) -> None:

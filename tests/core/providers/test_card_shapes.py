@@ -71,6 +71,7 @@ SUBSCRIPTION: dict[str, Any] = {
 PRICE: dict[str, Any] = {
     "id": "price_1",
     "object": "price",
+    "active": True,
     "currency": "eur",
     "unit_amount": 4900,
     "recurring": {"interval": "month", "interval_count": 1},
@@ -232,18 +233,19 @@ def test_an_invoice_of_no_subscription_has_none() -> None:
     ids=str,
 )
 def test_a_price_is_shown_by_the_month_or_the_year(recurring: Any, interval: str | None) -> None:
-    assert read_price({**PRICE, "recurring": recurring}) == CardPrice("EUR", 4900, interval)
+    price = read_price({**PRICE, "recurring": recurring}, "price_1")
+    assert price == CardPrice(True, recurring is not None, "EUR", 4900, interval)
 
 
 def test_a_price_with_tiers_has_no_amount() -> None:
-    assert read_price({**PRICE, "unit_amount": None}).amount_minor is None
+    assert read_price({**PRICE, "unit_amount": None}, "price_1").amount_minor is None
 
 
 READERS: Mapping[str, tuple[Callable[[Mapping[str, Any]], object], dict[str, Any]]] = {
     "session": (read_session, SESSION),
     "subscription": (read_subscription, SUBSCRIPTION),
     "invoice": (read_invoice, INVOICE),
-    "price": (read_price, PRICE),
+    "price": (lambda found: read_price(found, "price_1"), PRICE),
 }
 
 

@@ -173,13 +173,16 @@ class Database:
             return False
 
     async def _judge_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Log one warning about each release that serves us and lacks fixes; the server may change while we run."""
+        """Log each release that serves us and lacks fixes, once; the server may change while we run.
+
+        `up`, at a terminal, says it itself, and does not show this level.
+        """
         version = connection.info.server_version
         if version not in self._versions_seen:
             self._versions_seen.add(version)
             warning = postgres_releases.find_warning(version)
             if warning is not None:
-                _log.warning("postgres_outdated", detail=warning)
+                _log.info("postgres_outdated", detail=warning)
 
     async def dedicated_connection(self) -> psycopg.AsyncConnection[Any]:
         """Open a connection outside the pool, in autocommit mode, for one owner that keeps it.

@@ -102,9 +102,11 @@ async def test_a_forgery_is_refused_and_no_token_reaches_the_log(
     good = issuer.token()
     assert (await people.other(token=good).get("/v1/organizations")).status == 200
     for name, token in make_forgeries(issuer).items():
-        if token.isascii() and token.isprintable():
+        # HTTP takes white space around a credential away.
+        if token.isascii() and token.isprintable() and token == token.strip():
             answer = await people.other(token=token).get("/v1/organizations")
-            assert (answer.status, answer.code, name) == (401, "unauthenticated", name)
+            assert answer.status == 401, name
+            assert answer.code == "unauthenticated", name
     seen = "".join(capfd.readouterr())
     assert good.split(".")[2] not in seen
     assert good.split(".")[1] not in seen

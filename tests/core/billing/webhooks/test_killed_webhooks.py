@@ -246,6 +246,11 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
     """Before the question, before the answer, and before what follows is stored: the next worker asks once more."""
     assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "processed"
     card.received.clear()
+
+    def count_of(path: str) -> int:
+        """Another job of the worker asks about prices."""
+        return sum(request.path.startswith(path) for request in card.received)
+
     card.worked.clear()
     due = "UPDATE subscriptions SET reread_at = '2020-01-01', paid_through = NULL, paid_invoice_at = NULL"
     await rival.run(due)
@@ -269,7 +274,7 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
     await until_alone(rival)
     rereads = 0 if phase == "1" else 1
     stored = "SELECT paid_through, rereads, reread_at IS NULL FROM subscriptions"
-    assert (len(card.received), await rival.rows(stored)) == (rereads, [(None, rereads, False)])
+    assert (count_of("/v1/subscriptions/"), await rival.rows(stored)) == (rereads, [(None, rereads, False)])
     await rival.run("DELETE FROM procrastinate_jobs")
     await rival.run("UPDATE subscriptions SET reread_at = '2020-01-01'")
     card.faults.clear()
@@ -281,7 +286,7 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
                 await asyncio.sleep(0.01)
 
     assert await rival.rows(stored) == [(purchase.period_end, rereads + 1, True)]
-    assert len(card.received) == rereads + 1
+    assert count_of("/v1/subscriptions/") == rereads + 1
     assert len(await rival.audited("billing.entitlement_changed")) == 2, "the purchase, and what was paid"
 
 

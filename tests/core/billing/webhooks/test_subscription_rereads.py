@@ -50,7 +50,8 @@ async def test_each_is_asked_about_once_within_an_hour(
 
     asked = sorted(request.path for request in card.received)
     assert asked == sorted(f"/v1/subscriptions/{each.subscription_id}" for each in (purchase, *others))
-    assert await rival.rows(f"{STATE} GROUP BY 1, 2, 3") == [(purchase.period_end, None, 1)]
+    ends = sorted(each.period_end for each in (purchase, *others))
+    assert await rival.rows(f"{STATE} ORDER BY 1") == [(end, None, 1) for end in ends]
 
 
 async def test_more_than_are_listed_at_once_are_all_asked_about(

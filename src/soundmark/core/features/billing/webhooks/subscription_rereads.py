@@ -1,5 +1,6 @@
 """Asking the card provider once about each subscription that an earlier release stored without what was paid."""
 
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -12,12 +13,17 @@ from soundmark.core.problems import PaymentProviderUnavailable
 from soundmark.core.store.billing import checkouts, subscriptions
 from soundmark.core.store.billing.subscriptions import DueSubscription
 from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.transaction import Tx
 
 REREADS_MAX: Final = 30  # In vain. With pauses of up to an hour, that is a day.
 
 _AT_ONCE: Final = 50
 
 _log: Final = structlog.get_logger()
+
+
+class _NotOurs(Exception):
+    """Another worker asks. Nothing is stored: a read that was begun would have that worker ask again."""
 
 
 async def reread_subscriptions(ctx: Context) -> int:
@@ -55,15 +61,26 @@ async def _reread(ctx: Context, due: DueSubscription) -> bool:
 
     Raises: PaymentProviderUnavailable.
     """
-    now = ctx.clock.now()
-    rereads = due.rereads + 1
-    reread_at = now + pause_after_reread(rereads) if rereads < REREADS_MAX else None
-    async with ctx.db.transaction(tenant=due.organization_id) as tx:
-        number = await checkouts.update_reads_begun(tx, due.organization_id, due.checkout_id)
-        checkout = await checkouts.find(tx, due.organization_id, due.checkout_id)
-        is_ours = await subscriptions.update_reread(tx, due.organization_id, due.id, reread_at=reread_at, now=now)
-    if checkout is None or number is None or not is_ours:
+    try:
+        async with ctx.db.transaction(tenant=due.organization_id) as tx:
+            read = await _begin(tx, due, now=ctx.clock.now())
+    except _NotOurs:
         return False
-    await reconcile(ctx, CardRead(checkout, number, None, is_bound=True, due_subscription_id=due.id))
+    await reconcile(ctx, read)
     _log.info("subscription_reread", organization_id=due.organization_id, subscription_id=due.id)
     return True
+
+
+async def _begin(tx: Tx, due: DueSubscription, *, now: datetime) -> CardRead:
+    """Begin to read a subscription.
+
+    Raises: _NotOurs.
+    """
+    rereads = due.rereads + 1
+    reread_at = now + pause_after_reread(rereads) if rereads < REREADS_MAX else None
+    number = await checkouts.update_reads_begun(tx, due.organization_id, due.checkout_id)
+    checkout = await checkouts.find(tx, due.organization_id, due.checkout_id)
+    is_ours = await subscriptions.update_reread(tx, due.organization_id, due.id, reread_at=reread_at, now=now)
+    if checkout is None or number is None or not is_ours:
+        raise _NotOurs
+    return CardRead(checkout, number, None, is_bound=True, due_subscription_id=due.id)
