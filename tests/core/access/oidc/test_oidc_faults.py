@@ -15,7 +15,7 @@ from support.oidc_issuer import CLIENT_ID, DISCOVERY, JWKS, OidcIssuer, make_iss
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.problems import IdentityProviderUnavailable
-from soundmark.kit.http.outbound.client import issuer_keys
+from soundmark.kit.http.outbound import issuer_keys
 from soundmark.kit.http.outbound.fetching import Fetcher, FetchFailed
 
 

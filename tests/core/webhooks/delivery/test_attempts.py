@@ -19,7 +19,7 @@ from soundmark.core.features.webhooks.delivery import sending
 from soundmark.core.features.webhooks.delivery.lanes import OF_ENDPOINT_MAX
 from soundmark.core.features.webhooks.fan_out.service import fan_out
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.outbound.client import guarded_client
+from soundmark.kit.http.outbound import guarded_client
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 
 from .conftest import NEXT_SECRET, SECRET, Delivered, Endpoints, Steps, make_worker

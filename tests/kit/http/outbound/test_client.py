@@ -7,8 +7,8 @@ from ipaddress import ip_address
 
 import pytest
 
+from soundmark.kit.http.outbound import client as outbound
 from soundmark.kit.http.outbound.client import OutboundClient, OutboundRequest, RequestLost
-from soundmark.kit.http.outbound.client import client as outbound
 
 
 @dataclass

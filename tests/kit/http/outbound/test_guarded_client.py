@@ -12,7 +12,7 @@ from support import misbehaving_server as behaviours
 from support.misbehaving_server import Behaviour, MisbehavingServer, misbehaving_server
 from support.private_authority import make_authority, tls_server
 
-from soundmark.kit.http.outbound.client import guarded_client, resolving
+from soundmark.kit.http.outbound import guarded_client, resolving
 from soundmark.kit.http.outbound.guarded_client import GuardedClient, NotSent
 from soundmark.kit.http.outbound.resolving import Resolver
 
