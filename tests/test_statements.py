@@ -79,7 +79,11 @@ EVERY_TENANT: Final = {
 # One statement writes both halves of a Code, so that neither exists without the other.
 BOTH_HALVES: Final = {"core.codes.codes.insert", "core.codes.codes.update_revoked_in_campaign"}
 # The constants that they make are judged.
-MAKERS_OF_CONSTANTS: Final = {"audience.purges._deleting", "audience.retention._aged_table"}
+MAKERS_OF_CONSTANTS: Final = {
+    "audience.purges._deleting",
+    "audience.retention._aged_table",
+    "core.tenancy.deletions._deleting",
+}
 NO_STORE_VERB: Final = {
     "core.billing.subscriptions.has_unending_card": "it answers yes or no",
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",

@@ -40,7 +40,7 @@ _PICTURES: Final = {".png", ".svg", ""}
 
 
 @dataclass(frozen=True, slots=True)
-class FilterOptions:
+class ReportFilterOptions:
     """The options that say which events to report, named as in `ReportFilters`."""
 
     from_at: Annotated[
@@ -67,7 +67,7 @@ def report(
     *,
     organization: Organization = None,
     project: Project = None,
-    filters: FilterOptions,
+    filters: ReportFilterOptions,
     plot: Annotated[
         Path | None,
         typer.Option(

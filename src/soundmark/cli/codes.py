@@ -113,7 +113,7 @@ class IssueOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterOptions:
+class CodeFilterOptions:
     """The options that say which Codes to list, named as in `CodeFilters`."""
 
     project_id: ProjectFilter = None
@@ -176,7 +176,7 @@ def issue(
 def list_codes(
     *,
     organization: Organization = None,
-    filters: FilterOptions,
+    filters: CodeFilterOptions,
     sort: Annotated[SortTime | None, typer.Option(help="The time to order by. Default: issued_at.")] = None,
     order: Annotated[Direction | None, typer.Option(help="The latest first, or the earliest. Default: desc.")] = None,
     include_intent: Annotated[bool, typer.Option("--include-intent", help="Show their intents, too.")] = False,
