@@ -276,7 +276,7 @@ async def test_at_the_deadline_the_price_is_unknown(
 
 
 @pytest.mark.parametrize("status", ["missing", "unknown", None])
-async def test_whoever_has_bought_it_keeps_it(
+async def test_a_customer_who_has_bought_it_keeps_it(
     api: Api, tenant: Tenant, rival: Rival, card: CardStandIn, status: str | None
 ) -> None:
     """A pending checkout is completed, and the price still belongs to its plan."""

@@ -144,7 +144,7 @@ def _find_fault_of_person(header: Header, claims: Claims) -> ClaimFault | None:
 
 
 def _user(claims: Claims) -> User:
-    """Return the person whom claims without a fault identify."""
+    """Return the person that claims without a fault identify."""
     access = claims.get("realm_access")
     roles = access.get("roles") if isinstance(access, dict) else None
     return User(

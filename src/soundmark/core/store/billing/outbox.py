@@ -128,7 +128,7 @@ async def update_processing(tx: Tx, draft: DraftInvoice, *, now: datetime) -> No
 async def update_posted(tx: Tx, draft: DraftInvoice, *, invoice_id: int, now: datetime) -> None:
     """Store the accounting system's answer to the post of `draft`, unless its organisation was deleted.
 
-    The end of a lease does not matter: the invoice exists, whoever made it. Lock order: docs/locks.md.
+    The end of a lease does not matter: the invoice exists either way. Lock order: docs/locks.md.
     """
     await tx.run(
         """

@@ -61,7 +61,7 @@ async def read_signed_token(keys: IssuerKeys, token: str, *, bytes_max: int) -> 
 
 
 def _read_header(token: str) -> Header:
-    """Return the token's header, which is not verified yet. Its `kid` is a text, or there is none.
+    """Return the token's header, which is not verified yet. Its `kid` is a text or missing.
 
     Raises: TokenRefused, also for a repeated name, which two parsers could read differently.
     Source: RFC 7515, section 4.

@@ -322,7 +322,7 @@ class Connection(HttpToolsProtocol):
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # a TypedDict of uvicorn's
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["http_version"] = version
-        # No route has a path as long as that. Decoding it would cost more than answering that there is none.
+        # No route has a path as long as that. Decoding it would cost more than answering 404.
         scope["path"] = urllib.parse.unquote(path) if "%" in path and len(path) <= _PATH_BYTES_MAX else path
         scope["raw_path"] = parsed.path
         scope["query_string"] = parsed.query or b""

@@ -24,7 +24,7 @@ def add_tasks(app: App, ctx: Context) -> None:
 async def fill_addresses(ctx: Context) -> int:
     """Fill in the addresses of all Codes that have none; return how many. Safe at any time and concurrently.
 
-    Each step is a transaction, so whoever continues after a crash finds what is left. Codes that somebody has locked,
+    Each step is a transaction, so a later run finds what is left. Codes that somebody has locked,
     to revoke or delete them, are left to the next run.
 
     Raises: DatabaseUnavailable.
