@@ -63,7 +63,7 @@ class Visit:
 
     @property
     def core(self) -> AsyncClient:
-        """Core's API with this person's credential, or with none on a public page."""
+        """Core's API with this person's credential, or with none on a public page, for the tenant in the URL."""
         if self._core is None:
             self._core = self._connect()
         return self._core
@@ -227,12 +227,13 @@ class Visit:
             return None
 
     def _connect(self) -> AsyncClient:
-        core, token = self.console.core, self.console.operator_token
+        core, token, parameters = self.console.core, self.console.operator_token, self.request.path_params
+        tenant = parameters.get("organization_id"), parameters.get("project_id")
         if self.session is None:
-            return core.client(self.deadline, None)
+            return core.client(self.deadline, None, tenant)
         if self.session.kind == "operator":
-            return core.client(self.deadline, None if token is None else token.reveal())
-        return core.client(self.deadline, lambda: self.signed_in.access_token or "", self._renew)
+            return core.client(self.deadline, None if token is None else token.reveal(), tenant)
+        return core.client(self.deadline, lambda: self.signed_in.access_token or "", tenant, self._renew)
 
     async def _renew(self, refused: str) -> str | None:
         """Return the token to use in place of one that Core refused, or None without a new one."""

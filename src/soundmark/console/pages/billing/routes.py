@@ -24,15 +24,13 @@ _SPENT: Final = frozenset({"idempotency_conflict", "form_malformed"})
 
 async def show_subscriptions(visit: Visit) -> Response:
     """Show the subscriptions of an organisation."""
-    subscriptions = await visit.core.subscriptions.page(
-        organization_id=visit.organization_id, cursor=visit.query("cursor")
-    )
+    subscriptions = await visit.core.subscriptions.page(cursor=visit.query("cursor"))
     return visit.page("billing/subscriptions.html", subscriptions=subscriptions)
 
 
 async def open_portal(visit: Visit) -> Response:
     """Show the way to the card provider's page for changes and cancellations."""
-    portal = await visit.core.billing.open_portal(organization_id=visit.organization_id)
+    portal = await visit.core.billing.open_portal()
     response = show_way_out(visit, "portal", portal.portal_url)
     visit.console.jar.write(response, _PORTAL_COOKIE, visit.organization_id, max_age_s=_PORTAL_KEPT_S)
     return response
@@ -62,14 +60,12 @@ async def show_offers(visit: Visit) -> Response:
 
 async def begin_checkout(visit: Visit) -> Response:
     """Begin the purchase of an offer, and show the way to the provider's page."""
-    organization_id, key = visit.organization_id, visit.form.text("idempotency_key")
+    key = visit.form.text("idempotency_key")
     if _KEY.fullmatch(key) is None:
         raise FormMalformed
-    checkout = await visit.core.billing.create_checkout(
-        visit.form.text("offer_id"), idempotency_key=key, organization_id=organization_id
-    )
+    checkout = await visit.core.billing.create_checkout(visit.form.text("offer_id"), idempotency_key=key)
     response = show_way_out(visit, "checkout", checkout.checkout_url)
-    begun_checkouts.remember(visit, response, checkout.id, organization_id)
+    begun_checkouts.remember(visit, response, checkout.id, visit.organization_id)
     return response
 
 

@@ -12,7 +12,7 @@ async def find_integration(visit: Visit) -> Integration:
     Raises: TenantUnknown. soundmark_sdk.ClientFailure.
     """
     integration_id = visit.parameter("integration_id")
-    listed = visit.core.integrations.list(organization_id=visit.organization_id, project_id=visit.project_id)
+    listed = visit.core.integrations.list()
     async for integration in listed:
         if integration.id == integration_id:
             return integration
