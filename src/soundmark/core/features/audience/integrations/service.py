@@ -91,10 +91,11 @@ async def create_integration(
             tx,
             scope,
             ctx.entropy,
-            action="audience.integration_provisioning",
+            "audience.integration_provisioning",
             now=ctx.clock.now(),
             project_id=new.project_id,
-            metadata={"mode": new.mode, "retention_days": new.retention_days},
+            mode=new.mode,
+            retention_days=new.retention_days,
         )
         if new.name is not None:
             await integration_names.insert_requested(tx, intent, name=new.name)
@@ -227,10 +228,11 @@ async def _request(
             tx,
             scope,
             ctx.entropy,
-            action=action,
+            action,
             now=ctx.clock.now(),
             project_id=target.project_id,
-            metadata={"integration_id": target.integration_id, **metadata},
+            integration_id=target.integration_id,
+            **metadata,
         )
     return intent, names.get(target.integration_id)
 

@@ -138,14 +138,7 @@ def _make_ticket(ctx: Context, scope: TenantScope, new: NewTicket) -> Ticket:
 
 
 async def _record(ctx: Context, tx: Tx, scope: TenantScope, ticket: Ticket) -> None:
-    await audit.record(
-        tx,
-        scope,
-        ctx.entropy,
-        action="support.ticket_created",
-        now=ticket.created_at,
-        metadata={"ticket_id": ticket.id},
-    )
+    await audit.record(tx, scope, ctx.entropy, "support.ticket_created", now=ticket.created_at, ticket_id=ticket.id)
     await ctx.queue.defer(tx, COMPLETE, lock=ticket.id, organization_id=ticket.organization_id, ticket_id=ticket.id)
 
 

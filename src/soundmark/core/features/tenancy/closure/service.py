@@ -102,10 +102,10 @@ async def _mark(ctx: RequestContext, tx: Tx, scope: TenantScope, subject: Closur
         tx,
         scope,
         ctx.entropy,
-        action="organization.deletion_requested" if subject.project_id is None else "project.deletion_requested",
+        "organization.deletion_requested" if subject.project_id is None else "project.deletion_requested",
         now=now,
         project_id=subject.project_id,
-        metadata={"certificate_id": certificate_id},
+        certificate_id=certificate_id,
     )
     await closures.insert(tx, subject, certificate_id=certificate_id, operation_id=entry.id, now=now)
     closure = await closures.find(tx, subject)
