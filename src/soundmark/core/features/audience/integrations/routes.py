@@ -18,8 +18,6 @@ from soundmark.core.features.audience.integrations.wire import (
     IntegrationWithSecret,
     RenameIntegration,
     RetentionView,
-    core_key_view,
-    retention_view,
     with_secret_view,
 )
 from soundmark.core.problems import (
@@ -148,7 +146,7 @@ async def rotate_integration_secret(
     "PATCH",
     "/v1/audience/integrations/{integration_id}/retention",
     Operation("audience.change_retention", problems=(*_LIFECYCLE, IntegrationRevoked, EntitlementRequired)),
-    example=retention_view(example.RETENTION),
+    example=RetentionView.from_record(example.RETENTION),
 )
 async def change_integration_retention(
     ctx: Ctx,
@@ -161,14 +159,14 @@ async def change_integration_retention(
     changed = await service.change_retention(
         ctx, scope, target, retention_days=body.retention_days, request_id=request_id
     )
-    return retention_view(changed)
+    return RetentionView.from_record(changed)
 
 
 @operations.add(
     "POST",
     "/v1/audience/integrations/{integration_id}/core-key",
     Operation("audience.replace_core_key", problems=(*_LIFECYCLE, IntegrationRevoked)),
-    example=core_key_view(example.CORE_KEY),
+    example=CoreKeyView.from_record(example.CORE_KEY),
 )
 async def replace_integration_core_key(
     ctx: Ctx,
@@ -177,4 +175,4 @@ async def replace_integration_core_key(
     target: Target,
 ) -> CoreKeyView:
     """Make an integration trust Core's current signing key. A key rotation does this automatically."""
-    return core_key_view(await service.replace_core_key(ctx, scope, target, request_id=request_id))
+    return CoreKeyView.from_record(await service.replace_core_key(ctx, scope, target, request_id=request_id))

@@ -13,7 +13,7 @@ from soundmark.core.problems import (
     ResourceDeletionInProgress,
     ThirdpartyConflict,
 )
-from soundmark.core.views.accounting_customers import AccountingCustomerView, accounting_customer_view
+from soundmark.core.views.accounting_customers import AccountingCustomerView
 from soundmark.kit.text.ids import parse_id
 
 operations = Operations("Billing catalogue")
@@ -27,7 +27,7 @@ operations = Operations("Billing catalogue")
         tenant="none",
         problems=(OrganizationNotFound, ThirdpartyConflict, ResourceDeletionInProgress, AccountingUnavailable),
     ),
-    example=accounting_customer_view(
+    example=AccountingCustomerView.from_record(
         AccountingCustomer(ORGANIZATION.id, ORGANIZATION.name, thirdparty_id=17, updated_at=ISSUED_AT)
     ),
 )
@@ -42,4 +42,4 @@ async def put_accounting_customer(
         customer = await service.put_customer(ctx, user, parse_id(organization_id), thirdparty_id=body.thirdparty_id)
     except service.UnknownThirdparty:
         raise invalid("body", "thirdparty_id", "must be a third party that the accounting system has") from None
-    return accounting_customer_view(customer)
+    return AccountingCustomerView.from_record(customer)

@@ -21,10 +21,10 @@ from soundmark.core.problems import OrganizationNotFound, ProjectNotFound
 from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store.codes import campaigns, code_lists, signing_keys
 from soundmark.core.store.tenancy import api_keys, members, organizations, projects
-from soundmark.core.views.campaigns import campaign_view
-from soundmark.core.views.integrations import archived_integration
+from soundmark.core.views.campaigns import CampaignView
+from soundmark.core.views.integrations import ArchivedIntegration
 from soundmark.core.views.signing_keys import key_history_view
-from soundmark.core.views.tenancy import archived_api_key, member_view, organization_view, project_view
+from soundmark.core.views.tenancy import MemberView, OrganizationView, ProjectView, archived_api_key
 from soundmark.kit.crypto.signing import SigningKey
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
@@ -67,7 +67,7 @@ async def write_contents(source: ArchiveSource, file: ArchiveFile, sealing_key: 
         await _begin_project(source, writer, source.subject.project_id)
     tx, scope, project_id = source.tx, source.scope, source.subject.project_id
     campaign_pages = campaigns.list_oldest_first(tx, scope, project_id=project_id, rows_max=PAGE_ROWS)
-    await _write_rows(writer, "campaigns", campaign_pages, campaign_view)
+    await _write_rows(writer, "campaigns", campaign_pages, CampaignView.from_record)
     public_keys = {key.key_id: key.public_key for key in keys if key.activated_at is not None}
     renderer = CodeRenderer(public_keys, sealing_key, source.now)
     await _write_codes(source, writer, renderer)
@@ -85,9 +85,13 @@ async def _begin_organization(source: ArchiveSource, writer: ArchiveWriter) -> N
     if organization is None:
         raise OrganizationNotFound  # Deleted since the caller was authorised.
     writer.begin(_head(source))
-    writer.write_member("organization", _encode(organization_view(organization)))
-    await _write_rows(writer, "members", members.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), member_view)
-    await _write_rows(writer, "projects", projects.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), project_view)
+    writer.write_member("organization", _encode(OrganizationView.from_record(organization)))
+    await _write_rows(
+        writer, "members", members.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), MemberView.from_record
+    )
+    await _write_rows(
+        writer, "projects", projects.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), ProjectView.from_record
+    )
 
 
 async def _begin_project(source: ArchiveSource, writer: ArchiveWriter, project_id: str) -> None:
@@ -96,7 +100,7 @@ async def _begin_project(source: ArchiveSource, writer: ArchiveWriter, project_i
         raise ProjectNotFound
     writer.begin(_head(source))
     writer.write_member("organization_id", msgspec.json.encode(project.organization_id))
-    writer.write_member("project", _encode(project_view(project)))
+    writer.write_member("project", _encode(ProjectView.from_record(project)))
 
 
 def _head(source: ArchiveSource) -> bytes:
@@ -140,7 +144,9 @@ def _write_integrations(writer: ArchiveWriter, integrations: Sequence[Integratio
     writer.open_list("audience_integrations")
     for begin in range(0, len(integrations), PAGE_ROWS):
         page = integrations[begin : begin + PAGE_ROWS]
-        writer.add("audience_integrations", [_encode(archived_integration(integration)) for integration in page])
+        writer.add(
+            "audience_integrations", [_encode(ArchivedIntegration.from_record(integration)) for integration in page]
+        )
     writer.close_list("audience_integrations")
 
 

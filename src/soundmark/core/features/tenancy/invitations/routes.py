@@ -20,7 +20,6 @@ from soundmark.core.features.tenancy.invitations.wire import (
     JoinedView,
     created_view,
     invitation_view,
-    joined_view,
 )
 from soundmark.core.problems import (
     AlreadyAMember,
@@ -99,8 +98,8 @@ async def revoke_invitation(
         tenant="none",
         problems=(InvitationInvalid, MfaRequired, AlreadyAMember, ResourceDeletionInProgress),
     ),
-    example=joined_view(example.JOINED),
+    example=JoinedView.from_record(example.JOINED),
 )
 async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
     """Accept an invitation to your verified e-mail address. Joining as an administrator requires MFA."""
-    return joined_view(await service.accept_invitation(ctx, user, token=body.token))
+    return JoinedView.from_record(await service.accept_invitation(ctx, user, token=body.token))

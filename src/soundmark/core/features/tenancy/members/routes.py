@@ -11,7 +11,7 @@ from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.members import service
 from soundmark.core.features.tenancy.members.wire import ChangeMember, MemberPage
 from soundmark.core.problems import LastOwner, MemberNotFound, OrganizationLimitReached
-from soundmark.core.views.tenancy import MemberView, member_view
+from soundmark.core.views.tenancy import MemberView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Members")
@@ -28,7 +28,7 @@ SubjectPath = Annotated[
     "GET",
     "/v1/members",
     Operation("member.list", problems=(InvalidCursor,)),
-    example=MemberPage(data=[member_view(MEMBER)], next_cursor=None),
+    example=MemberPage(data=[MemberView.from_record(MEMBER)], next_cursor=None),
 )
 async def list_members(
     ctx: Ctx,
@@ -40,7 +40,7 @@ async def list_members(
     cursors = ctx.cursors.bind("members", organization_id=scope.organization_id)
     page = await service.list_members(ctx, scope, before=cursors.read(cursor), limit=limit)
     return MemberPage(
-        data=[member_view(member) for member in page.entries], next_cursor=cursors.write(page.next_position)
+        data=[MemberView.from_record(member) for member in page.entries], next_cursor=cursors.write(page.next_position)
     )
 
 
@@ -48,7 +48,7 @@ async def list_members(
     "PUT",
     _SUBJECT_PATH,
     Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached)),
-    example=member_view(MEMBER),
+    example=MemberView.from_record(MEMBER),
 )
 async def change_member(
     ctx: Ctx,
@@ -60,7 +60,7 @@ async def change_member(
 
     Assigning the role that the member already has changes nothing and writes no audit entry.
     """
-    return member_view(await service.change_role(ctx, scope, subject_id, role=body.role))
+    return MemberView.from_record(await service.change_role(ctx, scope, subject_id, role=body.role))
 
 
 @operations.add(

@@ -17,11 +17,11 @@ from soundmark.core.features.webhooks.endpoints.wire import (
     ReplayWebhookEvents,
     UpdateWebhookEndpoint,
     WebhookDeliveryPage,
+    WebhookDeliveryView,
     WebhookEndpointPage,
     WebhookEndpointView,
     WebhookEndpointWithSecret,
     WebhookMessage,
-    delivery_view,
     endpoint_view,
     endpoint_with_secret,
 )
@@ -120,7 +120,7 @@ async def roll_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPa
     "GET",
     "/v1/webhook-endpoints/{endpoint_id}/deliveries",
     Operation("webhook_endpoint.read", problems=(WebhookEndpointNotFound, InvalidCursor)),
-    example=WebhookDeliveryPage(data=[delivery_view(example.DELIVERY)], next_cursor=None),
+    example=WebhookDeliveryPage(data=[WebhookDeliveryView.from_record(example.DELIVERY)], next_cursor=None),
 )
 async def list_webhook_deliveries(
     ctx: Ctx,
@@ -140,7 +140,8 @@ async def list_webhook_deliveries(
         ctx, scope, endpoint_id, status=status, before=cursors.read(cursor), limit=limit
     )
     return WebhookDeliveryPage(
-        data=[delivery_view(delivery) for delivery in page.entries], next_cursor=cursors.write(page.next_position)
+        data=[WebhookDeliveryView.from_record(delivery) for delivery in page.entries],
+        next_cursor=cursors.write(page.next_position),
     )
 
 
