@@ -15,14 +15,17 @@ from soundmark_sdk.client.records import Status
 
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
-from soundmark.cli.code_table import HEADINGS, code_row, row_with_intent, show_issued
 from soundmark.cli.intents import format_intent, read_intent
 from soundmark.cli.issuing import (
     AT_ONCE_MAX,
+    HEADINGS,
     check_quota,
+    code_row,
     issue_batches,
     judge_issuance,
     resumable_issuance,
+    row_with_intent,
+    show_issued,
     show_verdict,
 )
 from soundmark.cli.options import (

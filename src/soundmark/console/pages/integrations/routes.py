@@ -6,9 +6,23 @@ from soundmark_sdk.client.records import AudienceMode, Integration, IntegrationW
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.integrations.finding import find_integration
 from soundmark.console.routing import action, form_page
+from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
+
+
+async def find_integration(visit: Visit) -> Integration:
+    """Return the integration in the URL.
+
+    Raises: TenantUnknown. soundmark_sdk.ClientFailure.
+    """
+    integration_id = visit.parameter("integration_id")
+    listed = visit.core.integrations.list()
+    async for integration in listed:
+        if integration.id == integration_id:
+            return integration
+    raise TenantUnknown
+
 
 # API v1, "Limits": 14 days is what every mode allows.
 _RETENTION_DAYS_DEFAULT: Final = 14

@@ -1,16 +1,30 @@
 """The pages of webhook endpoints."""
 
+from collections.abc import Collection
 from typing import Final
 
 from soundmark_sdk.client.records import Project
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.audit_actions import ACTIONS
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.webhooks import deliveries
-from soundmark.console.pages.webhooks.event_types import list_options
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
+
+# A batch is one entry of the log, and one event for each of its Codes.
+_RECORDED_ONLY: Final = frozenset({"code.batch_issued", "code.batch_revoked"})
+_SENT_ONLY: Final = frozenset(
+    {"code.expired", "quota.threshold_reached", "support.ticket_status_changed", "webhook.test"}
+)
+EVENT_TYPES: Final = tuple(sorted(({*ACTIONS} - _RECORDED_ONLY) | _SENT_ONLY))
+
+
+def list_options(chosen: Collection[str]) -> list[tuple[str, str]]:
+    """Return the types for boxes, with those of a later Core that an endpoint has chosen already."""
+    return [(each, each) for each in sorted({*EVENT_TYPES, *chosen})]
+
 
 _PROJECTS_MAX: Final = 500  # In one list to choose from.
 

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Discriminator, Field, RootModel
 
 from soundmark.core.domain.billing.catalog import Catalog, Offer, PaymentProvider, Plan, PriceStatus, ProviderName
-from soundmark.core.views.accounting_customers import AccountingCustomerView
-from soundmark.core.views.audience_contracts import AudienceContractView
+from soundmark.core.views.billing import AccountingCustomerView, AudienceContractView
 from soundmark.wire.shape import Timestamp, Wire
 
 

@@ -11,7 +11,7 @@ from soundmark.core.problems import (
     PlanNotFound,
     ResourceDeletionInProgress,
 )
-from soundmark.core.views.audience_contracts import AudienceContractView
+from soundmark.core.views.billing import AudienceContractView
 from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.text.ids import parse_id
 

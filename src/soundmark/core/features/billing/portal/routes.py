@@ -1,10 +1,21 @@
 """The route of the card provider's portal."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, Tenant
 from soundmark.core.features.billing.portal import service
-from soundmark.core.features.billing.portal.wire import PortalView
 from soundmark.core.problems import CustomerUnavailable, PaymentProviderUnavailable
+from soundmark.wire.shape import Wire
+
+
+class PortalView(Wire):
+    """A page of the card provider."""
+
+    portal_url: Annotated[str, Field(description="The page. It works for a short time; do not store its address.")]
+
 
 operations = Operations("Billing")
 

@@ -4,15 +4,33 @@ from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import Path
+from pydantic import ConfigDict
 
+from soundmark.core.domain.tenancy.scope import Role
 from soundmark.core.edge.examples import MEMBER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.members import service
-from soundmark.core.features.tenancy.members.wire import ChangeMember, MemberPage
 from soundmark.core.problems import LastOwner, MemberNotFound, OrganizationLimitReached
 from soundmark.core.views.tenancy import MemberView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.shape import Wire
+
+
+class ChangeMember(Wire):
+    """A new role for a member."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"role": "admin"}]})
+
+    role: Role
+
+
+class MemberPage(Wire):
+    """Members, newest first; those created at the same time in descending order of subject id."""
+
+    data: list[MemberView]
+    next_cursor: str | None
+
 
 operations = Operations("Members")
 
