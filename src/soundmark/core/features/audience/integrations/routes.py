@@ -86,10 +86,7 @@ async def list_integrations(
     page, names_by_id = await service.list_integrations(
         ctx, scope, project_id, before=cursors.read(cursor), limit=limit, request_id=request_id
     )
-    return IntegrationPage(
-        data=[integration_view(listed, names_by_id.get(listed.id)) for listed in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(IntegrationPage, page, lambda listed: integration_view(listed, names_by_id.get(listed.id)))
 
 
 @operations.add(

@@ -1,7 +1,7 @@
 """The routes of campaigns."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import Path, Query
 
@@ -65,10 +65,7 @@ async def list_campaigns(
     """List the campaigns of a project, newest first, including archived ones."""
     cursors = ctx.cursors.bind("campaigns", organization_id=scope.organization_id, project_id=project_id)
     page = await service.list_campaigns(ctx, scope, project_id, before=cursors.read(cursor), limit=limit)
-    return CampaignPage(
-        data=[CampaignView.from_record(campaign) for campaign in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(CampaignPage, page, CampaignView.from_record)
 
 
 @operations.add(
@@ -122,11 +119,4 @@ async def summarise_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPat
 
 def _changes_of(body: UpdateCampaign) -> service.Changes:
     """Return the members that are present in the body. Null clears a date; absence leaves it unchanged."""
-    changes = service.Changes()
-    if "name" in body.model_fields_set:
-        changes["name"] = body.name
-    if "starts_at" in body.model_fields_set:
-        changes["starts_at"] = body.starts_at
-    if "ends_at" in body.model_fields_set:
-        changes["ends_at"] = body.ends_at
-    return changes
+    return cast("service.Changes", {name: getattr(body, name) for name in body.model_fields_set})

@@ -54,10 +54,7 @@ async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cu
     """List the organisation's support tickets, newest first, as they are known here."""
     cursors = ctx.cursors.bind("tickets", organization_id=scope.organization_id)
     page = await service.list_tickets(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return TicketPage(
-        data=[ListedTicketView.from_record(ticket) for ticket in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(TicketPage, page, ListedTicketView.from_record)
 
 
 @operations.add(

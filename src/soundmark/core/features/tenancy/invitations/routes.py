@@ -69,10 +69,7 @@ async def list_invitations(
     cursors = ctx.cursors.bind("invitations", organization_id=scope.organization_id)
     page = await service.list_invitations(ctx, scope, before=cursors.read(cursor), limit=limit)
     now = ctx.clock.now()
-    return InvitationPage(
-        data=[invitation_view(invitation, now) for invitation in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(InvitationPage, page, lambda invitation: invitation_view(invitation, now))
 
 
 @operations.add(

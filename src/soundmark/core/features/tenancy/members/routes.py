@@ -57,9 +57,7 @@ async def list_members(
     """List the members of an organisation, newest first."""
     cursors = ctx.cursors.bind("members", organization_id=scope.organization_id)
     page = await service.list_members(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return MemberPage(
-        data=[MemberView.from_record(member) for member in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(MemberPage, page, MemberView.from_record)
 
 
 @operations.add(

@@ -56,7 +56,4 @@ async def list_organizations(
     """List the organisations that the caller belongs to, newest first."""
     cursors = ctx.cursors.bind("organizations", subject_id=user.subject_id)
     page = await service.list_organizations(ctx, user, before=cursors.read(cursor), limit=limit)
-    return OrganizationPage(
-        data=[OrganizationView.from_record(organization) for organization in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(OrganizationPage, page, OrganizationView.from_record)

@@ -62,7 +62,4 @@ async def list_projects(
     """List the projects of an organisation, newest first."""
     cursors = ctx.cursors.bind("projects", organization_id=scope.organization_id)
     page = await service.list_projects(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return ProjectPage(
-        data=[ProjectView.from_record(project) for project in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(ProjectPage, page, ProjectView.from_record)

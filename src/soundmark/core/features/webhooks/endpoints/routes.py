@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import Path, Query, Response
 
@@ -65,9 +65,7 @@ async def list_webhook_endpoints(
     """List the webhook endpoints of an organisation, newest first."""
     cursors = ctx.cursors.bind("webhook_endpoints", organization_id=scope.organization_id)
     page = await service.list_endpoints(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return WebhookEndpointPage(
-        data=[endpoint_view(endpoint) for endpoint in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(WebhookEndpointPage, page, endpoint_view)
 
 
 @operations.add(
@@ -139,10 +137,7 @@ async def list_webhook_deliveries(
     page = await events.list_deliveries(
         ctx, scope, endpoint_id, status=status, before=cursors.read(cursor), limit=limit
     )
-    return WebhookDeliveryPage(
-        data=[WebhookDeliveryView.from_record(delivery) for delivery in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(WebhookDeliveryPage, page, WebhookDeliveryView.from_record)
 
 
 @operations.add(
@@ -181,13 +176,4 @@ async def get_webhook_event(ctx: Ctx, scope: Tenant, event_id: EventIdPath) -> R
 
 def _changes_of(body: UpdateWebhookEndpoint) -> service.EndpointChanges:
     """Return the members that are present in the body."""
-    changes = service.EndpointChanges()
-    if "url" in body.model_fields_set:
-        changes["url"] = body.url
-    if "event_types" in body.model_fields_set:
-        changes["event_types"] = body.event_types
-    if "description" in body.model_fields_set:
-        changes["description"] = body.description
-    if "enabled" in body.model_fields_set:
-        changes["enabled"] = body.enabled
-    return changes
+    return cast("service.EndpointChanges", {name: getattr(body, name) for name in body.model_fields_set})
