@@ -7,14 +7,7 @@ import typer
 from soundmark_sdk.client.records import Campaign
 
 from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_outcome, show_page
-from soundmark.cli.options import (
-    OrganizationCall,
-    Paging,
-    ProjectCall,
-    Quiet,
-    command,
-    read_moment,
-)
+from soundmark.cli.options import OrganizationCall, Paging, ProjectCall, Quiet, command, read_moment
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

@@ -6,14 +6,7 @@ import typer
 from soundmark_sdk.client.records import AudienceMode, Integration
 
 from soundmark.cli.api import check_new_name, open_client, show_made, show_outcome, show_page
-from soundmark.cli.options import (
-    NewName,
-    NoName,
-    Paging,
-    ProjectCall,
-    Quiet,
-    command,
-)
+from soundmark.cli.options import NewName, NoName, Paging, ProjectCall, Quiet, command
 from soundmark.cli.secret_output import SecretOutput, secret_sink
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)

@@ -7,14 +7,7 @@ from soundmark_sdk.client.records import Organization as OrganizationRecord
 
 from soundmark.cli.api import open_client, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
-from soundmark.cli.leaving import (
-    DeletionOptions,
-    Out,
-    delete_subject,
-    find_organization,
-    save_archive,
-    show_preflight,
-)
+from soundmark.cli.leaving import DeletionOptions, Out, delete_subject, find_organization, save_archive, show_preflight
 from soundmark.cli.options import AsJson, Connection, Organization, OrganizationCall, Paging, Quiet, command
 from soundmark.cli.secret_output import Force
 from soundmark.cli.service import find_service

@@ -7,14 +7,7 @@ from soundmark_sdk.client.records import Project as ProjectRecord
 
 from soundmark.cli.api import open_client, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
-from soundmark.cli.leaving import (
-    DeletionOptions,
-    Out,
-    delete_subject,
-    find_project,
-    save_archive,
-    show_preflight,
-)
+from soundmark.cli.leaving import DeletionOptions, Out, delete_subject, find_project, save_archive, show_preflight
 from soundmark.cli.options import (
     Connection,
     Organization,

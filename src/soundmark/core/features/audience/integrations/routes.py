@@ -20,11 +20,7 @@ from soundmark.core.features.audience.integrations.wire import (
     RetentionView,
     with_secret_view,
 )
-from soundmark.core.problems import (
-    AudienceUnavailable,
-    ProjectNotFound,
-    ResourceDeletionInProgress,
-)
+from soundmark.core.problems import AudienceUnavailable, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.views.integrations import IntegrationView, integration_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked

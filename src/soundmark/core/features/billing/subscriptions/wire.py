@@ -2,11 +2,7 @@
 
 from soundmark.core.domain.billing.accounting import AccountingState, AccountingStatus
 from soundmark.core.domain.billing.catalog import Product
-from soundmark.core.domain.billing.subscription import (
-    ListedSubscription,
-    SubscriptionProvider,
-    SubscriptionStatus,
-)
+from soundmark.core.domain.billing.subscription import ListedSubscription, SubscriptionProvider, SubscriptionStatus
 from soundmark.wire.shape import Timestamp, Wire
 
 

@@ -10,13 +10,7 @@ from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant, XrIdPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.code_audio import bundle, service
-from soundmark.core.problems import (
-    AudioBundleTooLarge,
-    AudioUnavailable,
-    CodeNotActive,
-    CodeNotFound,
-    ProjectNotFound,
-)
+from soundmark.core.problems import AudioBundleTooLarge, AudioUnavailable, CodeNotActive, CodeNotFound, ProjectNotFound
 from soundmark.kit.http.responses.download import Download
 from soundmark.wire.private.audio import RENDER, Protocol
 from soundmark.wire.selection import Selection

@@ -16,12 +16,7 @@ from soundmark.core.domain.support.ticket import (
     status_of,
 )
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.features.support.tickets.completion import (
-    complete,
-    find_desk,
-    report_failure,
-    seal_message,
-)
+from soundmark.core.features.support.tickets.completion import complete, find_desk, report_failure, seal_message
 from soundmark.core.problems import TicketNotFound
 from soundmark.core.providers.freescout.client import DeskCallFailed
 from soundmark.core.steps import audit

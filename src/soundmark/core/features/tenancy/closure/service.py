@@ -15,11 +15,7 @@ from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.tenancy.closure import Closure, ClosureSubject
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.tenancy.closure.deletion import delete_everything
-from soundmark.core.features.tenancy.closure.gates import (
-    find_billing_blocker,
-    find_pending_blocker,
-    require_gates_open,
-)
+from soundmark.core.features.tenancy.closure.gates import find_billing_blocker, find_pending_blocker, require_gates_open
 from soundmark.core.problems import (
     ConfirmationMismatch,
     DeletionBillingActive,
