@@ -32,14 +32,13 @@ from soundmark.console.pages.reports import routes as reports
 from soundmark.console.pages.tickets import routes as tickets
 from soundmark.console.pages.usage import routes as usage
 from soundmark.console.pages.webhooks import routes as webhooks
-from soundmark.console.receiver_files import receiver_folder
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Sessions
 from soundmark.console.sign_in import local_ticket
 from soundmark.console.sign_in import routes as sign_in
 from soundmark.console.sign_in.context import make_sign_in
 from soundmark.console.sign_in.kept_forms import KeptForms
-from soundmark.console.static_files import STATIC_FOLDER, serve_files
+from soundmark.console.static_files import STATIC_FOLDER, receiver_folder, serve_files
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer

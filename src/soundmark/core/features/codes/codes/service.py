@@ -12,8 +12,7 @@ from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignNotFound, CodeNotFound
 from soundmark.core.steps import audit, webhooks
-from soundmark.core.steps.code_integrity import verify_code
-from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.steps.signed_codes import read_signed_codes, verify_code
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project, require_reach
 from soundmark.core.store.codes import broadcasts, campaigns, code_lists, codes
 from soundmark.core.store.codes.code_lists import CodeFilter, CodeOrder
