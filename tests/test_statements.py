@@ -82,6 +82,8 @@ BOTH_HALVES: Final = {"core.codes.codes.insert", "core.codes.codes.update_revoke
 MAKERS_OF_CONSTANTS: Final = {
     "audience.purges._deleting",
     "audience.retention._aged_table",
+    "core.platform.sealed_values._of_platform",
+    "core.platform.sealed_values._of_tenants",
     "core.tenancy.deletions._deleting",
 }
 NO_STORE_VERB: Final = {
