@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.audience_client import (
+from support.api.core_client import Answer
+from support.audience.client import (
     CORE_KEY,
     ORGANIZATION,
     AudienceApi,
@@ -13,8 +14,7 @@ from support.audience_client import (
     integration_body,
     new_operation_id,
 )
-from support.core_client import Answer
-from support.rival import Rival
+from support.database.rival import Rival
 
 SHORT = {"X-Svc-Timeout-Ms": "300"}
 EVERYTHING = "LOCK TABLE integrations, entitlements, operations, event_months, legacy_days IN ACCESS EXCLUSIVE MODE"

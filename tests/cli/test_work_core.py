@@ -13,14 +13,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.command_server import find_forked_soundmark
-from support.core_client import Api
-from support.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
-from support.mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
-from support.people import People
-from support.release_evidence import make_evidence
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.api.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
+from support.database.rival import Rival
+from support.outside.mail_server import PASSWORD, USERNAME, MailServer, make_certificate, running_mail_server
+from support.processes.command_server import find_forked_soundmark
+from support.tenancy.people import People
+from support.tenancy.release_evidence import make_evidence
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 import rfc8785
 from soundmark_sdk import read_key_set, verify_answer
-from support.audience_client import audience_settings, running_audience
-from support.core_settings import MASTER_KEY, core_settings
-from support.running_apps import running_core
+from support.api.core_settings import MASTER_KEY, core_settings
+from support.audience.client import audience_settings, running_audience
+from support.processes.running_apps import running_core
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.entropy import SystemEntropy

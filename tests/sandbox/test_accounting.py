@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.running_sandbox import RunningSandbox
+from support.outside.running_sandbox import RunningSandbox
 
 API = "/accounting/api/index.php"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.running_sandbox import RunningSandbox
+from support.outside.running_sandbox import RunningSandbox
 
 from soundmark.sandbox.misbehaviour import OPERATION_KINDS, WEBHOOK_KINDS
 

@@ -2,11 +2,11 @@
 
 import pytest
 from prometheus_client import REGISTRY
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.domain.codes.code import digest_of
 from soundmark.embedded.postgres import RunningCluster

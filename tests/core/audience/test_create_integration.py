@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_faults import FAULTS, core_beside, failing_audience
-from support.core_client import Answer, Api
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.audience.faults import FAULTS, core_beside, failing_audience
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs

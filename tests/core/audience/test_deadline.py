@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from support.audience_faults import core_beside
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.misbehaving_server import answer, misbehaving_server
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.audience.faults import core_beside
+from support.database.rival import Rival
+from support.outside.misbehaving_server import answer, misbehaving_server
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.worker import make_job_context

@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.command_server import ForkedCommand
-from support.core_settings import OPERATOR_TOKEN
-from support.killable import running_core
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_settings import OPERATOR_TOKEN
+from support.database.rival import Rival
+from support.processes.command_server import ForkedCommand
+from support.processes.killable import running_core
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs

@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
-from support.card_stand_in import CARD_SECRET, CardStandIn
-from support.catalog import (
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
+from support.billing.catalog import (
     CARD_OFFER,
     LOCAL_OFFER,
     add_price,
@@ -17,14 +18,13 @@ from support.catalog import (
     read_catalog,
     sell,
 )
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.outside_server import Fault
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.outside.card_stand_in import CARD_SECRET, CardStandIn
+from support.outside.outside_server import Fault
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.kit.crypto.secret import Secret

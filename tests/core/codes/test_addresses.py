@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.addresses import HOSTILE_URLS, begins_with
+from support.codes.addresses import HOSTILE_URLS, begins_with
 
 from soundmark.core.domain.codes.address import ADDRESS_CHARS_MAX, address_in, address_of, bounds_of
 

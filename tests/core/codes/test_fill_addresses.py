@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.code_lists import list_ids
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.killable import running_worker, until_alone
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.codes.lists import list_ids
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import running_worker, until_alone
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.codes.codes import jobs

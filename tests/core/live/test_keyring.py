@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
-from support.core_settings import MASTER_KEY, core_settings, jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.running_apps import running_core
+from support.api.core_settings import MASTER_KEY, core_settings, jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
 
 from soundmark.core.context import Context
 from soundmark.core.features.codes.signing_keys import service

@@ -7,9 +7,9 @@ from typing import Any, Final
 import psycopg
 import pytest
 from psycopg import sql
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.database import EVERY_TENANT

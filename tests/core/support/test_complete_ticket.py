@@ -9,13 +9,13 @@ from typing import Any
 import httpx2
 import pytest
 from structlog.testing import capture_logs
-from support.core_settings import OPERATOR_TOKEN
-from support.desk import TICKETS, ticket_body
-from support.fake_clock import FakeClock
-from support.killable import running_core, until_alone
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_settings import OPERATOR_TOKEN
+from support.database.rival import Rival
+from support.outside.desk import TICKETS, ticket_body
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import running_core, until_alone
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.support.ticket import TRIED_FOR

@@ -4,9 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.fan_out.expiry import announce_expiries

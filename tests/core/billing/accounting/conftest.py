@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from support.accounting_stand_in import KEY, AccountingStandIn, running_accounting_stand_in
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
+from support.api.core_settings import jobs_settings
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import KEY, AccountingStandIn, running_accounting_stand_in
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.payment import VerifiedPayment

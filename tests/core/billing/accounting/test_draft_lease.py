@@ -5,9 +5,9 @@ import datetime as dt
 
 import pytest
 from structlog.testing import capture_logs
-from support.accounting_stand_in import AccountingStandIn, Operation
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import AccountingStandIn, Operation
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import ATTEMPT_MAX, LEASE, TRIED_FOR

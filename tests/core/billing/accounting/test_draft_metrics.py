@@ -3,10 +3,10 @@
 import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
-from support.accounting_stand_in import AccountingStandIn
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import AccountingStandIn
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.core.context import Context
 from soundmark.core.live import draft_counts

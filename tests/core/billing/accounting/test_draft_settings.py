@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 from structlog.testing import capture_logs
-from support.accounting_stand_in import AccountingStandIn
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import AccountingStandIn
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
 from soundmark.kit.crypto.secret import Secret

@@ -7,10 +7,10 @@ import asyncio
 import re
 
 import pytest
-from support.accounting_stand_in import AccountingStandIn, Operation
-from support.fake_clock import FakeClock
-from support.killable import running_worker
-from support.rival import Rival
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import AccountingStandIn, Operation
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import running_worker
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import LEASE

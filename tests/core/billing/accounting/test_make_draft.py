@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 from structlog.testing import capture_logs
-from support.accounting_stand_in import KEY, SQL, AccountingStandIn, Fault
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import KEY, SQL, AccountingStandIn, Fault
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import LEASE

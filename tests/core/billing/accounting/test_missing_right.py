@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.fake_clock import FakeClock
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox, running_sandbox
+from support.database.rival import Rival
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.platform_settings import put_setting
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import LEASE

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.accounting_stand_in import KEY, AccountingStandIn, Fault
-from support.core_client import Answer, Api
-from support.people import People
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import KEY, AccountingStandIn, Fault
+from support.tenancy.people import People
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant, make_tenant
 
 REFERENCES = "SELECT organization_id FROM billing_references WHERE kind = 'thirdparty'"
 

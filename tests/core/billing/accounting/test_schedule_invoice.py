@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.accounting_stand_in import AccountingStandIn
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.database.rival import Rival
+from support.outside.accounting_stand_in import AccountingStandIn
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import AccountingState

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.subscriptions import Buyer
+from support.billing.subscriptions import Buyer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 
 async def policy_of(buyer: Buyer) -> str:

@@ -4,10 +4,10 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.subscriptions import CONTRACT_PLAN, PLUS, Buyer
-from support.tenant import make_tenant
+from support.billing.subscriptions import CONTRACT_PLAN, PLUS, Buyer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.features.billing.subscriptions import jobs
 from soundmark.core.features.billing.subscriptions.jobs import (

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 
 import pytest
-from support.killable import running_worker, until_alone
-from support.rival import Rival
-from support.subscriptions import Buyer
+from support.billing.subscriptions import Buyer
+from support.database.rival import Rival
+from support.processes.killable import running_worker, until_alone
 
 from soundmark.kit.crypto.secret import Secret
 

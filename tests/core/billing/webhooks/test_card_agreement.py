@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.card_purchase import CardPurchase, begin_purchase, insert_checkout, make_purchase, status_of
-from support.card_stand_in import CardStandIn
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.billing.card_purchase import CardPurchase, begin_purchase, insert_checkout, make_purchase, status_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 OTHER_PRICE = "price_MARKyearly"
 

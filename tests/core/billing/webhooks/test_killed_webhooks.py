@@ -12,14 +12,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
-from support.card_stand_in import CardStandIn
-from support.command_server import ForkedCommand
-from support.killable import running_core, running_worker, until_alone
-from support.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.billing.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
+from support.billing.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.command_server import ForkedCommand
+from support.processes.killable import running_core, running_worker, until_alone
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.features.billing.webhooks import card_reconciliation, local_reconciliation
 from soundmark.kit.clock import SystemClock

@@ -4,11 +4,11 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator
 
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.features.codes.signing_keys import service
 from soundmark.core.live.keyring import LiveKeyring

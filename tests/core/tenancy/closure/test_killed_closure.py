@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from support.closures import Subject, fill, organization_of, verify_certificate
-from support.command_server import ForkedCommand
-from support.core_settings import OPERATOR_TOKEN
-from support.killable import running_audience, running_core, running_worker, until_alone
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_settings import OPERATOR_TOKEN
+from support.database.rival import Rival
+from support.processes.command_server import ForkedCommand
+from support.processes.killable import running_audience, running_core, running_worker, until_alone
+from support.tenancy.closures import Subject, fill, organization_of, verify_certificate
+from support.tenancy.tenant import Tenant
 
 from soundmark.audience.features.purges import service as purges
 from soundmark.core.features.tenancy.closure import service as closures

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from support import fork_dispatchers
-from support.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
-from support.rival import Rival
-from support.tenant import Tenant
-from support.up_process import clean_environ
-from support.webhook_consumer import WebhookConsumer
+from support.api.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
+from support.database.rival import Rival
+from support.processes.up_process import clean_environ
+from support.tenancy.tenant import Tenant
+from support.webhooks import fork_dispatchers
+from support.webhooks.consumer import WebhookConsumer
 
 from soundmark.kit.crypto.secret import Secret
 
