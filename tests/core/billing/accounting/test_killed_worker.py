@@ -8,7 +8,8 @@ import re
 
 import pytest
 from support.database.rival import Rival
-from support.outside.accounting_stand_in import AccountingStandIn, Operation
+from support.outside.accounting import list_invoices
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.processes.killable import running_worker
 
@@ -31,30 +32,33 @@ def test_every_phase_has_a_case() -> None:
 async def test_a_worker_that_is_killed_while_the_accounting_system_answers(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     clock: FakeClock,
     database_url: Secret,
     measuring_url: str,
     phase: str,
 ) -> None:
     outbox_id = await customer.draft(ctx)
-    operation: Operation = "search" if phase == "1" else "post"
-    stand_in.hold(operation)
-    if phase == "2":
-        stand_in.faults["post"] = ["dropped"]  # It never arrived.
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
-        await stand_in.until_called(operation)
+    await books.hold("accounting", "find_invoices")
+    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
+        await books.until_held("accounting")
+        if phase != "1":
+            await books.control("/accounting/settings", module_on=phase != "2")  # In phase 2 the post has no effect.
+            await books.hold("accounting", "create_invoice")
+            await books.release("accounting")
+            await books.until_held("accounting")
         worker.kill()
-    stand_in.release()
-    assert len(stand_in.invoices) == INVOICES_AFTER[phase]
+    await books.control("/accounting/settings", module_on=True)
+    await books.release("accounting")
+    assert len(await list_invoices(books)) == INVOICES_AFTER[phase]
     assert await customer.read(outbox_id) == ("processing", 1, None)
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def test_a_worker_that_is_killed_before_the_id_is_stored(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
     database_url: Secret,
@@ -62,22 +66,22 @@ async def test_a_worker_that_is_killed_before_the_id_is_stored(
 ) -> None:
     """The post was answered, and only the worker knew; the next search finds the draft."""
     outbox_id = await customer.draft(ctx)
-    stand_in.hold("post")
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
-        await stand_in.until_called("post")
+    await books.hold("accounting", "create_invoice")
+    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
+        await books.until_held("accounting")
         async with rival.holding("SELECT 1 FROM accounting_outbox FOR UPDATE"):
-            stand_in.release()
+            await books.release("accounting")
             await rival.until_someone_waits()
             worker.kill()
     await until_alone(rival)
     assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("processing", None)]
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def test_a_worker_that_is_killed_before_the_result_is_stored(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
     database_url: Secret,
@@ -85,23 +89,22 @@ async def test_a_worker_that_is_killed_before_the_result_is_stored(
 ) -> None:
     """It is killed in phase 4, and the id is stored: the next attempt does not depend on the search."""
     outbox_id = await customer.draft(ctx)
-    stand_in.hold("post")
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
-        await stand_in.until_called("post")
-        stand_in.release()
-        stand_in.hold("search")
-        await stand_in.until_called("search", 2)
+    await books.hold("accounting", "create_invoice")
+    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
+        await books.until_held("accounting")
+        await books.hold("accounting", "find_invoices")
+        await books.release("accounting")
+        await books.until_held("accounting")
         worker.kill()
-    stand_in.release()
     assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("processing", 1)]
-    stand_in.faults["search"] = ["empty_list"]
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await books.misbehave("accounting", "empty_list", operation="find_invoices")
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def test_a_worker_that_is_killed_after_the_result_is_stored(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
     database_url: Secret,
@@ -109,17 +112,17 @@ async def test_a_worker_that_is_killed_after_the_result_is_stored(
 ) -> None:
     """The job is repeated, and finds nothing to do."""
     outbox_id = await customer.draft(ctx)
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
+    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
         async with asyncio.timeout(60):
             while (await customer.read(outbox_id))[0] != "completed":  # noqa: ASYNC110 - in another process
                 await asyncio.sleep(0.01)
         worker.kill()
     assert await rival.rows("SELECT invoice_id FROM accounting_outbox") == [(1,)]
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def require_one_invoice(
-    customer: Customer, ctx: Context, stand_in: AccountingStandIn, clock: FakeClock, outbox_id: str
+    customer: Customer, ctx: Context, books: RunningSandbox, clock: FakeClock, outbox_id: str
 ) -> None:
     """Repeat the job as the next worker does: while the lease runs it waits, and then there is one invoice."""
     if (await customer.read(outbox_id))[0] == "processing":
@@ -127,7 +130,7 @@ async def require_one_invoice(
     clock.advance(seconds=LEASE.total_seconds())
     assert await customer.work(ctx, outbox_id) is None
     status, _, invoice_id = await customer.read(outbox_id)
-    assert (status, invoice_id, len(stand_in.invoices)) == ("completed", 1, 1)
+    assert (status, invoice_id, len(await list_invoices(books))) == ("completed", 1, 1)
 
 
 async def until_alone(rival: Rival) -> None:
