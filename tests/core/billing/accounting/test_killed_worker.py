@@ -3,7 +3,6 @@
 A worker is killed while it waits for an answer of the accounting system, or for a lock of the test's own.
 """
 
-import asyncio
 import re
 
 import pytest
@@ -11,12 +10,11 @@ from support.database.rival import Rival
 from support.outside.accounting import list_invoices
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
-from support.processes.killable import running_worker
+from support.processes.killable import Killable
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import LEASE
 from soundmark.core.features.billing.accounting import jobs
-from soundmark.kit.crypto.secret import Secret
 
 from .conftest import Customer, environ_of
 
@@ -34,13 +32,12 @@ async def test_a_worker_that_is_killed_while_the_accounting_system_answers(
     ctx: Context,
     books: RunningSandbox,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
     phase: str,
 ) -> None:
     outbox_id = await customer.draft(ctx)
     await books.hold("accounting", "find_invoices")
-    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
+    async with killable.worker(**environ_of(books)) as worker:
         await books.until_held("accounting")
         if phase != "1":
             await books.control("/accounting/settings", module_on=phase != "2")  # In phase 2 the post has no effect.
@@ -61,19 +58,15 @@ async def test_a_worker_that_is_killed_before_the_id_is_stored(
     books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
 ) -> None:
     """The post was answered, and only the worker knew; the next search finds the draft."""
     outbox_id = await customer.draft(ctx)
     await books.hold("accounting", "create_invoice")
-    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
+    async with killable.worker(**environ_of(books)) as worker:
         await books.until_held("accounting")
-        async with rival.holding("SELECT 1 FROM accounting_outbox FOR UPDATE"):
+        async with worker.dying_while(rival, "SELECT 1 FROM accounting_outbox FOR UPDATE"):
             await books.release("accounting")
-            await rival.until_someone_waits()
-            worker.kill()
-    await until_alone(rival)
     assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("processing", None)]
     await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
@@ -84,13 +77,12 @@ async def test_a_worker_that_is_killed_before_the_result_is_stored(
     books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
 ) -> None:
     """It is killed in phase 4, and the id is stored: the next attempt does not depend on the search."""
     outbox_id = await customer.draft(ctx)
     await books.hold("accounting", "create_invoice")
-    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
+    async with killable.worker(**environ_of(books)) as worker:
         await books.until_held("accounting")
         await books.hold("accounting", "find_invoices")
         await books.release("accounting")
@@ -107,15 +99,12 @@ async def test_a_worker_that_is_killed_after_the_result_is_stored(
     books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
 ) -> None:
     """The job is repeated, and finds nothing to do."""
     outbox_id = await customer.draft(ctx)
-    with running_worker(database_url, measuring_url, **environ_of(books)) as worker:
-        async with asyncio.timeout(60):
-            while (await customer.read(outbox_id))[0] != "completed":  # noqa: ASYNC110 - in another process
-                await asyncio.sleep(0.01)
+    async with killable.worker(**environ_of(books)) as worker:
+        await rival.until_rows("SELECT status FROM accounting_outbox", ("completed",))
         worker.kill()
     assert await rival.rows("SELECT invoice_id FROM accounting_outbox") == [(1,)]
     await require_one_invoice(customer, ctx, books, clock, outbox_id)
@@ -131,12 +120,3 @@ async def require_one_invoice(
     assert await customer.work(ctx, outbox_id) is None
     status, _, invoice_id = await customer.read(outbox_id)
     assert (status, invoice_id, len(await list_invoices(books))) == ("completed", 1, 1)
-
-
-async def until_alone(rival: Rival) -> None:
-    """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
-    async with asyncio.timeout(60):
-        while await rival.rows(  # noqa: ASYNC110 - the event happens in PostgreSQL
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ):
-            await asyncio.sleep(0.01)
