@@ -1,4 +1,6 @@
--- The whole schema of Core, as reviewed. Replaying all migrations gives exactly this (tests/embedded).
+-- The whole schema of Core and its first rows, as reviewed. All revisions together make exactly this (tests/database),
+-- beside the queue of background jobs: soundmark/kit/postgres/jobs_schema_3_10_0.sql.
+--
 -- The keys of every tenant table begin with organization_id, so no row can belong to two tenants, and each table can be
 -- divided by organisation.
 
@@ -289,6 +291,10 @@ CREATE TABLE plans (
     CONSTRAINT plans_code_quota_check CHECK (monthly_code_quota >= 0),
     CONSTRAINT plans_event_quota_check CHECK (monthly_event_quota >= 0)
 );
+
+INSERT INTO plans (id, name, product, monthly_code_quota, monthly_event_quota, active, updated_at)
+VALUES ('plan_codes_starter', 'Codes Starter', 'codes', 100, NULL, true, '2026-11-23T00:00:00Z'),
+       ('plan_audience_contract', 'Audience Contract', 'audience', NULL, 5000, true, '2026-11-23T00:00:00Z');
 
 -- The Codes plan of each organisation. Issuing locks this row, so that issuances of one organisation form one queue.
 -- An operator may set a floor in place of the Starter plan's quota, until `floor_ends_at` or without an end.
@@ -587,6 +593,10 @@ CREATE TABLE payment_providers (
     CONSTRAINT payment_providers_pkey PRIMARY KEY (name),
     CONSTRAINT payment_providers_name_check CHECK (name IN ('card', 'local'))
 );
+
+INSERT INTO payment_providers (name, enabled, updated_at)
+VALUES ('card', false, '2026-11-23T00:00:00Z'),
+       ('local', false, '2026-11-23T00:00:00Z');
 
 -- What is for sale. Country, currency, amount and months of an offer of the local provider are fixed by the operator.
 -- Currency, amount and interval of a card offer are what the provider says of its price, for display only. The status
