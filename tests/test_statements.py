@@ -33,7 +33,6 @@ EVERY_TENANT: Final = {
     "core.support.tickets.find_organization_id": "a delivery of the support desk names a ticket by its id alone",
     "core.billing.references.find": "a provider's notification names no organisation",
     "core.billing.subscriptions.list_over": "a job ends what is over, in every organisation",
-    "core.billing.subscriptions.list_due": "a job asks the card provider about what is due, in every organisation",
     "core.billing.subscriptions.list_holders": "a plan's new quota is that of every organisation that has it",
     "core.audience.entitlements.list_with_successor": "a job carries on with the next one, in every organisation",
     "core.billing.references.find_local_payment": "a provider's notification names no organisation",

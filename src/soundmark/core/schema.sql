@@ -754,8 +754,7 @@ CREATE TABLE payment_event_polls (
 -- `audience_mode` is the mode of integrations that it enables. `checkout_id` is the checkout that began it.
 -- `last_event_at` is the time of the newest card event that it went by. `paid_through` is what entitles. The provider made
 -- the newest paid invoice at `paid_invoice_at`, for a period until `paid_period_end`. `is_price_known` is false while a
--- card subscription has a price that we do not sell. The provider is asked about it once after `reread_at`, because an
--- earlier release did not store what was paid.
+-- card subscription has a price that we do not sell.
 CREATE TABLE subscriptions (
     organization_id      text        NOT NULL,
     id                   text        NOT NULL,
@@ -777,8 +776,6 @@ CREATE TABLE subscriptions (
     paid_period_end      timestamptz,
     paid_invoice_at      timestamptz,
     is_price_known       boolean     NOT NULL DEFAULT true,
-    reread_at            timestamptz DEFAULT now() + interval '30 minutes',
-    rereads              integer     NOT NULL DEFAULT 0,
     CONSTRAINT subscriptions_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT subscriptions_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
@@ -797,7 +794,7 @@ CREATE TABLE subscriptions (
     CONSTRAINT subscriptions_quota_check CHECK (monthly_quota >= 0),
     CONSTRAINT subscriptions_paid_check CHECK (
         provider = 'card'
-        OR (is_price_known AND num_nonnulls(paid_period_end, paid_invoice_at, reread_at) = 0)
+        OR (is_price_known AND num_nonnulls(paid_period_end, paid_invoice_at) = 0)
     ),
     CONSTRAINT subscriptions_card_key UNIQUE (organization_id, provider_reference),
     CONSTRAINT subscriptions_contract_key UNIQUE (organization_id, contract_reference)
@@ -811,21 +808,6 @@ CREATE INDEX subscriptions_newest_first ON subscriptions (organization_id, creat
 CREATE INDEX subscriptions_by_end ON subscriptions (paid_through)
     WHERE status IN ('trialing', 'active', 'past_due');
 CREATE INDEX subscriptions_of_plan ON subscriptions (plan_id) WHERE status IN ('trialing', 'active', 'past_due');
-CREATE INDEX subscriptions_to_reread ON subscriptions (reread_at) WHERE reread_at IS NOT NULL;
-
--- The release before 0017 writes contracts and what is prepaid without `paid_through`, until the new one runs everywhere.
-CREATE FUNCTION keep_paid_through() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.reread_at := NULL;
-    IF NEW.status = 'active' THEN
-        NEW.paid_through := NEW.current_period_end;
-    END IF;
-    RETURN NEW;
-END
-$$;
-
-CREATE TRIGGER subscriptions_paid_through BEFORE INSERT OR UPDATE ON subscriptions
-    FOR EACH ROW WHEN (NEW.provider <> 'card') EXECUTE FUNCTION keep_paid_through();
 
 -- The card provider's customer of an organisation, for its portal. The reference is never shown.
 CREATE TABLE card_customers (
