@@ -48,7 +48,6 @@ EVERY_TENANT: Final = {
     "core.webhooks.dispatch.list_waiting": "the dispatcher serves the endpoints of every organisation in turn",
     "core.webhooks.dispatch.list_postponed_tenants": "a clock that was set back postpones deliveries everywhere",
     "core.webhooks.dispatch.find_backlog": "metrics are about all organisations together",
-    "core.codes.codes.find_tenant_without_addresses": "a job fills in the addresses of every organisation's old Codes",
     "core.codes.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
     "core.tenancy.invitations.find_by_digest": "an invitation's secret comes without its organisation",
     "core.codes.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",

@@ -63,7 +63,7 @@ CREATE TABLE codes (
     audience_integration_id text,
     key_id                  text        NOT NULL,
     revoked_at              timestamptz,
-    address                 bytea,
+    address                 bytea       NOT NULL,
     CONSTRAINT codes_pkey PRIMARY KEY (organization_id, xr_id),
     CONSTRAINT codes_broadcast_token_key UNIQUE (organization_id, broadcast_token),
     CONSTRAINT codes_project_fkey FOREIGN KEY (organization_id, project_id)
@@ -75,9 +75,8 @@ CREATE INDEX codes_newest_first ON codes (organization_id, issued_at DESC, xr_id
 -- Announces the expiry of Codes to webhook endpoints.
 CREATE INDEX codes_by_expiry ON codes (organization_id, expires_at);
 -- The beginning of the intent's address, as bytes: a text cannot hold every character that an address may. It is empty
--- if the intent has none, and null until a job has read it from the payload of a Code that an older release issued.
-CREATE INDEX codes_by_address ON codes (organization_id, address) WHERE address IS NOT NULL;
-CREATE INDEX codes_without_address ON codes (organization_id, xr_id) WHERE address IS NULL;
+-- if the intent has none.
+CREATE INDEX codes_by_address ON codes (organization_id, address);
 
 -- `push_began_at` is when Audience began to receive a key, `pushed_at` when every integration had it.
 -- A signing key outlives everything that it signed, but its secret half is deleted when it retires. A public half is
