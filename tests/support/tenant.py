@@ -57,8 +57,8 @@ class Tenant:
         """Give the organisation a plan with this monthly quota."""
         plan_id = f"plan_of_{monthly_code_quota}"
         await rival.run(
-            "INSERT INTO plans (id, name, product, monthly_code_quota, active) VALUES (%s, %s, 'codes', %s, true)"
-            " ON CONFLICT DO NOTHING",
+            "INSERT INTO plans (id, name, product, monthly_code_quota, active, updated_at)"
+            " VALUES (%s, %s, 'codes', %s, true, now()) ON CONFLICT DO NOTHING",
             plan_id,
             plan_id,
             monthly_code_quota,

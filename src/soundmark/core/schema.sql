@@ -90,7 +90,7 @@ CREATE TABLE signing_keys (
     activated_at      timestamptz,
     superseded_at     timestamptz,
     retired_at        timestamptz,
-    sealed_public_key bytea,
+    sealed_public_key bytea       NOT NULL,
     push_began_at     timestamptz,
     pushed_at         timestamptz,
     CONSTRAINT signing_keys_pkey PRIMARY KEY (key_id),
@@ -271,8 +271,7 @@ CREATE TABLE instance_secrets (
     CONSTRAINT instance_secrets_pkey PRIMARY KEY (name)
 );
 
--- Plans of subscriptions. Every new organisation has the plan Codes Starter. The default of `updated_at` is the time of
--- plans that an earlier release made.
+-- Plans of subscriptions. Every new organisation has the plan Codes Starter.
 CREATE TABLE plans (
     id                  text    NOT NULL,
     name                text    NOT NULL,
@@ -280,7 +279,7 @@ CREATE TABLE plans (
     monthly_code_quota  bigint,
     monthly_event_quota bigint,
     active              boolean NOT NULL,
-    updated_at          timestamptz NOT NULL DEFAULT '2026-11-23T00:00:00Z',
+    updated_at          timestamptz NOT NULL,
     CONSTRAINT plans_pkey PRIMARY KEY (id),
     CONSTRAINT plans_product_check CHECK (product IN ('codes', 'audience')),
     CONSTRAINT plans_quota_check CHECK (
@@ -599,7 +598,7 @@ VALUES ('card', false, '2026-11-23T00:00:00Z'),
 
 -- What is for sale. Country, currency, amount and months of an offer of the local provider are fixed by the operator.
 -- Currency, amount and interval of a card offer are what the provider says of its price, for display only. The status
--- of that price says whether the provider has it; without one, it is `unknown`.
+-- of that price says whether the provider has it.
 CREATE TABLE offers (
     id                 text        NOT NULL,
     plan_id            text        NOT NULL,
@@ -619,18 +618,16 @@ CREATE TABLE offers (
     CONSTRAINT offers_provider_fkey FOREIGN KEY (provider) REFERENCES payment_providers (name),
     CONSTRAINT offers_local_check CHECK (
         provider <> 'local'
-        OR (price_reference IS NULL AND price_interval IS NULL AND price_read_at IS NULL
+        OR (num_nonnulls(price_reference, price_interval, price_read_at, price_status) = 0
             AND country = 'TN' AND currency = 'TND' AND amount_minor > 0 AND entitlement_months BETWEEN 1 AND 36
             AND num_nulls(country, currency, amount_minor, entitlement_months) = 0)
     ),
     CONSTRAINT offers_card_check CHECK (
         provider <> 'card'
-        OR (price_reference IS NOT NULL AND country IS NULL AND entitlement_months IS NULL)
+        OR (num_nulls(price_reference, price_status) = 0 AND country IS NULL AND entitlement_months IS NULL)
     ),
     CONSTRAINT offers_interval_check CHECK (price_interval IN ('month', 'year')),
-    CONSTRAINT offers_status_check CHECK (
-        price_status IS NULL OR (provider = 'card' AND price_status IN ('known', 'unknown', 'missing'))
-    )
+    CONSTRAINT offers_status_check CHECK (price_status IN ('known', 'unknown', 'missing'))
 );
 
 CREATE INDEX offers_of_price ON offers (price_reference) WHERE price_reference IS NOT NULL;
@@ -736,7 +733,7 @@ CREATE INDEX payment_receipts_to_forget ON payment_receipts (received_at)
 CREATE TABLE local_verifications (
     minute             timestamptz NOT NULL,
     verification_count integer     NOT NULL,
-    share              text        NOT NULL DEFAULT 'public',
+    share              text        NOT NULL,
     CONSTRAINT local_verifications_pkey PRIMARY KEY (minute, share),
     CONSTRAINT local_verifications_share_check CHECK (share IN ('public', 'jobs'))
 );

@@ -135,8 +135,8 @@ async def test_after_a_cards_grace_the_next_subscription_counts(buyer: Buyer, cl
     card = await buyer.buy_card(PLUS)
     assert card.current_period_end == now + timedelta(days=30)
     await buyer.rival.run(
-        "INSERT INTO plans (id, name, product, monthly_event_quota, active) VALUES"
-        " ('plan_audience_small', 'Small', 'audience', 10, true) ON CONFLICT DO NOTHING"
+        "INSERT INTO plans (id, name, product, monthly_event_quota, active, updated_at) VALUES"
+        " ('plan_audience_small', 'Small', 'audience', 10, true, now()) ON CONFLICT DO NOTHING"
     )
     await buyer.rival.run(
         "INSERT INTO subscriptions (organization_id, id, plan_id, product, audience_mode, provider, status,"
