@@ -174,10 +174,11 @@ async def customer(tenant: Tenant, rival: Rival) -> Customer:
     )
     await rival.run(
         "INSERT INTO subscriptions (organization_id, id, plan_id, product, provider, status, current_period_end,"
-        " cancel_at_period_end, created_at, updated_at)"
-        " VALUES (%s, %s, 'plan_codes_starter', 'codes', 'local', 'active', %s, false, %s, %s)",
+        " paid_through, cancel_at_period_end, created_at, updated_at)"
+        " VALUES (%s, %s, 'plan_codes_starter', 'codes', 'local', 'active', %s, %s, false, %s, %s)",
         tenant.organization_id,
         SUBSCRIPTION_ID,
+        now + dt.timedelta(days=30),
         now + dt.timedelta(days=30),
         now,
         now,

@@ -26,7 +26,6 @@ SEALED_COLUMNS: Final = SealedColumns(
             """
         SELECT '' AS organization_id, key_id AS "row", sealed_public_key AS sealed
           FROM signing_keys
-         WHERE sealed_public_key IS NOT NULL
          ORDER BY key_id
         """,
             "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(row)s",

@@ -128,6 +128,7 @@ def offer_view(offer: Offer) -> OfferView:
     """Return the view of an offer."""
     if offer.provider == "card":
         assert offer.price_reference is not None, "a card offer has a price"
+        assert offer.price_status is not None, "and its status"
         return OfferView(
             CardOfferView(
                 offer_id=offer.id,
@@ -135,7 +136,7 @@ def offer_view(offer: Offer) -> OfferView:
                 provider="card",
                 active=offer.active,
                 price_reference=offer.price_reference,
-                price_status=offer.price_status or "unknown",
+                price_status=offer.price_status,
                 updated_at=offer.updated_at,
             )
         )
