@@ -51,7 +51,7 @@ PRELOADED: Final = (
 )
 PRELOADED_PACKAGES: Final = ("soundmark.kit.crypto", "soundmark.kit.text", "soundmark.wire")
 # They are run and not imported, and import what stands beside them.
-PROGRAMS: Final = frozenset({"support.fork_server", "support.forked_soundmark"})
+PROGRAMS: Final = frozenset({"support.processes.fork_server", "support.processes.forked_soundmark"})
 PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--timeout=60")
 TIMEOUT_FACTOR: Final = 5
 TIMEOUT_MIN_S: Final = 10
@@ -259,7 +259,7 @@ def list_living(subject: Subject, trial: Trial, mutants: Sequence[Mutant], timeo
 def load_everything() -> None:
     """Import the product, and what the tests share."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
-    for module in pkgutil.iter_modules([str(ROOT / "tests" / "support")], "support."):
+    for module in pkgutil.walk_packages([str(ROOT / "tests" / "support")], "support."):
         if module.name not in PROGRAMS:
             importlib.import_module(module.name)
     gc.freeze()

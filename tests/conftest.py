@@ -11,28 +11,28 @@ import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, Page
-from support.audience_client import audience_settings
-from support.browser import Browsing, running_browser, watched
-from support.card_stand_in import CARD_SECRET, CardStandIn, running_card
-from support.command_server import close_command_server
-from support.connections import borrow, close_connections
-from support.core_client import Api
-from support.core_database import empty_core, read_signing_keys, restore_core
-from support.core_settings import core_settings
-from support.current_output import CurrentOutput
-from support.desk import configure_desk
-from support.empty_tables import empty_tables
-from support.fake_clock import FakeClock
-from support.leftovers import clean_temporary_folder
-from support.local_purchase import PRIVATE_KEY, PUBLIC_KEY, list_payments
-from support.oidc_issuer import CLIENT_ID, running_issuer
-from support.people import People
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_apps import running_audio, running_core, served_in_thread
-from support.running_sandbox import RunningSandbox, running_sandbox
-from support.secret_leaks import find_leaks, remember_secret
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.audience.client import audience_settings
+from support.billing.local_purchase import PRIVATE_KEY, PUBLIC_KEY, list_payments
+from support.browser.chromium import Browsing, running_browser, watched
+from support.database.connections import borrow, close_connections
+from support.database.core_database import empty_core, read_signing_keys, restore_core
+from support.database.empty_tables import empty_tables
+from support.database.rival import Rival
+from support.identity.oidc_issuer import CLIENT_ID, running_issuer
+from support.outside.card_stand_in import CARD_SECRET, CardStandIn, running_card
+from support.outside.desk import configure_desk
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.processes.command_server import close_command_server
+from support.processes.current_output import CurrentOutput
+from support.processes.fake_clock import FakeClock
+from support.processes.leftovers import clean_temporary_folder
+from support.processes.running_apps import running_audio, running_core, served_in_thread
+from support.processes.secret_leaks import find_leaks, remember_secret
+from support.tenancy.people import People
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.audience.app import create_app as create_audience_app
 from soundmark.embedded.postgres import RunningCluster

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from support.operations import list_operations
+from support.api.operations import list_operations
 
 from soundmark.core.access.policy import POLICY, Rule
 

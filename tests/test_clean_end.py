@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from support.command_server import run_command, running_command_server
-from support.connections import borrow, borrow_async
-from support.leftovers import clean_temporary_folder
+from support.database.connections import borrow, borrow_async
+from support.processes.command_server import run_command, running_command_server
+from support.processes.leftovers import clean_temporary_folder
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from structlog import get_logger
-from support.core_client import Api
-from support.secret_leaks import find_leaks, remember_secret
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.processes.secret_leaks import find_leaks, remember_secret
+from support.tenancy.tenant import Tenant, make_tenant
 
 
 @pytest.mark.parametrize(

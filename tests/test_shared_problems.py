@@ -4,8 +4,8 @@ import importlib
 import pkgutil
 
 import soundmark_sdk
-from support.core_client import Api
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.tenancy.tenant import Tenant
 
 import soundmark
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from support.vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
+from support.codes.vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
 
 from soundmark.core.domain.codes.code import Facts, digest_of, payload_of
 from soundmark.core.domain.codes.signed_facts import integration_of, read_facts

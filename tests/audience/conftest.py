@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from support.audience_client import AudienceApi, audience_settings, running_audience
-from support.connections import borrow
-from support.empty_tables import empty_tables
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.audience.client import AudienceApi, audience_settings, running_audience
+from support.database.connections import borrow
+from support.database.empty_tables import empty_tables
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

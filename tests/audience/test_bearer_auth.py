@@ -4,7 +4,8 @@ import itertools
 
 import psycopg
 import pytest
-from support.audience_client import (
+from support.api.raw_requests import METHODS, send_raw
+from support.audience.client import (
     CREDENTIAL,
     AudienceApi,
     audience_settings,
@@ -13,9 +14,8 @@ from support.audience_client import (
     new_operation_id,
     running_audience,
 )
-from support.raw_requests import METHODS, send_raw
-from support.rival import Rival
-from support.running_apps import served_in_thread
+from support.database.rival import Rival
+from support.processes.running_apps import served_in_thread
 
 from soundmark.audience.app import create_app
 from soundmark.kit.crypto.secret import Secret

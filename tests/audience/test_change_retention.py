@@ -5,9 +5,9 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from support.aged_events import list_kept_days, make_aged_events
-from support.audience_client import AudienceApi, AudienceIntegration, entitlement_body, new_operation_id
-from support.rival import Rival
+from support.audience.aged_events import list_kept_days, make_aged_events
+from support.audience.client import AudienceApi, AudienceIntegration, entitlement_body, new_operation_id
+from support.database.rival import Rival
 
 TABLES = ["events", "event_ids", "spent_proofs", "integrity_days"]
 

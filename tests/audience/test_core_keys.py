@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from support.audience_client import CORE_KEY, OTHER_CORE_KEY, AudienceApi
-from support.core_client import Answer
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import CORE_KEY, OTHER_CORE_KEY, AudienceApi
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.kit.text import base64url
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_client import (
+from support.audience.client import (
     CORE_KEY,
     MASTER_KEY,
     ORGANIZATION,
@@ -15,8 +15,8 @@ from support.audience_client import (
     integration_body,
     new_operation_id,
 )
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.kit.crypto.entropy import SystemEntropy

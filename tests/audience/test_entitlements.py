@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.audience_client import ORGANIZATION, AudienceApi, entitlement_body
-from support.core_client import Answer
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import ORGANIZATION, AudienceApi, entitlement_body
+from support.database.rival import Rival
 
 
 async def put(

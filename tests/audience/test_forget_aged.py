@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 from procrastinate import App
-from support.aged_events import list_kept_days, make_aged_events
-from support.audience_client import AudienceApi, entitlement_body
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.audience.aged_events import list_kept_days, make_aged_events
+from support.audience.client import AudienceApi, entitlement_body
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.audience.context import WorkContext
 from soundmark.audience.features.retention import jobs, service

@@ -1,7 +1,7 @@
 """Requests made to be expensive: no route of Audience decodes them."""
 
-from support.audience_client import CREDENTIAL, AudienceApi, list_private_routes
-from support.hostile_requests import FORM_TYPE, HOSTILE_HEADS, RawRequest, find_costly, make_hostile_form, pad
+from support.api.hostile_requests import FORM_TYPE, HOSTILE_HEADS, RawRequest, find_costly, make_hostile_form, pad
+from support.audience.client import CREDENTIAL, AudienceApi, list_private_routes
 
 OTHER_ROUTES = [("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/v1/events"), ("GET", "/v1/nowhere")]
 EVENT_BYTES_MAX = 16 * 1024

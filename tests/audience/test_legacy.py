@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_client import ORGANIZATION, PROJECT, AudienceApi
-from support.core_client import Answer
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import ORGANIZATION, PROJECT, AudienceApi
+from support.database.rival import Rival
 
 QUERY = {"organization_id": ORGANIZATION, "project_id": PROJECT}
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.audience_client import ORGANIZATION, PROJECT, AudienceApi, AudienceIntegration
+from support.audience.client import ORGANIZATION, PROJECT, AudienceApi, AudienceIntegration
 
 QUERY = {"organization_id": ORGANIZATION, "project_id": PROJECT}
 

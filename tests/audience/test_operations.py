@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from support.audience_client import CORE_KEY, AudienceApi, new_operation_id
-from support.core_client import Answer
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import CORE_KEY, AudienceApi, new_operation_id
+from support.database.rival import Rival
 
 
 async def outcome(audience: AudienceApi, operation_id: str) -> Answer:

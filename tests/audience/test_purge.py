@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.audience_client import AudienceApi, entitlement_body, new_operation_id
-from support.core_client import Answer
-from support.event_publisher import Publisher, make_publisher
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import AudienceApi, entitlement_body, new_operation_id
+from support.audience.event_publisher import Publisher, make_publisher
+from support.database.rival import Rival
 
 ORGANIZATION, PROJECT, OTHER_PROJECT = "org_of_the_purged", "prj_of_the_purged", "prj_that_stays"
 TABLES = ("events", "event_ids", "spent_proofs", "integrity_days", "measured_codes")

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.audience_client import MASTER_KEY, AudienceApi, audience_settings, running_audience
-from support.rival import Rival
+from support.audience.client import MASTER_KEY, AudienceApi, audience_settings, running_audience
+from support.database.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret, token_key
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS

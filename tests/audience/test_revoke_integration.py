@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from support.audience_client import CORE_KEY, OTHER_CORE_KEY, AudienceApi, new_operation_id
-from support.rival import Rival
+from support.audience.client import CORE_KEY, OTHER_CORE_KEY, AudienceApi, new_operation_id
+from support.database.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -1,7 +1,7 @@
 """Rotating an HMAC secret: the new one is shown once, and the old one is void."""
 
-from support.audience_client import MASTER_KEY, AudienceApi, new_operation_id
-from support.rival import Rival
+from support.audience.client import MASTER_KEY, AudienceApi, new_operation_id
+from support.database.rival import Rival
 
 from soundmark.audience.secrets import open_hmac_secret
 from soundmark.kit.crypto.entropy import SystemEntropy

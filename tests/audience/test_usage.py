@@ -1,9 +1,9 @@
 """An organisation's usage in a month, by mode."""
 
 import pytest
-from support.audience_client import ORGANIZATION, AudienceApi, entitlement_body
-from support.core_client import Answer
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import ORGANIZATION, AudienceApi, entitlement_body
+from support.database.rival import Rival
 
 
 async def used(audience: AudienceApi, month: str = "2026-11", organization_id: str = ORGANIZATION) -> Answer:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.raw_requests import METHODS, send_raw
+from support.api.raw_requests import METHODS, send_raw
 
 from .conftest import CREDENTIALS, AudioProcess
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.core_settings import AUDIO_CREDENTIAL, core_settings
-from support.running_apps import running_core, served_in_thread
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import AUDIO_CREDENTIAL, core_settings
+from support.processes.running_apps import running_core, served_in_thread
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.audio.app import create_app as create_audio_app
 from soundmark.kit.crypto.secret import Secret

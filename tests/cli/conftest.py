@@ -13,12 +13,12 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
-from support.command_server import run_command, share_command_server
-from support.connections import borrow
-from support.core_database import read_signing_keys, restore_core
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.running_apps import served_in_thread
-from support.tenant import INTENT
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.database.connections import borrow
+from support.database.core_database import read_signing_keys, restore_core
+from support.processes.command_server import run_command, share_command_server
+from support.processes.running_apps import served_in_thread
+from support.tenancy.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import rfc8785
 from nacl.signing import SigningKey
-from support.running_apps import served_in_thread
+from support.processes.running_apps import served_in_thread
 
 from soundmark.kit.http.asgi import Receive, Scope, Send
 

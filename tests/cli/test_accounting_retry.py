@@ -4,9 +4,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 

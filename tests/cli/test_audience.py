@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 from soundmark_sdk.client.reading import read_record
 from soundmark_sdk.client.records import AudienceReport
-from support.audience_client import CREDENTIAL
-from support.recorded_events import RecordedEvent, midnight, store_events, store_integrity_days
+from support.audience.client import CREDENTIAL
+from support.audience.recorded_events import RecordedEvent, midnight, store_events, store_integrity_days
 
 from soundmark.cli.report_picture import draw_report, frequency_bars, period_name, report_figure
 from soundmark.kit.crypto.secret import Secret

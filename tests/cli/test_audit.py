@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.core_settings import MASTER_KEY, core_settings
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_settings import MASTER_KEY, core_settings
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.catalog import ADMIN, AUDIENCE_PLAN, CARD_OFFER, LOCAL_OFFER
+from support.billing.catalog import ADMIN, AUDIENCE_PLAN, CARD_OFFER, LOCAL_OFFER
 
 from .conftest import Tenant, answered, cells
 

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from support.core_settings import OPERATOR_TOKEN
-from support.faulty_proxy import FaultyProxy
+from support.api.core_settings import OPERATOR_TOKEN
+from support.processes.faulty_proxy import FaultyProxy
 from typer.testing import CliRunner
 
 from soundmark.cli import campaigns

@@ -4,9 +4,9 @@ import asyncio
 import json
 
 import pytest
-from support.catalog import ADMIN, CARD_OFFER, CODES_PLAN, LOCAL_OFFER, put_offer, put_plan
-from support.core_client import Api
-from support.rival import Rival
+from support.api.core_client import Api
+from support.billing.catalog import ADMIN, CARD_OFFER, CODES_PLAN, LOCAL_OFFER, put_offer, put_plan
+from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from support.card_stand_in import CARD_SECRET, CUSTOMER, PORTAL_URL, CardStandIn, running_card
-from support.core_settings import OPERATOR_TOKEN
+from support.api.core_settings import OPERATOR_TOKEN
+from support.outside.card_stand_in import CARD_SECRET, CUSTOMER, PORTAL_URL, CardStandIn, running_card
 
 from .conftest import Done, Service, Tenant, answered, serving_core
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from soundmark_sdk import hear
-from support.faulty_proxy import FaultyProxy
+from support.processes.faulty_proxy import FaultyProxy
 
 from .conftest import Tenant
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from soundmark_sdk import hear
-from support.core_settings import OPERATOR_TOKEN
-from support.tenant import INTENT
+from support.api.core_settings import OPERATOR_TOKEN
+from support.tenancy.tenant import INTENT
 from typer.testing import CliRunner
 
 from soundmark.cli import codes

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import soundmark_sdk
-from support.command_server import run_command, running_command_server
-from support.up_process import clean_environ
+from support.processes.command_server import run_command, running_command_server
+from support.processes.up_process import clean_environ
 
 import soundmark as soundmark_package
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.core_settings import MASTER_KEY
-from support.fake_clock import FakeClock
-from support.misbehaving_server import answer
-from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, running_issuer
-from support.private_authority import make_authority, tls_server
+from support.api.core_settings import MASTER_KEY
+from support.identity.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, running_issuer
+from support.outside.misbehaving_server import answer
+from support.outside.private_authority import make_authority, tls_server
+from support.processes.fake_clock import FakeClock
 
 from .conftest import Done, run
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.core_client import Api
-from support.core_settings import BASE_URL
+from support.api.core_client import Api
+from support.api.core_settings import BASE_URL
 
 from .conftest import run
 

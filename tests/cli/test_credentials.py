@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.core_settings import OPERATOR_TOKEN
+from support.api.core_settings import OPERATOR_TOKEN
 
 from .conftest import Done, Tenant, answered, run
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from soundmark_sdk import Receiver, hear
-from support.core_settings import OPERATOR_TOKEN
-from support.running_apps import served_in_thread
+from support.api.core_settings import OPERATOR_TOKEN
+from support.processes.running_apps import served_in_thread
 
 from soundmark.audio.render import Renderer
 

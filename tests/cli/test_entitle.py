@@ -4,11 +4,11 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.features.audience.integrations import jobs
 from soundmark.core.problems import AudienceUnavailable

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 from soundmark_sdk import Frame, MicrophoneUnavailable
-from support.running_apps import served_in_thread
-from support.tenant import INTENT
+from support.processes.running_apps import served_in_thread
+from support.tenancy.tenant import INTENT
 
 from soundmark.cli import Refused
 from soundmark.cli import hear as hear_module

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.faulty_proxy import Fault, FaultyProxy
+from support.processes.faulty_proxy import Fault, FaultyProxy
 
 from .conftest import COMMAND, Tenant, answered, environ
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.command_server import share_command_server
-from support.core_settings import OPERATOR_TOKEN
-from support.faulty_proxy import Fault, FaultyProxy
+from support.api.core_settings import OPERATOR_TOKEN
+from support.processes.command_server import share_command_server
+from support.processes.faulty_proxy import Fault, FaultyProxy
 
 from .conftest import Service, environ
 

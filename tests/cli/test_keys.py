@@ -13,10 +13,10 @@ import httpx2
 import psycopg
 import pytest
 from soundmark_sdk import AsyncReceiver
-from support.core_client import Api
-from support.core_settings import AUDIENCE_CREDENTIAL, MASTER_KEY, core_settings
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import AUDIENCE_CREDENTIAL, MASTER_KEY, core_settings
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

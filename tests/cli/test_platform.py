@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.core_settings import MASTER_KEY
+from support.api.core_settings import MASTER_KEY
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.entropy import SystemEntropy

@@ -5,9 +5,9 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.core_client import Api
-from support.release_evidence import GATES, PREVIEW, STABLE, insert_evidence, make_evidence
-from support.rival import Rival
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.release_evidence import GATES, PREVIEW, STABLE, insert_evidence, make_evidence
 
 from soundmark.kit.crypto.secret import Secret
 

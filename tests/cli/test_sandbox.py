@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import httpx2
 import pytest
-from support.up_process import SOUNDMARK, clean_environ
+from support.processes.up_process import SOUNDMARK, clean_environ
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.sandbox.options import CREDENTIALS, SandboxOptions, choose_credentials, settings_for_core

@@ -17,8 +17,8 @@ import psutil
 import psycopg
 import pytest
 from starlette.responses import Response
-from support.core_settings import MASTER_KEY, jobs_settings
-from support.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
+from support.api.core_settings import MASTER_KEY, jobs_settings
+from support.processes.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Session

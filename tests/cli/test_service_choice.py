@@ -10,7 +10,7 @@ from socket import create_server
 
 import httpx2
 import pytest
-from support.core_settings import OPERATOR_TOKEN
+from support.api.core_settings import OPERATOR_TOKEN
 
 from soundmark.cli.first_contact import FirstContact
 

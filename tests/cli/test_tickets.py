@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from support.running_apps import served_in_thread
-from support.secret_leaks import remember_secret
+from support.processes.running_apps import served_in_thread
+from support.processes.secret_leaks import remember_secret
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.sandbox.app import create_app

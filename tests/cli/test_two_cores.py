@@ -13,11 +13,11 @@ import httpx2
 import psutil
 import pytest
 from soundmark_sdk import read_key_set, verify_answer
-from support.command_server import ForkedCommand, running_command, share_command_server
-from support.core_client import PROOF
-from support.core_settings import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN
-from support.tenant import INTENT
-from support.up_process import clean_environ, until
+from support.api.core_client import PROOF
+from support.api.core_settings import AUDIO_CREDENTIAL, MASTER_KEY, OPERATOR_TOKEN
+from support.processes.command_server import ForkedCommand, running_command, share_command_server
+from support.processes.up_process import clean_environ, until
+from support.tenancy.tenant import INTENT
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.server.sockets import reserve_port

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.core_settings import OPERATOR_TOKEN
+from support.api.core_settings import OPERATOR_TOKEN
 from typer.testing import CliRunner
 
 from soundmark.cli import Refused, use

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from soundmark_sdk.client import Client, ServiceUnreachable
 from soundmark_sdk.webhooks import verify
-from support.command_server import find_forked_soundmark
-from support.core_settings import OPERATOR_TOKEN
-from support.faulty_proxy import FaultyProxy
-from support.received_webhooks import ReceivedWebhooks
-from support.running_apps import served_in_thread
+from support.api.core_settings import OPERATOR_TOKEN
+from support.processes.command_server import find_forked_soundmark
+from support.processes.faulty_proxy import FaultyProxy
+from support.processes.running_apps import served_in_thread
+from support.webhooks.received_webhooks import ReceivedWebhooks
 
 from soundmark.cli import webhook_listening
 from soundmark.cli.webhook_forwarding import forwarding

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.received_webhooks import ReceivedWebhooks
-from support.running_apps import served_in_thread
+from support.processes.running_apps import served_in_thread
+from support.webhooks.received_webhooks import ReceivedWebhooks
 
 from .conftest import Tenant, answered, cells
 

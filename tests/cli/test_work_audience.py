@@ -9,10 +9,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.aged_events import list_kept_days, make_aged_events
-from support.audience_client import MASTER_KEY, AudienceIntegration, audience_settings, running_audience
-from support.command_server import find_forked_soundmark
-from support.rival import Rival
+from support.audience.aged_events import list_kept_days, make_aged_events
+from support.audience.client import MASTER_KEY, AudienceIntegration, audience_settings, running_audience
+from support.database.rival import Rival
+from support.processes.command_server import find_forked_soundmark
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

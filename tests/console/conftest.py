@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from support.console_client import CONSOLE_URL, ConsoleClient
-from support.core_client import Api
-from support.core_settings import BASE_URL, OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.faulty_core import FaultyCore
-from support.oidc_issuer import CLIENT_ID
-from support.people import People
-from support.running_apps import running_lifespan
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.api.core_settings import BASE_URL, OPERATOR_TOKEN
+from support.console.client import CONSOLE_URL, ConsoleClient
+from support.console.faulty_core import FaultyCore
+from support.identity.oidc_issuer import CLIENT_ID
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_lifespan
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.console.app import assemble_app, make_console
 from soundmark.kit.http.asgi import AsgiApp

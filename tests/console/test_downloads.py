@@ -4,10 +4,10 @@ import asyncio
 
 import httpx2
 import pytest
-from support.console_client import ConsoleClient
-from support.faulty_core import HeldAnswer
-from support.running_apps import served_in_loop
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.console.faulty_core import HeldAnswer
+from support.processes.running_apps import served_in_loop
+from support.tenancy.tenant import Tenant
 
 from soundmark.console.disk_slots import SLOTS_COUNT
 from soundmark.kit.http.server import sockets

@@ -10,11 +10,9 @@ import pytest
 from console.conftest import console_settings, running_console
 from starlette.responses import Response
 from starlette.routing import Route
-from support.console_client import CONSOLE_URL, CSRF_TOKEN, ConsoleClient
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.hostile_requests import (
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN
+from support.api.hostile_requests import (
     FORM_TYPE,
     HOSTILE_HEADS,
     RawRequest,
@@ -24,7 +22,9 @@ from support.hostile_requests import (
     pad,
     send_raw,
 )
-from support.tenant import Tenant
+from support.console.client import CONSOLE_URL, CSRF_TOKEN, ConsoleClient
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.console import app, forms
 from soundmark.console.forms import FORM_BYTES_MAX

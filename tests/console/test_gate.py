@@ -1,10 +1,10 @@
 """Who may see a page, and which forms are accepted."""
 
 import pytest
-from support.console_client import CONSOLE_URL, ConsoleClient
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.people import People
+from support.api.core_client import Api
+from support.console.client import CONSOLE_URL, ConsoleClient
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.console.session import LIFETIME
 

@@ -2,10 +2,10 @@
 
 import pytest
 from starlette.routing import Route
-from support.console_client import CSRF_TOKEN, ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.people import People
-from support.tenant import Tenant
+from support.console.client import CSRF_TOKEN, ConsoleClient, PageAnswer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.console import app
 from soundmark.console.session import Session

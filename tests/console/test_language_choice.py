@@ -1,9 +1,9 @@
 """The buttons with which a person chooses a language."""
 
 import pytest
-from support.console_client import ConsoleClient
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.tenant import Tenant
 
 
 async def test_the_choice_leads_back_to_the_page_and_lasts(operator: ConsoleClient) -> None:

@@ -3,8 +3,8 @@
 from urllib.parse import urljoin, urlsplit
 
 from starlette.routing import Match, Route
-from support.console_client import CONSOLE_URL, ConsoleClient, PageAnswer
-from support.tenant import Tenant
+from support.console.client import CONSOLE_URL, ConsoleClient, PageAnswer
+from support.tenancy.tenant import Tenant
 
 from soundmark.console import app
 

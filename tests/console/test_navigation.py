@@ -1,11 +1,11 @@
 """What the navigation offers to each role, and the forms that a role may not send."""
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.console.navigation import ORGANIZATION_AREAS, PROJECT_AREAS
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from starlette.responses import Response
-from support.console_client import ConsoleClient
+from support.console.client import ConsoleClient
 
 NAME = "soundmark-8083-notice"
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
+from support.console.client import ConsoleClient
+from support.processes.fake_clock import FakeClock
 
 from soundmark.console.language import LOCALES, get_language
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.faulty_core import FaultyCore
-from support.misbehaving_server import Behaviour, answer, misbehaving_server, silent
-from support.running_apps import running_lifespan
+from support.console.client import ConsoleClient
+from support.console.faulty_core import FaultyCore
+from support.outside.misbehaving_server import Behaviour, answer, misbehaving_server, silent
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_lifespan
 
 from soundmark.console.app import assemble_app, make_console
 from soundmark.kit.http.server.sockets import reserve_port

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from soundmark_sdk.client.failures import ApiProblem, RefusedField
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 import soundmark.console
 from soundmark.console.language import LOCALES, get_language

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from support import misbehaving_server
-from support.console_client import ConsoleClient
-from support.core_settings import OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.faulty_core import FaultyCore
-from support.misbehaving_server import Behaviour
-from support.running_apps import running_lifespan
-from support.tenant import Tenant
+from support.api.core_settings import OPERATOR_TOKEN
+from support.console.client import ConsoleClient
+from support.console.faulty_core import FaultyCore
+from support.outside import misbehaving_server
+from support.outside.misbehaving_server import Behaviour
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_lifespan
+from support.tenancy.tenant import Tenant
 
 from soundmark.console import core_api
 from soundmark.console.app import assemble_app, make_console

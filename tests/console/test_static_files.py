@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 from console.conftest import console_settings
-from support.console_client import ConsoleClient
-from support.raw_requests import send_raw
-from support.running_apps import served_in_thread
+from support.api.raw_requests import send_raw
+from support.console.client import ConsoleClient
+from support.processes.running_apps import served_in_thread
 
 from soundmark.console.app import create_app
 

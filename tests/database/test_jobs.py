@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 from procrastinate import App
-from support.command_server import find_forked_soundmark
-from support.up_process import clean_environ, until
+from support.processes.command_server import find_forked_soundmark
+from support.processes.up_process import clean_environ, until
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.up_process import until
+from support.processes.up_process import until
 
 from .archives import ROOT, version, wheel
 

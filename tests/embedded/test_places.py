@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.up_process import passable_folder
+from support.processes.up_process import passable_folder
 
 from soundmark.embedded import cluster_location, installation
 from soundmark.embedded.postgres import Cluster

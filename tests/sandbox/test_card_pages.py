@@ -1,8 +1,8 @@
 """The card provider's pages are clicked through with plain forms."""
 
 import pytest
-from support.card_sdk import call, create_session, make_client, read_subscription
-from support.running_sandbox import RunningSandbox
+from support.outside.card_sdk import call, create_session, make_client, read_subscription
+from support.outside.running_sandbox import RunningSandbox
 
 RETURN_URL = "http://127.0.0.1:8080/billing"
 

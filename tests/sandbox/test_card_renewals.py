@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from support.card_sdk import call, create_session, make_client, read_subscription
-from support.fake_clock import FakeClock
-from support.received_webhooks import ReceivedWebhooks
-from support.running_sandbox import RunningSandbox
+from support.outside.card_sdk import call, create_session, make_client, read_subscription
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.webhooks.received_webhooks import ReceivedWebhooks
 
 PURCHASE = ["customer.subscription.created", "invoice.paid", "checkout.session.completed"]
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from support.card_sdk import create_session
-from support.running_sandbox import RunningSandbox
+from support.outside.card_sdk import create_session
+from support.outside.running_sandbox import RunningSandbox
 
 from soundmark.sandbox.shelf import Shelf
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.received_webhooks import ReceivedRequest, ReceivedWebhooks
-from support.running_sandbox import RunningSandbox
+from support.outside.running_sandbox import RunningSandbox
+from support.webhooks.received_webhooks import ReceivedRequest, ReceivedWebhooks
 
 
 def headers(sandbox: RunningSandbox) -> dict[str, str]:

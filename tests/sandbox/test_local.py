@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.fake_clock import FakeClock
-from support.received_webhooks import ReceivedWebhooks
-from support.running_sandbox import RunningSandbox
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.webhooks.received_webhooks import ReceivedWebhooks
 
 WEBHOOK = "http://core.test/v1/billing/webhooks/local/secret"
 

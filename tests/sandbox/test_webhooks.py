@@ -4,11 +4,11 @@ import json
 
 import pytest
 import stripe
-from support.card_sdk import create_session
-from support.fake_clock import FakeClock
-from support.received_webhooks import ReceivedWebhooks
-from support.running_apps import served_in_thread
-from support.running_sandbox import RunningSandbox, running_sandbox
+from support.outside.card_sdk import create_session
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import served_in_thread
+from support.webhooks.received_webhooks import ReceivedWebhooks
 
 PURCHASE = ["customer.subscription.created", "invoice.paid", "checkout.session.completed"]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.ordinary_user import OrdinaryUser, ordinary_user
-from support.up_process import READY_S, Up, has_ended, passable_folder, running_up, until
+from support.processes.ordinary_user import OrdinaryUser, ordinary_user
+from support.processes.up_process import READY_S, Up, has_ended, passable_folder, running_up, until
 
 GIVEN = {"SOUNDMARK_LOG_LEVEL": "warning", "SOUNDMARK_RESOLVE_RATE_LIMIT": "1000"}
 

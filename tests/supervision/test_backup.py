@@ -16,8 +16,8 @@ import httpx2
 import psycopg
 import pytest
 from soundmark_sdk import Receiver
-from support.command_server import find_forked_soundmark
-from support.up_process import Up, clean_environ, passable_folder, running_up
+from support.processes.command_server import find_forked_soundmark
+from support.processes.up_process import Up, clean_environ, passable_folder, running_up
 
 from soundmark.embedded import backup, dumps
 from soundmark.embedded.postgres import RunningCluster

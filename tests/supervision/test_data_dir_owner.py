@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.up_process import passable_folder, refused_up
+from support.processes.up_process import passable_folder, refused_up
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.up_process import passable_folder, refused_up, running_up, write_note
+from support.processes.up_process import passable_folder, refused_up, running_up, write_note
 
 from soundmark.embedded import installation
 from soundmark.embedded.installation import NoPostgres, find_chosen_programs, version_of

@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 from soundmark_sdk import ArchiveFailure, CertificateFailure
-from support.guide_blocks import assert_prints, read_guide, run_block
-from support.up_process import Up
+from support.processes.guide_blocks import assert_prints, read_guide, run_block
+from support.processes.up_process import Up
 
 from soundmark.cli.leaving import ADVICE
 

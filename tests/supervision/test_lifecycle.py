@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.console_links import printed_link, redeem_as_owner, refused_link, tickets_of
-from support.ordinary_user import OrdinaryUser
-from support.up_process import (
+from support.console.links import printed_link, redeem_as_owner, refused_link, tickets_of
+from support.processes.ordinary_user import OrdinaryUser
+from support.processes.up_process import (
     END_S,
     READY_S,
     Up,

@@ -16,8 +16,8 @@ from soundmark_sdk import DeliveryReason
 from soundmark_sdk.failures import RETRYABLE_DELIVERY_REASONS
 from soundmark_sdk.measuring import RECEIVER_CLASSES, Obstacle
 from soundmark_sdk.publisher import configuration
-from support.secret_leaks import remember_secret
-from support.up_process import Up, clean_environ, status_of, until
+from support.processes.secret_leaks import remember_secret
+from support.processes.up_process import Up, clean_environ, status_of, until
 
 from soundmark.kit.http.server.sockets import shared_socket
 

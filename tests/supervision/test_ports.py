@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.fake_clock import FakeClock
+from support.processes.fake_clock import FakeClock
 
 from soundmark.kit.http.server.sockets import PortTaken, reserve_port
 from soundmark.operating_system.os_user import OsUser

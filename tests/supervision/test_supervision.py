@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.up_process import has_ended, until
+from support.processes.up_process import has_ended, until
 
 from soundmark.kit.clock import SystemClock
 from soundmark.supervision.readiness import ENDS_MAX, NotReady, until_ready

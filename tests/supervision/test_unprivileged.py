@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.console_links import LINK, ask_link, printed_link, redeem_as_owner, tickets_of
-from support.ordinary_user import OrdinaryUser, add_receiver_files
-from support.up_process import (
+from support.console.links import LINK, ask_link, printed_link, redeem_as_owner, tickets_of
+from support.processes.ordinary_user import OrdinaryUser, add_receiver_files
+from support.processes.up_process import (
     END_S,
     PROCESSES,
     READY_S,

@@ -9,7 +9,7 @@ import httpx2
 import psutil
 import psycopg
 import pytest
-from support.up_process import (
+from support.processes.up_process import (
     PROCESSES,
     READY_S,
     SOUNDMARK,

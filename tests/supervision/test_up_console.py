@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from support.console_links import LINK, ask_link, printed_link, redeem_as_owner, tickets_of
-from support.up_process import READY_S, Up, refused_up, status_of, until
+from support.console.links import LINK, ask_link, printed_link, redeem_as_owner, tickets_of
+from support.processes.up_process import READY_S, Up, refused_up, status_of, until
 
 pytestmark = pytest.mark.xdist_group("up")
 

@@ -4,8 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from support.console_links import refused_link
-from support.up_process import READY_S, running_up, until
+from support.console.links import refused_link
+from support.processes.up_process import READY_S, running_up, until
 
 from soundmark.kit.http.server.sockets import reserve_port
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.up_process import READY_S, Up, clean_environ, running_up, status_of, until
+from support.processes.up_process import READY_S, Up, clean_environ, running_up, status_of, until
 
 from soundmark.kit.http.server.sockets import reserve_port
 

@@ -11,8 +11,8 @@ import httpx2
 import psutil
 import pytest
 from soundmark_sdk.client import Client
-from support.guide_blocks import assert_prints, read_guide, run_block
-from support.up_process import READY_S, Up, refused_up, running_up, status_of, until
+from support.processes.guide_blocks import assert_prints, read_guide, run_block
+from support.processes.up_process import READY_S, Up, refused_up, running_up, status_of, until
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.guide_blocks import assert_prints, read_guide, run_block
-from support.up_process import Up
+from support.processes.guide_blocks import assert_prints, read_guide, run_block
+from support.processes.up_process import Up
 
 from soundmark.core.domain.webhooks.delivery import RETRY_AFTER
 from soundmark.core.domain.webhooks.event import EVENT_TYPES

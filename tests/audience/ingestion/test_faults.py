@@ -6,9 +6,9 @@ import re
 from collections import Counter
 
 import pytest
-from support.audience_client import AudienceApi, audience_settings, running_audience
-from support.event_publisher import cut_ingestion_connection, make_publisher
-from support.rival import Rival
+from support.audience.client import AudienceApi, audience_settings, running_audience
+from support.audience.event_publisher import cut_ingestion_connection, make_publisher
+from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 

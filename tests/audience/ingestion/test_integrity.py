@@ -5,10 +5,10 @@ import json
 from collections import Counter
 from typing import Any
 
-from support.audience_client import AudienceApi, entitlement_body
-from support.core_client import Answer
-from support.event_publisher import Publisher, make_publisher, new_id
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import AudienceApi, entitlement_body
+from support.audience.event_publisher import Publisher, make_publisher, new_id
+from support.database.rival import Rival
 
 STORM = 60
 NO_SIGNALS: list[Any] = []

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY, generate_latest
-from support.audience_client import AudienceApi, audience_settings, entitlement_body, running_audience
-from support.event_publisher import deliver_messages, make_publisher, new_id
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.audience.client import AudienceApi, audience_settings, entitlement_body, running_audience
+from support.audience.event_publisher import deliver_messages, make_publisher, new_id
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.audience.hot import group
 from soundmark.audience.hot.group import GroupCommit

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from support.audience_client import (
+from support.audience.client import (
     CREDENTIAL,
     MASTER_KEY,
     AudienceApi,
@@ -21,9 +21,9 @@ from support.audience_client import (
     entitlement_body,
     running_audience,
 )
-from support.event_publisher import Publisher, make_publisher
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.audience.event_publisher import Publisher, make_publisher
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.server.sockets import reserve_port
@@ -124,7 +124,7 @@ def _process(url: Secret, port: int) -> Iterator[subprocess.Popen[bytes]]:
         "SOUNDMARK_MASTER_KEY": MASTER_KEY,
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    process = subprocess.Popen([sys.executable, TESTS / "support" / "serve_audience.py", str(port)], env=environ)
+    process = subprocess.Popen([sys.executable, TESTS / "support/processes/serve_audience.py", str(port)], env=environ)
     try:
         yield process
     finally:

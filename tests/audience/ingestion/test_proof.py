@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import rfc8785
-from support.audience_client import AudienceApi
-from support.event_publisher import (
+from support.audience.client import AudienceApi
+from support.audience.event_publisher import (
     CORE,
     NEXT_CORE,
     STRANGER,
@@ -17,7 +17,7 @@ from support.event_publisher import (
     new_id,
     sign_proof,
 )
-from support.rival import Rival
+from support.database.rival import Rival
 
 from soundmark.audience.hot.event import Event, parse_body, read_event
 from soundmark.kit.crypto.signing import SigningKey

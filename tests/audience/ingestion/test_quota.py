@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.audience_client import AudienceApi, entitlement_body
-from support.event_publisher import Publisher, make_publisher
-from support.rival import Rival
+from support.audience.client import AudienceApi, entitlement_body
+from support.audience.event_publisher import Publisher, make_publisher
+from support.database.rival import Rival
 
 from soundmark.audience.hot.decision import BatchDecision
 from soundmark.audience.hot.group import GroupCommit

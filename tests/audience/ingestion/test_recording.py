@@ -3,10 +3,10 @@
 import hashlib
 from datetime import timedelta
 
-from support.audience_client import AudienceApi, entitlement_body
-from support.event_publisher import make_publisher, new_id
-from support.rival import Rival
-from support.whole_responses import WholeResponses
+from support.api.whole_responses import WholeResponses
+from support.audience.client import AudienceApi, entitlement_body
+from support.audience.event_publisher import make_publisher, new_id
+from support.database.rival import Rival
 
 from soundmark.audience.domain.packing import country_number
 from soundmark.kit.text.timestamps import format_timestamp

@@ -8,15 +8,15 @@ from typing import Any
 import httpx2
 import pytest
 import structlog
-from support.audience_client import (
+from support.api.core_client import Answer
+from support.audience.client import (
     CREDENTIAL,
     AudienceApi,
     audience_settings,
     entitlement_body,
     running_audience,
 )
-from support.core_client import Answer
-from support.event_publisher import Publisher, make_publisher
+from support.audience.event_publisher import Publisher, make_publisher
 
 from soundmark.kit.crypto.secret import Secret
 

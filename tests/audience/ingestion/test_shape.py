@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_client import AudienceApi
-from support.core_client import Answer
-from support.event_publisher import Publisher, deliver_messages, make_publisher
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import AudienceApi
+from support.audience.event_publisher import Publisher, deliver_messages, make_publisher
+from support.database.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.audience_event import EVENT_MAX_BYTES

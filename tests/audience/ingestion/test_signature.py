@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from support.audience_client import AudienceApi, audience_settings, running_audience
-from support.core_client import Answer
-from support.event_publisher import Publisher, make_publisher, new_id
-from support.rival import Rival
+from support.api.core_client import Answer
+from support.audience.client import AudienceApi, audience_settings, running_audience
+from support.audience.event_publisher import Publisher, make_publisher, new_id
+from support.database.rival import Rival
 
 from soundmark.audience.hot import pending_event
 from soundmark.kit.crypto.secret import Secret

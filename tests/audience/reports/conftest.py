@@ -3,8 +3,8 @@
 from datetime import datetime
 
 import pytest
-from support.audience_client import AudienceApi, AudienceIntegration, entitlement_body
-from support.report_events import RETENTION_DAYS
+from support.audience.client import AudienceApi, AudienceIntegration, entitlement_body
+from support.audience.report_events import RETENTION_DAYS
 
 
 @pytest.fixture

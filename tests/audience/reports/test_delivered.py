@@ -4,11 +4,11 @@ import hashlib
 import json
 from typing import Any
 
-from support.audience_client import AudienceApi
-from support.core_client import Answer
-from support.event_publisher import Publisher, make_publisher, new_id
-from support.recorded_events import assert_reconciles, read_report
-from support.secret_leaks import find_leaks
+from support.api.core_client import Answer
+from support.audience.client import AudienceApi
+from support.audience.event_publisher import Publisher, make_publisher, new_id
+from support.audience.recorded_events import assert_reconciles, read_report
+from support.processes.secret_leaks import find_leaks
 
 CAMPAIGN = "cmp_" + "d" * 22
 

@@ -3,12 +3,12 @@
 from datetime import datetime, timedelta
 
 import pytest
-from support.audience_client import ORGANIZATION, AudienceApi, AudienceIntegration
-from support.recorded_events import (
+from support.audience.client import ORGANIZATION, AudienceApi, AudienceIntegration
+from support.audience.recorded_events import (
     read_report,
     store_events,
 )
-from support.report_events import make_event, refused
+from support.audience.report_events import make_event, refused
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp

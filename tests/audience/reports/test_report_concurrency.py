@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
-from support.audience_client import AudienceApi, AudienceIntegration
-from support.recorded_events import (
+from support.audience.client import AudienceApi, AudienceIntegration
+from support.audience.recorded_events import (
     read_report,
     store_events,
     store_integrity_days,
 )
-from support.report_events import XR, make_event, refused
-from support.rival import Rival
+from support.audience.report_events import XR, make_event, refused
+from support.database.rival import Rival
 
 from soundmark.audience.features.reports import service
 from soundmark.kit.crypto.secret import Secret

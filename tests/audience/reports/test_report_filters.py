@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from support.audience_client import AudienceIntegration
-from support.recorded_events import (
+from support.audience.client import AudienceIntegration
+from support.audience.recorded_events import (
     expected_report,
     midnight,
     read_report,
     store_events,
     store_integrity_days,
 )
-from support.report_events import CAMPAIGNS, RETENTION_DAYS, XR, make_event, refused
+from support.audience.report_events import CAMPAIGNS, RETENTION_DAYS, XR, make_event, refused
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp

@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from support.audience_client import AudienceIntegration
-from support.recorded_events import (
+from support.audience.client import AudienceIntegration
+from support.audience.recorded_events import (
     RecordedEvent,
     cells,
     read_report,
     store_events,
     store_integrity_days,
 )
-from support.report_events import XR, make_event, refused
+from support.audience.report_events import XR, make_event, refused
 
 from soundmark.audience.domain.aggregation import Codes, tally
 from soundmark.audience.features.reports import service

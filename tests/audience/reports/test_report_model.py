@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.audience_client import AudienceApi, entitlement_body
-from support.recorded_events import (
+from support.audience.client import AudienceApi, entitlement_body
+from support.audience.recorded_events import (
     RecordedEvent,
     assert_reconciles,
     expected_report,
@@ -17,7 +17,7 @@ from support.recorded_events import (
     store_events,
     store_integrity_days,
 )
-from support.report_events import CAMPAIGNS, RETENTION_DAYS, XR, make_event, refused
+from support.audience.report_events import CAMPAIGNS, RETENTION_DAYS, XR, make_event, refused
 
 from soundmark.audience.features.reports import service
 from soundmark.kit.crypto.secret import Secret

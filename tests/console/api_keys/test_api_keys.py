@@ -1,12 +1,12 @@
 """The pages of API keys."""
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant, make_second_project
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project
 
 NEW = {"scopes": ["codes:read", "audience:read"], "expires_in_days": "30"}
 

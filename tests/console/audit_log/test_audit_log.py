@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.console.audit_actions import ACTIONS
 from soundmark.console.language import LOCALES, get_language

@@ -3,15 +3,15 @@
 from datetime import timedelta
 
 import pytest
-from support.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
-from support.card_stand_in import CardStandIn
-from support.console_client import ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.offers import CARD_OFFER, make_card_offer
-from support.people import People
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
+from support.billing.offers import CARD_OFFER, make_card_offer
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.console.pages.billing import begun_checkouts
 

@@ -3,18 +3,18 @@
 from typing import Any
 
 import pytest
-from support.card_stand_in import CardStandIn
-from support.catalog import LOCAL_OFFER as LOCAL_TERMS
-from support.catalog import put_plan, sell
-from support.console_client import ConsoleClient
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.local_purchase import list_payments
-from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_card_subscription, make_local_offer
-from support.people import People
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.billing.catalog import LOCAL_OFFER as LOCAL_TERMS
+from support.billing.catalog import put_plan, sell
+from support.billing.local_purchase import list_payments
+from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_card_subscription, make_local_offer
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 HOSTILE = "<img src=x onerror=alert(1)> & '\"=1+1"
 

@@ -1,14 +1,14 @@
 """Subscriptions, and the way to the card provider's portal."""
 
 import pytest
-from support.card_stand_in import CUSTOMER, PORTAL_URL, CardStandIn
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.offers import make_card_subscription
-from support.outside_server import Fault
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.offers import make_card_subscription
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.outside.card_stand_in import CUSTOMER, PORTAL_URL, CardStandIn
+from support.outside.outside_server import Fault
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 
 def billing_path(tenant: Tenant) -> str:

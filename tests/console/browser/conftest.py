@@ -9,13 +9,13 @@ from functools import partial
 import pytest
 from console.conftest import connect_to, console_settings
 from playwright.async_api import Page
-from support.browser import Browsing
-from support.console_client import ConsoleClient
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.faulty_core import FaultyCore
-from support.running_apps import served_in_loop
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN
+from support.browser.chromium import Browsing
+from support.console.client import ConsoleClient
+from support.console.faulty_core import FaultyCore
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import served_in_loop
 
 from soundmark.console.app import assemble_app, make_console
 from soundmark.kit.http.server import sockets

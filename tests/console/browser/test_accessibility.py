@@ -2,9 +2,9 @@
 
 import pytest
 from console.browser.conftest import ServedConsole
-from support.accessibility import assert_no_page_breaks_a_rule
-from support.fake_clock import FakeClock
-from support.tenant import Tenant
+from support.browser.accessibility import assert_no_page_breaks_a_rule
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -7,18 +7,18 @@ from console.webhooks.conftest import steps as steps
 from console.webhooks.test_deliveries import make_deliveries
 from core.webhooks.delivery.conftest import Steps
 from playwright.async_api import expect
-from support.accessibility import assert_no_page_breaks_a_rule
-from support.card_purchase import begin_purchase
-from support.card_stand_in import CardStandIn
-from support.catalog import AUDIENCE_PLAN, LOCAL_OFFER, put_plan, sell
-from support.desk import TICKETS, ticket_body
-from support.fake_clock import FakeClock
-from support.offers import make_card_offer, make_card_subscription
-from support.release_evidence import insert_evidence
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
-from support.webhook_consumer import WebhookConsumer
+from support.billing.card_purchase import begin_purchase
+from support.billing.catalog import AUDIENCE_PLAN, LOCAL_OFFER, put_plan, sell
+from support.billing.offers import make_card_offer, make_card_subscription
+from support.browser.accessibility import assert_no_page_breaks_a_rule
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.desk import TICKETS, ticket_body
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.release_evidence import insert_evidence
+from support.tenancy.tenant import Tenant
+from support.webhooks.consumer import WebhookConsumer
 
 pytestmark = pytest.mark.xdist_group("browser")
 

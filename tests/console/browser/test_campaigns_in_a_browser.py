@@ -3,8 +3,8 @@
 import pytest
 from console.browser.conftest import ServedConsole
 from playwright.async_api import expect
-from support.fake_clock import FakeClock
-from support.tenant import Tenant
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from console.browser.conftest import ServedConsole
 from playwright.async_api import expect
-from support.accessibility import assert_no_page_breaks_a_rule
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project
+from support.browser.accessibility import assert_no_page_breaks_a_rule
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_second_project
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from console.browser.conftest import ServedConsole
 from playwright.async_api import Page, Route, expect
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 pytestmark = pytest.mark.xdist_group("browser")
 

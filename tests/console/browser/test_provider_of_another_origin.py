@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import pytest
 from console.conftest import connect_to, console_settings
 from playwright.async_api import Page, expect
-from support.browser import Browsing
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.faulty_core import FaultyCore
-from support.oidc_issuer import CLIENT_ID
-from support.people import People
-from support.running_apps import served_in_loop
+from support.browser.chromium import Browsing
+from support.console.client import ConsoleClient
+from support.console.faulty_core import FaultyCore
+from support.identity.oidc_issuer import CLIENT_ID
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import served_in_loop
+from support.tenancy.people import People
 
 from soundmark.console.app import assemble_app, make_console
 from soundmark.kit.http.server import sockets

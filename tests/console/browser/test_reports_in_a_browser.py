@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from console.browser.conftest import ServedConsole
-from support.accessibility import assert_no_page_breaks_a_rule
-from support.fake_clock import FakeClock
-from support.measured_tenant import MeasuredTenant, measure_tenant
-from support.recorded_events import RecordedEvent, store_events
-from support.report_pages import report_path
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
+from support.audience.measured_tenant import MeasuredTenant, measure_tenant
+from support.audience.recorded_events import RecordedEvent, store_events
+from support.audience.report_pages import report_path
+from support.browser.accessibility import assert_no_page_breaks_a_rule
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -13,11 +13,11 @@ import pytest
 from console.browser.conftest import ServedConsole
 from PIL import Image
 from playwright.async_api import Page, expect
-from support.code_sounds import render_token
-from support.fake_clock import FakeClock
-from support.measured_tenant import measure_tenant
-from support.recorded_events import RecordedEvent, store_events
-from support.tenant import Tenant
+from support.audience.measured_tenant import measure_tenant
+from support.audience.recorded_events import RecordedEvent, store_events
+from support.codes.sounds import render_token
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

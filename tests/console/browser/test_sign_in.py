@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import pytest
 from console.conftest import connect_to, console_settings
 from playwright.async_api import BrowserContext, Page, expect
-from support.accessibility import find_broken_rules
-from support.browser import Browsing
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.people import People
-from support.real_oidc_provider import CONSOLE, running_providers
-from support.running_apps import running_core, served_in_loop
+from support.api.core_settings import core_settings
+from support.browser.accessibility import find_broken_rules
+from support.browser.chromium import Browsing
+from support.identity.real_oidc_provider import CONSOLE, running_providers
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core, served_in_loop
+from support.tenancy.people import People
 
 from soundmark.console.app import assemble_app, make_console
 from soundmark.kit.crypto.secret import Secret

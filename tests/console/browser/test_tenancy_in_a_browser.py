@@ -3,10 +3,10 @@
 import pytest
 from console.browser.conftest import ServedConsole
 from playwright.async_api import expect
-from support.accessibility import assert_no_page_breaks_a_rule
-from support.fake_clock import FakeClock
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
+from support.browser.accessibility import assert_no_page_breaks_a_rule
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.tenant import Tenant
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 
 import pytest
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project
 
 FIELDS = (
     "name",

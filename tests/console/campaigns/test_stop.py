@@ -1,8 +1,8 @@
 """The emergency stop of a campaign: what it will stop, and what it stopped."""
 
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from .test_campaigns import path_of, read_campaign
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.tenant import Tenant
+from support.tenancy.tenant import Tenant
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from console.conftest import console_settings, running_console
-from support.console_client import ConsoleClient
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.fake_clock import FakeClock
-from support.running_apps import running_core
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.console.client import ConsoleClient
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from soundmark_sdk import Intent
-from support.real_oidc_provider import NODE
+from support.identity.real_oidc_provider import NODE
 
 from soundmark.console.pages.codes.intents import find_link
 

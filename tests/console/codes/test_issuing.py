@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.console import core_api
 

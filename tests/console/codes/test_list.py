@@ -6,10 +6,10 @@ from html import unescape
 from urllib.parse import urljoin
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.kit.text.timestamps import format_timestamp
 

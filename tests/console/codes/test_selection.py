@@ -4,8 +4,8 @@ import io
 import zipfile
 
 import pytest
-from support.console_client import CSRF_TOKEN, ConsoleClient
-from support.tenant import Tenant, make_second_project
+from support.console.client import CSRF_TOKEN, ConsoleClient
+from support.tenancy.tenant import Tenant, make_second_project
 
 MADE_UP = [f"xr_{number:022d}" for number in range(101)]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import structlog
-from support.fake_clock import FakeClock
-from support.redis_server import RedisServer, running_redis
+from support.outside.redis_server import RedisServer, running_redis
+from support.processes.fake_clock import FakeClock
 
 from soundmark.console.ended_sessions import ended_list, ended_sessions, shared_ended_list
 from soundmark.console.ended_sessions.ended_list import EVERY, EndedSession

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from support.fake_clock import FakeClock
+from support.processes.fake_clock import FakeClock
 
 from soundmark.console.ended_sessions import ended_sessions
 from soundmark.console.ended_sessions.ended_list import EndedSession

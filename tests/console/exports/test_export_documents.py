@@ -7,9 +7,17 @@ from datetime import datetime
 from typing import Any
 
 from hypothesis import given
-from support.measured_tenant import MeasuredTenant
-from support.recorded_events import cells
-from support.true_reports import INTEGRATION, NOW, ORGANIZATION, PROJECT, make_report, make_request, true_reports
+from support.audience.measured_tenant import MeasuredTenant
+from support.audience.recorded_events import cells
+from support.audience.true_reports import (
+    INTEGRATION,
+    NOW,
+    ORGANIZATION,
+    PROJECT,
+    make_report,
+    make_request,
+    true_reports,
+)
 
 from soundmark.console.exports.documents import (
     ExportFile,

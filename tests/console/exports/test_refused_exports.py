@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.measured_tenant import MeasuredTenant
-from support.report_events import CAMPAIGNS, XR
-from support.true_reports import (
+from support.audience.measured_tenant import MeasuredTenant
+from support.audience.report_events import CAMPAIGNS, XR
+from support.audience.true_reports import (
     NOW,
     Place,
     list_places,

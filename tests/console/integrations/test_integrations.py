@@ -4,14 +4,14 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from support.console_client import ConsoleClient
-from support.console_faults import audience_failing
-from support.fake_clock import FakeClock
-from support.people import People
-from support.recorded_events import RecordedEvent, store_events, store_integrity_days
-from support.rival import Rival
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
+from support.audience.recorded_events import RecordedEvent, store_events, store_integrity_days
+from support.console.client import ConsoleClient
+from support.console.faults import audience_failing
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

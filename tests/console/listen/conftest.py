@@ -14,9 +14,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from support.code_sounds import render_token
-from support.listening_page import open_listening_page
-from support.running_apps import served_in_thread
+from support.browser.listening_page import open_listening_page
+from support.codes.sounds import render_token
+from support.processes.running_apps import served_in_thread
 
 from soundmark.console.app import create_app
 from soundmark.settings import ConsoleSettings

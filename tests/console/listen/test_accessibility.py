@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from playwright.async_api import expect
-from support.accessibility import WIDE, find_broken_on_screens
-from support.browser import Browsing
-from support.listening_page import open_listening_page
-from support.signed_answers import GENUINE, VECTORS, sign_answer
+from support.browser.accessibility import WIDE, find_broken_on_screens
+from support.browser.chromium import Browsing
+from support.browser.listening_page import open_listening_page
+from support.codes.signed_answers import GENUINE, VECTORS, sign_answer
 
 pytestmark = pytest.mark.xdist_group("browser")
 

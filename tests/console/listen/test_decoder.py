@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 from playwright.async_api import Page
-from support.browser import Browsing
-from support.code_sounds import render_token
-from support.listening_page import open_listening_page
+from support.browser.chromium import Browsing
+from support.browser.listening_page import open_listening_page
+from support.codes.sounds import render_token
 
 from bench.degradations import CONDITIONS, Sound
 from soundmark.audio.render import PROTOCOLS

@@ -1,8 +1,8 @@
 """What scripts read of a page: they stop at what it lacks, and say what that is."""
 
 import pytest
-from support.browser import Browsing
-from support.listening_page import open_listening_page
+from support.browser.chromium import Browsing
+from support.browser.listening_page import open_listening_page
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import pytest
 from playwright.async_api import Locator, Page, expect
-from support.browser import Browsing
-from support.listening_page import open_listening_page
-from support.signed_answers import GENUINE, VECTORS, sign_answer
+from support.browser.chromium import Browsing
+from support.browser.listening_page import open_listening_page
+from support.codes.signed_answers import GENUINE, VECTORS, sign_answer
 
 pytestmark = pytest.mark.xdist_group("browser")
 

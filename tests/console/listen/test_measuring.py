@@ -15,10 +15,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route as WebRoute
-from support.browser import Browsing
-from support.listening_page import open_listening_page
-from support.running_apps import served_in_thread
-from support.signed_answers import GENUINE, MEASURED, VECTORS
+from support.browser.chromium import Browsing
+from support.browser.listening_page import open_listening_page
+from support.codes.signed_answers import GENUINE, MEASURED, VECTORS
+from support.processes.running_apps import served_in_thread
 
 pytestmark = pytest.mark.xdist_group("browser")
 

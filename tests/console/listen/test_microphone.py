@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from support.browser import Browsing, running_browser, watched
-from support.code_sounds import render_token
-from support.listening_page import open_listening_page
-from support.running_apps import served_in_thread
-from support.signed_answers import GENUINE, VECTORS
+from support.browser.chromium import Browsing, running_browser, watched
+from support.browser.listening_page import open_listening_page
+from support.codes.signed_answers import GENUINE, VECTORS
+from support.codes.sounds import render_token
+from support.processes.running_apps import served_in_thread
 
 pytestmark = pytest.mark.xdist_group("browser")
 

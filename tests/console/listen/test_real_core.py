@@ -7,10 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 from playwright.async_api import expect
-from support.browser import Browsing
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.running_apps import served_in_thread
-from support.tenant import INTENT
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.browser.chromium import Browsing
+from support.processes.running_apps import served_in_thread
+from support.tenancy.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster

@@ -3,12 +3,12 @@
 from urllib.parse import urlsplit
 
 import pytest
-from support.console_client import CONSOLE_URL, ConsoleClient
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
+from support.console.client import CONSOLE_URL, ConsoleClient
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 NEW = {"email": "ada@example.org", "role": "member", "expires_in_days": "3"}
 ACCEPT = "/invitations/accept"

@@ -1,11 +1,11 @@
 """The pages of members."""
 
 import pytest
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 STRANGE = 'auth0|a/b?c=d&e="<b>'
 

@@ -1,12 +1,12 @@
 """The pages of organisations."""
 
 import pytest
-from support.console_client import ConsoleClient
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 HOSTILE = '<script>alert(1)</script> & "Nordlicht" \'=1+1'
 

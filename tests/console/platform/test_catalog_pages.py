@@ -4,11 +4,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.catalog import AUDIENCE_PLAN, CARD_OFFER, CODES_PLAN, LOCAL_OFFER, put_offer, put_plan, read_catalog
-from support.console_client import ConsoleClient, PageAnswer
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.billing.catalog import (
+    AUDIENCE_PLAN,
+    CARD_OFFER,
+    CODES_PLAN,
+    LOCAL_OFFER,
+    put_offer,
+    put_plan,
+    read_catalog,
+)
+from support.console.client import ConsoleClient, PageAnswer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -2,10 +2,10 @@
 
 import json
 
-from support.console_client import ConsoleClient
-from support.fake_clock import FakeClock
-from support.release_evidence import PREVIEW, STABLE, insert_evidence, make_evidence
-from support.rival import Rival
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.release_evidence import PREVIEW, STABLE, insert_evidence, make_evidence
 
 PATH = "/platform/readiness"
 

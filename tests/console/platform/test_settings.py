@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.people import People
-from support.platform_settings import NAMED_CONFIGURATION, NAMED_SECRETS, put_setting, read_settings
-from support.secret_leaks import remember_secret
+from support.api.core_client import Api
+from support.console.client import ConsoleClient, PageAnswer
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.people import People
+from support.tenancy.platform_settings import NAMED_CONFIGURATION, NAMED_SECRETS, put_setting, read_settings
 
 from soundmark.console.language import LOCALES, get_language
 from soundmark.console.pages.platform.settings import KINDS

@@ -1,8 +1,8 @@
 """What belongs to another project of the organisation is not found, whichever form is sent."""
 
 import pytest
-from support.console_client import ConsoleClient
-from support.tenant import Tenant, make_second_project
+from support.console.client import ConsoleClient
+from support.tenancy.tenant import Tenant, make_second_project
 
 
 @pytest.mark.parametrize("act", ["", "/archive", "/stop"])

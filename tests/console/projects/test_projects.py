@@ -1,7 +1,7 @@
 """The pages of projects."""
 
-from support.console_client import ConsoleClient
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.tenancy.tenant import Tenant
 
 
 async def test_a_project_is_created_renamed_and_listed(operator: ConsoleClient, tenant: Tenant) -> None:

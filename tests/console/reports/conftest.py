@@ -1,8 +1,8 @@
 """What the tests of report pages share."""
 
 import pytest
-from support.measured_tenant import MeasuredTenant, measure_tenant
-from support.tenant import Tenant
+from support.audience.measured_tenant import MeasuredTenant, measure_tenant
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -5,14 +5,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from support.console_client import ConsoleClient
-from support.console_faults import audience_failing
-from support.fake_clock import FakeClock
-from support.measured_tenant import MeasuredTenant, measure_tenant
-from support.people import People
-from support.recorded_events import cells
-from support.report_pages import export_path, report_path
-from support.rival import Rival
+from support.audience.measured_tenant import MeasuredTenant, measure_tenant
+from support.audience.recorded_events import cells
+from support.audience.report_pages import export_path, report_path
+from support.console.client import ConsoleClient
+from support.console.faults import audience_failing
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp

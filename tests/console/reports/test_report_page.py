@@ -4,15 +4,15 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from support.console_client import ConsoleClient
-from support.console_faults import audience_failing
-from support.fake_clock import FakeClock
-from support.measured_tenant import MeasuredTenant, measure_tenant
-from support.people import People
-from support.recorded_events import RecordedEvent, store_events
-from support.report_pages import report_path, rows_of
-from support.rival import Rival
-from support.tenant import Tenant
+from support.audience.measured_tenant import MeasuredTenant, measure_tenant
+from support.audience.recorded_events import RecordedEvent, store_events
+from support.audience.report_pages import report_path, rows_of
+from support.console.client import ConsoleClient
+from support.console.faults import audience_failing
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from console.conftest import console_settings, running_console
-from support.console_client import ConsoleClient
-from support.console_login import Desk
-from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID
-from support.people import People
+from support.console.client import ConsoleClient
+from support.console.login import Desk
+from support.identity.oidc_issuer import CLIENT_ID
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
-from support.console_client import CONSOLE_URL, ConsoleClient
-from support.console_login import CALLBACK, Desk, read_query
-from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID, refuse_grant
-from support.people import People
+from support.console.client import CONSOLE_URL, ConsoleClient
+from support.console.login import CALLBACK, Desk, read_query
+from support.identity.oidc_issuer import CLIENT_ID, refuse_grant
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.console.forms import Form
 from soundmark.console.return_path import PATH_CHARS_MAX

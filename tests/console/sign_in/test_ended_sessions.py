@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from console.conftest import console_settings, running_console
-from support.console_client import CSRF_TOKEN, ConsoleClient
-from support.console_login import Desk
-from support.core_settings import OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID
-from support.people import People
-from support.redis_server import running_redis
+from support.api.core_settings import OPERATOR_TOKEN
+from support.console.client import CSRF_TOKEN, ConsoleClient
+from support.console.login import Desk
+from support.identity.oidc_issuer import CLIENT_ID
+from support.outside.redis_server import running_redis
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.console.session import LIFETIME
 

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.console_login import Desk
-from support.oidc_issuer import CLIENT_ID, OidcIssuer, encode_part, make_issuer_key, make_unsigned_token
+from support.console.client import ConsoleClient, PageAnswer
+from support.console.login import Desk
+from support.identity.oidc_issuer import CLIENT_ID, OidcIssuer, encode_part, make_issuer_key, make_unsigned_token
 
 
 async def assert_refused(visitors: ConsoleClient, page: PageAnswer) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from console.conftest import console_settings, running_console
 from starlette.responses import Response
-from support.console_client import ConsoleClient, PageAnswer
-from support.console_login import Desk
-from support.fake_clock import FakeClock
-from support.misbehaving_server import answer
-from support.oidc_issuer import CLIENT_ID, TOKEN, refuse_grant
-from support.people import People
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
+from support.console.client import ConsoleClient, PageAnswer
+from support.console.login import Desk
+from support.identity.oidc_issuer import CLIENT_ID, TOKEN, refuse_grant
+from support.outside.misbehaving_server import answer
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.console import app
 from soundmark.console.routing import action

@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx2
 import pytest
 from starlette.responses import Response
-from support.console_client import CSRF_TOKEN
-from support.fake_clock import FakeClock
-from support.killable import running_console
-from support.oidc_issuer import CLIENT_ID, REVOCATION, OidcIssuer, running_issuer
+from support.console.client import CSRF_TOKEN
+from support.identity.oidc_issuer import CLIENT_ID, REVOCATION, OidcIssuer, running_issuer
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import running_console
 
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Session

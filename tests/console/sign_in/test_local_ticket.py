@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.people import People
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN
+from support.console.client import ConsoleClient, PageAnswer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy

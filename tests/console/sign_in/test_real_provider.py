@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pytest
 import structlog
 from console.conftest import console_settings, running_console
-from support.console_client import CONSOLE_URL, ConsoleClient, PageAnswer
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.people import People
-from support.real_oidc_provider import API, CONSOLE, CONSOLE_WITH_SECRET, Visitor, read_part, running_providers
-from support.running_apps import running_core
+from support.api.core_settings import core_settings
+from support.console.client import CONSOLE_URL, ConsoleClient, PageAnswer
+from support.identity.real_oidc_provider import API, CONSOLE, CONSOLE_WITH_SECRET, Visitor, read_part, running_providers
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.people import People
 
 from soundmark.console.sign_in.identity_provider import GrantRefused
 from soundmark.kit.crypto.secret import Secret

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from console.conftest import console_settings, running_console
-from support.console_client import ConsoleClient
-from support.console_login import Desk
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.misbehaving_server import answer
-from support.oidc_issuer import CLIENT_ID, TOKEN, refuse_grant
-from support.people import People
+from support.api.core_client import Api
+from support.console.client import ConsoleClient
+from support.console.login import Desk
+from support.identity.oidc_issuer import CLIENT_ID, TOKEN, refuse_grant
+from support.outside.misbehaving_server import answer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.console.sign_in.renewal import Renewal
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 from console.conftest import CONSOLE_KEY, console_settings, running_console
-from support.console_client import ConsoleClient
-from support.console_login import Desk
-from support.core_settings import OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID
-from support.people import People
+from support.api.core_settings import OPERATOR_TOKEN
+from support.console.client import ConsoleClient
+from support.console.login import Desk
+from support.identity.oidc_issuer import CLIENT_ID
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.console.session import Session
 

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 import structlog
 from console.conftest import console_settings, running_console
-from support import misbehaving_server
-from support.console_client import ConsoleClient
-from support.console_login import Desk, read_query
-from support.fake_clock import FakeClock
-from support.misbehaving_server import Behaviour, answer
-from support.oidc_issuer import CLIENT_ID, REVOCATION, TOKEN
-from support.people import People
+from support.console.client import ConsoleClient
+from support.console.login import Desk, read_query
+from support.identity.oidc_issuer import CLIENT_ID, REVOCATION, TOKEN
+from support.outside import misbehaving_server
+from support.outside.misbehaving_server import Behaviour, answer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 from soundmark.console.session import LIFETIME
 

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.console_login import Desk, read_query
-from support.fake_clock import FakeClock
-from support.people import People
+from support.console.client import ConsoleClient, PageAnswer
+from support.console.login import Desk, read_query
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 
 
 async def meet_the_second_factor(person: ConsoleClient, name: str = "Radio") -> PageAnswer:

@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.core_client import Api
-from support.desk import TICKETS, ticket_body
-from support.fake_clock import FakeClock
-from support.people import People
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.outside.desk import TICKETS, ticket_body
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 HOSTILE_SUBJECT = "</h1><script>alert(1)</script> \"'& {{ 7*7 }}"
 HOSTILE_MESSAGE = "</textarea><script>alert(1)</script>\n  <b>second</b> line\n\nlast"

@@ -1,11 +1,11 @@
 """The page of an organisation's usage."""
 
-from support.console_client import ConsoleClient
-from support.console_faults import audience_failing
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.console.client import ConsoleClient
+from support.console.faults import audience_failing
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

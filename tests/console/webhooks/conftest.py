@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 from core.webhooks.delivery.conftest import Steps, make_worker
-from support.fake_clock import FakeClock
-from support.webhook_consumer import WebhookConsumer, running_consumer
+from support.processes.fake_clock import FakeClock
+from support.webhooks.consumer import WebhookConsumer, running_consumer
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from console.webhooks.test_endpoints import webhooks_path
 from core.webhooks.delivery.conftest import Steps
-from support.console_client import ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant
-from support.webhook_consumer import WebhookConsumer
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
+from support.webhooks.consumer import WebhookConsumer
 
 HOSTILE = "</pre><script>alert(1)</script> \"'&"
 

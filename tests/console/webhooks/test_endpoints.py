@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from support.console_client import ConsoleClient, PageAnswer
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.secret_leaks import remember_secret
-from support.tenant import Tenant
-from support.webhook_consumer import Reaction, WebhookConsumer
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
+from support.webhooks.consumer import Reaction, WebhookConsumer
 
 from soundmark.console import core_api
 from soundmark.console.pages.webhooks.routes import EVENT_TYPES

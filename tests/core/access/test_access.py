@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.calls import CALLS, ROWS
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.database_content import read_content
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
-from support.world import OPERATIONS, World, send
+from support.api.calls import CALLS, ROWS
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.api.world import OPERATIONS, World, send
+from support.database.content import read_content
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.access.operator import is_loopback
 from soundmark.core.access.policy import POLICY

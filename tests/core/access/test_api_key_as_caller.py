@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from support.core_client import PROOF, Answer, Api
-from support.core_settings import core_settings
-from support.people import People
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import PROOF, Answer, Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.kit.crypto.secret import Secret

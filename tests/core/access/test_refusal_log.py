@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import structlog
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.people import People
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.people import People
+from support.tenancy.tenant import make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.redis_server import running_redis
-from support.running_apps import running_core
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.outside.redis_server import running_redis
+from support.processes.running_apps import running_core
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.limits import shared_server

@@ -1,4 +1,4 @@
-"""Every operation as every kind of caller. An operation that `support.calls` cannot call fails the suite."""
+"""Every operation as every kind of caller. An operation that `support.api.calls` cannot call fails the suite."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from fastapi.routing import iter_route_contexts
-from support.callers import ROLES, Caller, find_stranger, list_people, make_server_keys
-from support.calls import CALLS
-from support.core_client import Answer
-from support.database_content import read_content
-from support.operations import Operation
-from support.people import People
-from support.tenant import Tenant
-from support.world import OPERATIONS, Call, World, send
+from support.api.callers import ROLES, Caller, find_stranger, list_people, make_server_keys
+from support.api.calls import CALLS
+from support.api.core_client import Answer
+from support.api.operations import Operation
+from support.api.world import OPERATIONS, Call, World, send
+from support.database.content import read_content
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.http.requests.cross_origin import CrossOrigin
 from soundmark.kit.http.requests.edge import HttpEdge

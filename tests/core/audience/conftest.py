@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.api.core_settings import jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_faults import FAULTS, core_beside, failing_audience
-from support.core_client import Answer, Api
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.audience.faults import FAULTS, core_beside, failing_audience
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs
@@ -78,9 +78,7 @@ async def test_the_log_holds_the_caller_the_request_and_the_outcome(api: Api, te
 async def test_the_audit_chain_holds_with_entries_that_were_finalised(tenant: Tenant, rival: Rival) -> None:
     """Such an entry is sealed when it is requested, and again when it has its outcome."""
     await create(tenant)
-    async with asyncio.timeout(60):
-        while await rival.rows("SELECT FROM audit_unsealed"):  # noqa: ASYNC110 - the event happens in PostgreSQL
-            await asyncio.sleep(0.02)
+    await rival.until_rows("SELECT FROM audit_unsealed")
     verification = await tenant.api.get("/v1/audit-log/verification", params=tenant.query)
     assert verification.json["verified"] is True
     stages = await rival.rows(

@@ -8,15 +8,15 @@ import time
 from typing import Any
 
 import pytest
-from support.audience_faults import FAULTS, core_beside, failing_audience
-from support.core_client import Answer
-from support.core_settings import AUDIENCE_CREDENTIAL
-from support.event_delivery import deliver_event, make_event, sign_body
-from support.event_publisher import new_id
-from support.fake_clock import FakeClock
-from support.misbehaving_server import answer, misbehaving_server
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.api.core_settings import AUDIENCE_CREDENTIAL
+from support.audience.event_delivery import deliver_event, make_event, sign_body
+from support.audience.event_publisher import new_id
+from support.audience.faults import FAULTS, core_beside, failing_audience
+from support.database.rival import Rival
+from support.outside.misbehaving_server import answer, misbehaving_server
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, rule
-from support.app_machine import AppMachine, run_machine
-from support.core_client import Answer, Api
-from support.event_delivery import deliver_event, make_event
-from support.tenant import make_tenant
+from support.api.app_machine import AppMachine, run_machine
+from support.api.core_client import Answer, Api
+from support.audience.event_delivery import deliver_event, make_event
+from support.tenancy.tenant import make_tenant
 
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 DEMO_RETENTION_DAYS_MAX = 14

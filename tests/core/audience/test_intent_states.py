@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, rule
-from support.app_machine import AppMachine, run_machine
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.faulty_proxy import Fault, FaultyProxy
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_tenant
+from support.api.app_machine import AppMachine, run_machine
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.faulty_proxy import Fault, FaultyProxy
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.features.audience.integrations import jobs
 from soundmark.kit.crypto.secret import Secret

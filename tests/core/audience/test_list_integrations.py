@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.tenancy.tenant import Tenant, make_tenant
 
 
 async def listed(tenant: Tenant, **query: Any) -> Any:

@@ -11,11 +11,11 @@ from typing import Any
 import httpx2
 import pytest
 from soundmark_sdk import read_key_set, verify_answer
-from support.audience_faults import KINDS, core_beside, failing_audience
-from support.core_client import Answer, Api
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.audience.faults import KINDS, core_beside, failing_audience
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp

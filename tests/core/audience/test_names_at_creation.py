@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from support.audience_faults import PROBLEM, core_beside, failing_audience
-from support.fake_clock import FakeClock
-from support.misbehaving_server import answer, misbehaving_server
-from support.rival import Rival
-from support.tenant import Tenant
+from support.audience.faults import PROBLEM, core_beside, failing_audience
+from support.database.rival import Rival
+from support.outside.misbehaving_server import answer, misbehaving_server
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.audience.integrations import jobs

@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from support.audience_faults import FAULTS, core_beside, failing_audience
-from support.core_client import Answer, Api
-from support.fake_clock import FakeClock
-from support.measured_tenant import MeasuredTenant, measure_tenant
-from support.misbehaving_server import answer, misbehaving_server
-from support.recorded_events import RecordedEvent, assert_reconciles, cells, store_events
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.audience.faults import FAULTS, core_beside, failing_audience
+from support.audience.measured_tenant import MeasuredTenant, measure_tenant
+from support.audience.recorded_events import RecordedEvent, assert_reconciles, cells, store_events
+from support.database.rival import Rival
+from support.outside.misbehaving_server import answer, misbehaving_server
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp

@@ -7,10 +7,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.misbehaving_server import answer, misbehaving_server
-from support.running_apps import running_core
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.outside.misbehaving_server import answer, misbehaving_server
+from support.processes.running_apps import running_core
 
 from soundmark.kit.crypto.secret import Secret
 

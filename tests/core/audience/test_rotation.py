@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_faults import KINDS, failing_audience
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.audience.faults import KINDS, failing_audience
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audience import PUSHED_AT_ONCE, AudienceChannel
 from soundmark.core.context import Context

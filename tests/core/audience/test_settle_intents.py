@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.audience_faults import FAULTS, failing_audience
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.misbehaving_server import answer, misbehaving_server
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_settings import jobs_settings
+from support.audience.faults import FAULTS, failing_audience
+from support.database.rival import Rival
+from support.outside.misbehaving_server import answer, misbehaving_server
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction

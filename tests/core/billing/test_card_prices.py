@@ -8,13 +8,13 @@ import httpx2
 import pytest
 from procrastinate import App
 from procrastinate.testing import InMemoryConnector
-from support.card_stand_in import CARD_SECRET, CardStandIn
-from support.catalog import CARD_OFFER, LOCAL_OFFER, add_price, list_offers, put_offer, put_provider, sell
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN, jobs_settings
-from support.fake_clock import FakeClock
-from support.killable import running_core, running_worker, until_alone
-from support.rival import Rival
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN, jobs_settings
+from support.billing.catalog import CARD_OFFER, LOCAL_OFFER, add_price, list_offers, put_offer, put_provider, sell
+from support.database.rival import Rival
+from support.outside.card_stand_in import CARD_SECRET, CardStandIn
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import running_core, running_worker, until_alone
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.catalog import jobs

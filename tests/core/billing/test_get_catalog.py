@@ -1,8 +1,16 @@
 """`GET /v1/billing/admin/catalog`."""
 
-from support.catalog import AUDIENCE_PLAN, CARD_OFFER, LOCAL_OFFER, put_offer, put_plan, put_provider, read_catalog
-from support.core_client import Api
-from support.rival import Rival
+from support.api.core_client import Api
+from support.billing.catalog import (
+    AUDIENCE_PLAN,
+    CARD_OFFER,
+    LOCAL_OFFER,
+    put_offer,
+    put_plan,
+    put_provider,
+    read_catalog,
+)
+from support.database.rival import Rival
 
 INSERT_CONTRACT = (
     "INSERT INTO subscriptions (organization_id, id, plan_id, product, audience_mode, provider, status,"

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from support.card_stand_in import CardStandIn
-from support.catalog import (
+from support.api.core_client import Api
+from support.billing.catalog import (
     AUDIENCE_PLAN,
     CARD_OFFER,
     LOCAL_OFFER,
@@ -15,8 +15,8 @@ from support.catalog import (
     put_provider,
     sell,
 )
-from support.core_client import Api
-from support.people import People
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.people import People
 
 STARTER = {"id": "plan_codes_starter", "name": "Codes Starter", "product": "codes", "monthly_quota": 100}
 

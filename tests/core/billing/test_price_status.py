@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
-from support.card_stand_in import CARD_SECRET, CardStandIn
-from support.catalog import (
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
+from support.billing.catalog import (
     CARD_OFFER,
     LOCAL_OFFER,
     add_price,
@@ -17,14 +18,13 @@ from support.catalog import (
     read_catalog,
     sell,
 )
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.outside_server import Fault
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.outside.card_stand_in import CARD_SECRET, CardStandIn
+from support.outside.outside_server import Fault
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.providers.stripe.client import CardProvider
 from soundmark.kit.crypto.secret import Secret
@@ -275,9 +275,9 @@ async def test_at_the_deadline_the_price_is_unknown(
     assert (answer.status, answer.json["price_status"]) == (200, "unknown")
 
 
-@pytest.mark.parametrize("status", ["missing", "unknown", None])
+@pytest.mark.parametrize("status", ["missing", "unknown"])
 async def test_a_customer_who_has_bought_it_keeps_it(
-    api: Api, tenant: Tenant, rival: Rival, card: CardStandIn, status: str | None
+    api: Api, tenant: Tenant, rival: Rival, card: CardStandIn, status: str
 ) -> None:
     """A pending checkout is completed, and the price still belongs to its plan."""
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
@@ -287,12 +287,3 @@ async def test_a_customer_who_has_bought_it_keeps_it(
     assert await status_of(api, purchase.event("checkout.session.completed")) == "processed"
 
     assert await rival.rows("SELECT plan_id, status FROM subscriptions") == [("plan_codes_studio", "active")]
-
-
-@pytest.mark.usefixtures("card")
-async def test_an_offer_from_before_there_was_a_status_is_unknown(api: Api, rival: Rival) -> None:
-    """A process of the release before may have stored it while both run."""
-    await put_offer(api, "offer_1", CARD_OFFER)
-    await rival.run("UPDATE offers SET price_status = NULL")
-    assert [offer["price_status"] for offer in (await read_catalog(api))["offers"]] == ["unknown"]
-    assert await list_offers(api) == []

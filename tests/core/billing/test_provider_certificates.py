@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.card_purchase import WEBHOOK_SECRET, begin_purchase, deliver
-from support.card_stand_in import CardStandIn, running_card
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.local_purchase import PRIVATE_KEY, PUBLIC_KEY, begin_local_purchase, notify_of
-from support.misbehaving_server import MisbehavingServer, answer
-from support.offers import CARD_OFFER, LOCAL_OFFER
-from support.platform_settings import put_setting
-from support.private_authority import PrivateAuthority, make_authority, tls_server
-from support.rival import Rival
-from support.running_apps import running_core
-from support.running_sandbox import RunningSandbox, running_sandbox
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, deliver
+from support.billing.local_purchase import PRIVATE_KEY, PUBLIC_KEY, begin_local_purchase, notify_of
+from support.billing.offers import CARD_OFFER, LOCAL_OFFER
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn, running_card
+from support.outside.misbehaving_server import MisbehavingServer, answer
+from support.outside.private_authority import PrivateAuthority, make_authority, tls_server
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.processes.running_apps import running_core
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

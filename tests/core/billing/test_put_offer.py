@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from support.card_stand_in import CardStandIn
-from support.catalog import (
+from support.api.core_client import Api
+from support.billing.catalog import (
     AUDIENCE_PLAN,
     CARD_OFFER,
     CODES_PLAN,
@@ -17,8 +17,8 @@ from support.catalog import (
     read_catalog,
     sell,
 )
-from support.core_client import Api
-from support.rival import Rival
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from support.catalog import ADMIN, put_provider, read_catalog
-from support.core_client import Api
-from support.rival import Rival
+from support.api.core_client import Api
+from support.billing.catalog import ADMIN, put_provider, read_catalog
+from support.database.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 

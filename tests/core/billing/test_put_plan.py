@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.catalog import ADMIN, AUDIENCE_PLAN, CODES_PLAN, put_plan, read_catalog
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.billing.catalog import ADMIN, AUDIENCE_PLAN, CODES_PLAN, put_plan, read_catalog
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -4,17 +4,17 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.card_purchase import WEBHOOK_SECRET, begin_purchase, deliver
-from support.card_stand_in import CardStandIn
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.local_purchase import begin_local_purchase, notify_of
-from support.offers import CARD_OFFER, LOCAL_OFFER
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_apps import running_core
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, deliver
+from support.billing.local_purchase import begin_local_purchase, notify_of
+from support.billing.offers import CARD_OFFER, LOCAL_OFFER
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.running_apps import running_core
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.providers.flouci.client import LocalProvider
 from soundmark.core.providers.stripe.client import CardProvider

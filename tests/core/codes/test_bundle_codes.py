@@ -4,11 +4,11 @@ import zipfile
 from typing import IO, Any
 
 import pytest
-from support.code_bundles import AUDIO_BUNDLE, UNKNOWN_CODE, make_codes, open_bundle, pointers, refused, request_bundle
-from support.core_client import Api
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Api
+from support.codes.bundles import AUDIO_BUNDLE, UNKNOWN_CODE, make_codes, open_bundle, pointers, refused, request_bundle
+from support.database.rival import Rival
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 
 async def test_a_bundle_holds_the_wavs_in_the_requested_order(tenant: Tenant, bundle_files: list[IO[bytes]]) -> None:

@@ -3,10 +3,10 @@
 from typing import IO
 
 import pytest
-from support.code_bundles import make_codes, refused, request_bundle
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project
+from support.api.core_client import Api
+from support.codes.bundles import make_codes, refused, request_bundle
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_second_project
 
 # Like the API: it locks the row against everybody who holds it, and then changes it.
 REVOKED_KEY = (

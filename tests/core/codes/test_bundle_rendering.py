@@ -6,12 +6,12 @@ from contextlib import aclosing, asynccontextmanager
 from typing import IO, Any, cast
 
 import pytest
-from support.code_bundles import make_codes, open_bundle, refused, request_bundle
-from support.core_settings import AUDIO_CREDENTIAL, core_settings
-from support.misbehaving_server import Behaviour, MisbehavingServer, answer, misbehaving_server, raw, silent
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_tenant
+from support.api.core_settings import AUDIO_CREDENTIAL, core_settings
+from support.codes.bundles import make_codes, open_bundle, refused, request_bundle
+from support.database.rival import Rival
+from support.outside.misbehaving_server import Behaviour, MisbehavingServer, answer, misbehaving_server, raw, silent
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.features.codes.code_audio import bundle

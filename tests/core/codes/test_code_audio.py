@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.codes.issuance import jobs

@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp

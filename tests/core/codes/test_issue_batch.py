@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from soundmark_sdk import read_key_set, verify_signed_code
-from support.core_client import Answer, Api
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.features.codes.issuance import issue_group
 

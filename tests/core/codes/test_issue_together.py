@@ -8,11 +8,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.core_client import Answer, Api
-from support.issuance_queue import IssuanceQueue
-from support.people import People
-from support.rival import Rival
-from support.tenant import INTENT, Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.codes.issuance_queue import IssuanceQueue
+from support.database.rival import Rival
+from support.tenancy.people import People
+from support.tenancy.tenant import INTENT, Tenant, make_tenant
 
 from soundmark.core.features.codes.issuance import issue_group
 from soundmark.kit.postgres.transaction import Tx

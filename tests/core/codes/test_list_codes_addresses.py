@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from support.addresses import HOSTILE_URLS, begins_with
-from support.code_lists import list_ids, pointers, read_page, refused
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Api
+from support.codes.addresses import HOSTILE_URLS, begins_with
+from support.codes.lists import list_ids, pointers, read_page, refused
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 
 async def make_at(tenant: Tenant, url: Any) -> str:

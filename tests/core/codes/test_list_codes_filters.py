@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from support.code_lists import list_ids, make_campaign, pointers, read_page, refused
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Api
+from support.codes.lists import list_ids, make_campaign, pointers, read_page, refused
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -1,9 +1,9 @@
 """`GET /v1/codes?include=intent`: each Code with its intent, which was verified."""
 
-from support.code_lists import list_ids, read_page
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.codes.lists import list_ids, read_page
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 
 async def test_an_entry_is_the_code_with_its_intent(api: Api, tenant: Tenant) -> None:

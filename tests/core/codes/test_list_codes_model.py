@@ -10,10 +10,10 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.addresses import begins_with
-from support.code_lists import make_campaign, pointers, read_page, refused, walk_pages
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project
+from support.codes.addresses import begins_with
+from support.codes.lists import make_campaign, pointers, read_page, refused, walk_pages
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.core.domain.codes.address import address_of
 from soundmark.kit.text.timestamps import format_timestamp

@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
-from support.code_lists import list_ids, pointers, read_page, refused, walk_pages
-from support.tenant import Tenant
+from support.codes.lists import list_ids, pointers, read_page, refused, walk_pages
+from support.tenancy.tenant import Tenant
 
 ORDERS = list(itertools.product(("issued_at", "expires_at"), ("desc", "asc")))
 

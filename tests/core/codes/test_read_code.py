@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
-from support.core_client import Answer, Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

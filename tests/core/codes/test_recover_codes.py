@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 KEY = "playout-2026-11-21"
 PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID
-from support.people import People
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.identity.oidc_issuer import CLIENT_ID
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

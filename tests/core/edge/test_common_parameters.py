@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.callers import Caller, find_able_caller, find_stranger
-from support.calls import CALLS
-from support.core_client import Answer
-from support.database_content import read_content
-from support.people import People
-from support.world import OPERATIONS, Call, World, send
+from support.api.callers import Caller, find_able_caller, find_stranger
+from support.api.calls import CALLS
+from support.api.core_client import Answer
+from support.api.world import OPERATIONS, Call, World, send
+from support.database.content import read_content
+from support.tenancy.people import People
 
 HEADER = "X-Svc-Organization-Id"
 # Contract, section 4: these take the header in place of the query.

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.published_contract import PROBLEM_TYPE
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.api.published_contract import PROBLEM_TYPE
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

@@ -1,7 +1,7 @@
 """`HEAD` beyond the sweep over the operations: documents, probes, and the one route without it."""
 
 import pytest
-from support.core_client import Api
+from support.api.core_client import Api
 
 DOCUMENTS = ["/openapi.json", "/docs", "/schemas/xr-code-v1.json", "/problems/code_expired", "/healthz", "/readyz", "/"]
 

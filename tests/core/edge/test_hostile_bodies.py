@@ -11,12 +11,12 @@ from typing import Any
 
 import fastapi.routing
 import pytest
-from support.core_client import Answer, Api
-from support.core_settings import OPERATOR_TOKEN
-from support.hostile_requests import FORM_TYPE, HOSTILE_HEADS, RawRequest, find_costly, make_hostile_form, pad
-from support.operations import Operation, list_operations
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import OPERATOR_TOKEN
+from support.api.hostile_requests import FORM_TYPE, HOSTILE_HEADS, RawRequest, find_costly, make_hostile_form, pad
+from support.api.operations import Operation, list_operations
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.http.requests import bodies
 

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 import pytest
-from support.tenant import Tenant
+from support.tenancy.tenant import Tenant
 
 USED: Final = "a-key-of-an-issuance"
 FRESH: Final = "a-key-of-nothing-yet"

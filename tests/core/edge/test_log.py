@@ -1,9 +1,9 @@
 """Core's log, in ordinary work and during failures: nothing that somebody could misuse."""
 
 import structlog
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN
-from support.rival import Rival
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN
+from support.database.rival import Rival
 
 NAME = "Organisation with a confidential name"
 ISSUER = "Issuer with a confidential name"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.raw_requests import METHODS, RawAnswer, send_raw
-from support.running_apps import served_in_thread
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.api.raw_requests import METHODS, RawAnswer, send_raw
+from support.processes.running_apps import served_in_thread
 
 from soundmark.core.app import create_app
 from soundmark.kit.crypto.secret import Secret

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from support.core_client import Answer
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.tenancy.tenant import Tenant
 
 JSON = {"content-type": "application/json"}
 NUMBER = "the number"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from structlog.testing import capture_logs
-from support.fake_clock import FakeClock
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.hot.answers import Answers, Question
 from soundmark.core.problems import CodeExpired, CodeUnavailable

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from support.core_client import PROOF, Api
-from support.core_settings import core_settings
-from support.operations import list_operations
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_client import PROOF, Api
+from support.api.core_settings import core_settings
+from support.api.operations import list_operations
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 

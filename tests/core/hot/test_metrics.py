@@ -6,11 +6,11 @@ from collections import Counter
 import httpx2
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core, served_in_thread
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core, served_in_thread
+from support.tenancy.tenant import make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.metrics import metrics_app

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 from soundmark_sdk import Resolution, read_key_set, verify_answer
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
-from support.whole_responses import WholeResponses
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.api.whole_responses import WholeResponses
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 from prometheus_client import REGISTRY
-from support.fake_clock import FakeClock
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.hot.answers import Outcome, Question
 from soundmark.core.hot.resolve import Resolve

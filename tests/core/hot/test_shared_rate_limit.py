@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import structlog
 from redis.asyncio import Redis
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.redis_server import RedisServer, running_redis
-from support.running_apps import running_core
+from support.api.core_settings import core_settings
+from support.outside.redis_server import RedisServer, running_redis
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret

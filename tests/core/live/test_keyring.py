@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
-from support.core_settings import MASTER_KEY, core_settings, jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.running_apps import running_core
+from support.api.core_settings import MASTER_KEY, core_settings, jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
 
 from soundmark.core.context import Context
 from soundmark.core.features.codes.signing_keys import service
@@ -224,6 +224,4 @@ async def test_refreshing_has_ended_when_the_app_has_stopped(
             await rival.until_someone_waits()
         assert "live_keyring" not in {task.get_name() for task in asyncio.all_tasks() - before}
     left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'soundmark-core' AND datname = current_database()"
-    async with asyncio.timeout(60):
-        while await rival.rows(left):  # noqa: ASYNC110 - the backend's end happens in PostgreSQL
-            await asyncio.sleep(0.005)
+    await rival.until_rows(left)

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.core_settings import core_settings, jobs_settings
-from support.fake_clock import FakeClock
-from support.mail_server import running_mail_server
-from support.misbehaving_server import answer
-from support.private_authority import PrivateAuthority, make_authority, tls_server
-from support.running_apps import running_core
+from support.api.core_settings import core_settings, jobs_settings
+from support.outside.mail_server import running_mail_server
+from support.outside.misbehaving_server import answer
+from support.outside.private_authority import PrivateAuthority, make_authority, tls_server
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
 
 from soundmark.core.context import Context
 from soundmark.core.providers.dolibarr.client import AccountingCallFailed

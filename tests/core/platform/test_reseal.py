@@ -9,12 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.core_client import Api
-from support.core_settings import MASTER_KEY, core_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import MASTER_KEY, core_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS
 from soundmark.embedded.postgres import RunningCluster

@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 
 import pytest
 import structlog
-from support.card_stand_in import CARD_SECRET, CUSTOMER, CardStandIn, running_card
-from support.given_settings import given_settings
-from support.misbehaving_server import answer, dripping, misbehaving_server, silent, slow_headers
-from support.outside_server import Fault
+from support.outside.card_stand_in import CARD_SECRET, CUSTOMER, CardStandIn, running_card
+from support.outside.misbehaving_server import answer, dripping, misbehaving_server, silent, slow_headers
+from support.outside.outside_server import Fault
+from support.tenancy.given_settings import given_settings
 
 from soundmark.core.domain.billing.card import CardPrice
 from soundmark.core.problems import PaymentProviderUnavailable

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import structlog
-from support.given_settings import given_settings
-from support.local_purchase import PRIVATE_KEY, PUBLIC_KEY, add_payment, set_payment
-from support.misbehaving_server import answer, dripping, misbehaving_server, silent
-from support.running_sandbox import RunningSandbox
+from support.billing.local_purchase import PRIVATE_KEY, PUBLIC_KEY, add_payment, set_payment
+from support.outside.misbehaving_server import answer, dripping, misbehaving_server, silent
+from support.outside.running_sandbox import RunningSandbox
+from support.tenancy.given_settings import given_settings
 
 from soundmark.core.problems import PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.flouci.client import LocalPayment, LocalPaymentMissing, LocalProvider

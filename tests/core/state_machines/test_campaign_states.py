@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, initialize, invariant, multiple, rule
-from support.app_machine import AppMachine, run_machine
-from support.core_client import Api
-from support.tenant import make_tenant
+from support.api.app_machine import AppMachine, run_machine
+from support.api.core_client import Api
+from support.tenancy.tenant import make_tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

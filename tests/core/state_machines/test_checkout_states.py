@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, precondition, rule
-from support.app_machine import AppMachine, run_machine
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.local_purchase import PATH, list_payments, notify, set_payment
-from support.offers import LOCAL_OFFER, make_local_offer
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import make_tenant
+from support.api.app_machine import AppMachine, run_machine
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.billing.local_purchase import PATH, list_payments, notify, set_payment
+from support.billing.offers import LOCAL_OFFER, make_local_offer
+from support.database.rival import Rival
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.checkouts.jobs import expire_checkouts

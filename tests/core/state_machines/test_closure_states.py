@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
-from support.app_machine import AppMachine, run_machine
-from support.audience_faults import core_beside, failing_audience
-from support.closures import Subject
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.subscriptions import Buyer, make_plans
-from support.tenant import Tenant, make_tenant
+from support.api.app_machine import AppMachine, run_machine
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.audience.faults import core_beside, failing_audience
+from support.billing.subscriptions import Buyer, make_plans
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.closures import Subject
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.card import CardSubscription

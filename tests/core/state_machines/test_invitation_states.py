@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, rule
-from support.app_machine import AppMachine, run_machine
-from support.people import People
-from support.tenant import Tenant
+from support.api.app_machine import AppMachine, run_machine
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.text.timestamps import parse_timestamp
 

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, precondition, rule
-from support.app_machine import AppMachine, run_machine
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.subscriptions import CONTRACT_PLAN, LARGE, PLUS, STUDIO, Buyer, make_plans
-from support.tenant import make_tenant
+from support.api.app_machine import AppMachine, run_machine
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.billing.subscriptions import CONTRACT_PLAN, LARGE, PLUS, STUDIO, Buyer, make_plans
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.card import CardSubscription

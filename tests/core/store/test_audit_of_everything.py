@@ -4,11 +4,11 @@ import asyncio
 from typing import Any, get_args
 
 import pytest
-from support.calls import CALLS, ROWS
-from support.core_client import Answer
-from support.database_content import read_content
-from support.rival import Rival
-from support.world import OPERATIONS, World, send
+from support.api.calls import CALLS, ROWS
+from support.api.core_client import Answer
+from support.api.world import OPERATIONS, World, send
+from support.database.content import read_content
+from support.database.rival import Rival
 
 from soundmark.core.domain.tenancy.audit import AuditAction
 

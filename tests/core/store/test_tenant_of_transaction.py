@@ -3,9 +3,9 @@
 import contextlib
 
 import pytest
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.store.tenancy import members
 from soundmark.kit.crypto.secret import Secret

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.core_settings import jobs_settings
-from support.desk import MAILBOX_ID
-from support.fake_clock import FakeClock
-from support.running_sandbox import RunningSandbox
+from support.api.core_settings import jobs_settings
+from support.outside.desk import MAILBOX_ID
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.core_client import Answer, Api
-from support.desk import TICKETS, ticket_body
-from support.fake_clock import FakeClock
-from support.people import People
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.outside.desk import TICKETS, ticket_body
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.domain.support.ticket import BRIEF_SETTLING, LEASE
 from soundmark.core.providers.freescout.client import DeskCallFailed, DeskClient

@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.desk import TICKETS, WEBHOOK, deliver, desk_headers, ticket_body
-from support.fake_clock import FakeClock
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_apps import running_core
-from support.running_sandbox import RunningSandbox, running_sandbox
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.outside.desk import TICKETS, WEBHOOK, deliver, desk_headers, ticket_body
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.support.desk_webhook.service import forget_deliveries

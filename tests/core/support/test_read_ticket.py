@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.core_client import Answer
-from support.desk import TICKETS, ticket_body
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.database.rival import Rival
+from support.outside.desk import TICKETS, ticket_body
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 PAGE = "<script>x()</script><p>a &lt;b&gt; &#128263;\x07</p><p>c<br>d</p>"
 

@@ -4,9 +4,9 @@ import io
 
 import pytest
 from soundmark_sdk import ArchiveRejected, KeySet, read_key_history, verify_archive
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 
 async def fill(tenant: Tenant) -> None:

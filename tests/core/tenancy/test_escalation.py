@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from support.core_client import Answer
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.database.rival import Rival
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 OWNER, ADMIN, MEMBER, BILLING, STRANGER = "olga", "adam", "mia", "bill", "sam"
 HELD = "SELECT organization_id, subject_id, role FROM members ORDER BY 1, 2"

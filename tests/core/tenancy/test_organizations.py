@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.rival import Rival
+from support.api.core_client import Api
+from support.database.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.rival import Rival
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 

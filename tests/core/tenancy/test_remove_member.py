@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from support.core_client import Answer
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.database.rival import Rival
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 ROLES = ("owner", "admin", "member", "billing")
 MIGHTY = {"owner", "admin"}

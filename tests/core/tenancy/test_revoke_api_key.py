@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -1,10 +1,10 @@
 """`POST /v1/member-invitations/{invitation_id}/revoke`: only pending ones, and nobody joins with them afterwards."""
 
 import pytest
-from support.core_client import Answer, Api
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 
 async def revoke(tenant: Tenant, invitation_id: str) -> Answer:

@@ -5,7 +5,14 @@ import contextlib
 from datetime import timedelta
 
 import pytest
-from support.mail_server import PASSWORD, USERNAME, Certificate, MailServer, make_certificate, running_mail_server
+from support.outside.mail_server import (
+    PASSWORD,
+    USERNAME,
+    Certificate,
+    MailServer,
+    make_certificate,
+    running_mail_server,
+)
 
 from soundmark.core.providers import smtp
 from soundmark.core.providers.smtp import Mail, MailNotSent, MailRefused, find_greeting, send

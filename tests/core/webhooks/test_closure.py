@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from support.closures import list_mentions, organization_of, project_of
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.closures import list_mentions, organization_of, project_of
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.fan_out.service import fan_out

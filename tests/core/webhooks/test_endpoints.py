@@ -5,9 +5,9 @@ import base64
 from typing import Any
 
 import pytest
-from support.core_client import Answer, Api
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.webhooks.event import EVENT_TYPES

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from support.core_client import Answer, Api
-from support.replays import make_events
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
+from support.webhooks.replays import make_events
 
 from soundmark.core.context import Context
 from soundmark.core.domain.webhooks.event import WebhookEvent, render_body

@@ -5,9 +5,9 @@ import re
 from typing import Any, Final
 
 import pytest
-from support.calls import CALLS, ROWS
-from support.rival import Rival
-from support.world import OPERATIONS, World, send
+from support.api.calls import CALLS, ROWS
+from support.api.world import OPERATIONS, World, send
+from support.database.rival import Rival
 
 from soundmark.core.context import Context
 from soundmark.core.domain.webhooks.event import EVENT_TYPES, WebhookEvent, render_body

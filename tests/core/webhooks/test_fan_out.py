@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.fan_out import service
@@ -105,8 +105,8 @@ async def test_a_large_stop_is_several_acts_of_bounded_size(tenant: Tenant, riva
     code = await tenant.make_code(campaign_id=campaign["id"])
     await rival.run(
         "INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,"
-        " broadcast_token, key_id) SELECT organization_id, 'xr_' || n, project_id, campaign_id, issuer, issued_at,"
-        " expires_at, 'brd_' || n, key_id FROM codes, generate_series(1, 2500) n WHERE xr_id = %s",
+        " broadcast_token, key_id, address) SELECT organization_id, 'xr_' || n, project_id, campaign_id, issuer,"
+        " issued_at, expires_at, 'brd_' || n, key_id, address FROM codes, generate_series(1, 2500) n WHERE xr_id = %s",
         code["xr_id"],
     )
     await forget_acts(rival)

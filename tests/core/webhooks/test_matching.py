@@ -4,8 +4,8 @@ from typing import Final
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.rival import Rival
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.webhooks.endpoint import Endpoint

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.closures import organization_of
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.replays import ALWAYS, end_deliveries, insert_events, make_events, replay
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.closures import organization_of
+from support.tenancy.tenant import Tenant, make_tenant
+from support.webhooks.replays import ALWAYS, end_deliveries, insert_events, make_events, replay
 
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.fan_out.service import fan_out

@@ -1,9 +1,9 @@
 """Events and deliveries are kept for 30 days, and the deliveries of a deleted endpoint for minutes."""
 
 import pytest
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.fan_out import retention

@@ -2,9 +2,9 @@
 
 import json
 
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 
 async def announced(rival: Rival) -> list[tuple[int, int, int]]:

@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from support.browser import Browsing, watched
-from support.running_apps import served_in_thread
+from support.browser.chromium import Browsing, watched
+from support.processes.running_apps import served_in_thread
 
 pytestmark = pytest.mark.xdist_group("browser")
 

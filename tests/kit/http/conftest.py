@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from support.edge_app import BASE_URL, create_app
+from support.api.edge_app import BASE_URL, create_app
 
 
 @pytest.fixture

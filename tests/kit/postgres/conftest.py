@@ -1,7 +1,7 @@
 """Further connections to the kit's database, beside the one under test."""
 
 import pytest
-from support.rival import Rival
+from support.database.rival import Rival
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret

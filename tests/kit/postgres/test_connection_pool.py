@@ -8,8 +8,8 @@ import time
 import psycopg
 import pytest
 from structlog.testing import capture_logs
-from support.notes_table import break_database, terminate_connections
-from support.rival import Rival
+from support.database.notes_table import break_database, terminate_connections
+from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
-from support.rival import Rival
+from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.rival import Rival
+from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from procrastinate import App
-from support.rival import Rival
+from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable

@@ -4,8 +4,8 @@ import asyncio
 
 import psycopg
 import pytest
-from support.notes_table import Note, break_database, terminate_connections
-from support.rival import Rival
+from support.database.notes_table import Note, break_database, terminate_connections
+from support.database.rival import Rival
 
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database

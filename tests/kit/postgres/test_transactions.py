@@ -5,8 +5,8 @@ import contextlib
 
 import psycopg
 import pytest
-from support.notes_table import Note, read_notes, terminate_connections, write_note
-from support.rival import Rival
+from support.database.notes_table import Note, read_notes, terminate_connections, write_note
+from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent, PrivateRequest

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.fake_clock import FakeClock
-from support.oidc_access import reading_tokens_of
-from support.oidc_issuer import OidcIssuer, running_issuer
+from support.identity.oidc_access import reading_tokens_of
+from support.identity.oidc_issuer import OidcIssuer, running_issuer
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.access.oidc import OidcAccess
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from support.fake_clock import FakeClock
-from support.oidc_access import is_accepted
-from support.oidc_issuer import CLIENT_ID, OidcIssuer, make_issuer_key
+from support.identity.oidc_access import is_accepted
+from support.identity.oidc_issuer import CLIENT_ID, OidcIssuer, make_issuer_key
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.domain.tenancy.scope import User

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import structlog
-from support.core_client import Api
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID, OidcIssuer, make_issuer_key
-from support.running_apps import running_core
-from support.token_forgeries import make_forgeries
+from support.api.core_client import Api
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.identity.oidc_issuer import CLIENT_ID, OidcIssuer, make_issuer_key
+from support.identity.token_forgeries import make_forgeries
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import SettingsInvalid

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import structlog
-from support import misbehaving_server
-from support.fake_clock import FakeClock
-from support.misbehaving_server import Behaviour, answer
-from support.oidc_access import AGAIN_S, FRESH_S, IMPATIENCE_S, impatient, is_accepted
-from support.oidc_issuer import CLIENT_ID, DISCOVERY, JWKS, OidcIssuer, make_issuer_key
+from support.identity.oidc_access import AGAIN_S, FRESH_S, IMPATIENCE_S, impatient, is_accepted
+from support.identity.oidc_issuer import CLIENT_ID, DISCOVERY, JWKS, OidcIssuer, make_issuer_key
+from support.outside import misbehaving_server
+from support.outside.misbehaving_server import Behaviour, answer
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.problems import IdentityProviderUnavailable

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 import structlog
-from support.fake_clock import FakeClock
-from support.oidc_access import AGAIN_S, FRESH_S, is_accepted
-from support.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, make_issuer_key
+from support.identity.oidc_access import AGAIN_S, FRESH_S, is_accepted
+from support.identity.oidc_issuer import DISCOVERY, JWKS, OidcIssuer, make_issuer_key
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.kit.http.outbound.issuer_keys import IssuerKeys, IssuerUnavailable

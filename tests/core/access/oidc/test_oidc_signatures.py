@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-from support.oidc_access import is_accepted
-from support.oidc_issuer import DISCOVERY, JWKS, IssuerKey, OidcIssuer, encode_part, make_issuer_key
-from support.token_forgeries import make_forgeries
+from support.identity.oidc_access import is_accepted
+from support.identity.oidc_issuer import DISCOVERY, JWKS, IssuerKey, OidcIssuer, encode_part, make_issuer_key
+from support.identity.token_forgeries import make_forgeries
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.kit.http.outbound.issuer_keys import verification_keys

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from support.oidc_access import is_accepted
-from support.oidc_issuer import CLIENT_ID, OidcIssuer
+from support.identity.oidc_access import is_accepted
+from support.identity.oidc_issuer import CLIENT_ID, OidcIssuer
 
 from soundmark.core.access.oidc import OidcAccess
 

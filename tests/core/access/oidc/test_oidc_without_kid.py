@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.oidc_access import is_accepted
-from support.oidc_issuer import OidcIssuer, make_issuer_key
+from support.identity.oidc_access import is_accepted
+from support.identity.oidc_issuer import OidcIssuer, make_issuer_key
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.kit.http.outbound.issuer_keys import verification_keys

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.oidc_access import is_accepted
-from support.oidc_issuer import CLIENT_ID
-from support.real_oidc_provider import NAMED_LIKE_THE_CONSOLE, Browser, read_part, running_providers
-from support.running_apps import running_core
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.identity.oidc_access import is_accepted
+from support.identity.oidc_issuer import CLIENT_ID
+from support.identity.real_oidc_provider import NAMED_LIKE_THE_CONSOLE, Browser, read_part, running_providers
+from support.processes.running_apps import running_core
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.domain.tenancy.scope import User

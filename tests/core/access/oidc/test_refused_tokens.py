@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 import structlog
-from support.fake_clock import FakeClock
-from support.oidc_access import is_accepted
-from support.oidc_issuer import IssuerKey, OidcIssuer, make_issuer_key, make_unsigned_token
+from support.identity.oidc_access import is_accepted
+from support.identity.oidc_issuer import IssuerKey, OidcIssuer, make_issuer_key, make_unsigned_token
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.access.oidc import OidcAccess
 from soundmark.core.access.refused_tokens import LINES_MAX, WINDOW_S, ClaimFault

@@ -3,15 +3,15 @@
 import asyncio
 
 import pytest
-from support.card_stand_in import CardStandIn
-from support.core_client import Answer
-from support.fake_clock import FakeClock
-from support.local_purchase import list_payments
-from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
-from support.people import People
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.billing.local_purchase import list_payments
+from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
 KEY = "purchase-of-november"

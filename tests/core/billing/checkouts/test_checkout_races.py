@@ -2,13 +2,13 @@
 
 import asyncio
 
-from support.card_stand_in import CardStandIn
-from support.closures import organization_of
-from support.core_client import Answer
-from support.offers import CARD_OFFER, make_card_offer
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.billing.offers import CARD_OFFER, make_card_offer
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.closures import organization_of
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
 

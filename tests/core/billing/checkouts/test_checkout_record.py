@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
 import pytest
-from support.offers import CARD_OFFER, PRICE, make_card_offer
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.offers import CARD_OFFER, PRICE, make_card_offer
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.domain.billing.checkout import (
     CHECKOUT_PREFIX,

@@ -5,12 +5,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from support.card_stand_in import CUSTOMER, CardStandIn
-from support.core_client import Answer
-from support.core_settings import BASE_URL
-from support.fake_clock import FakeClock
-from support.local_purchase import list_payments
-from support.offers import (
+from support.api.core_client import Answer
+from support.api.core_settings import BASE_URL
+from support.billing.local_purchase import list_payments
+from support.billing.offers import (
     AMOUNT_MINOR,
     CARD_OFFER,
     LOCAL_OFFER,
@@ -19,11 +17,13 @@ from support.offers import (
     make_card_subscription,
     make_local_offer,
 )
-from support.people import People
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.outside.card_stand_in import CUSTOMER, CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
 

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.card_stand_in import CardStandIn
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
-from support.people import People
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_settings import jobs_settings
+from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.checkouts.jobs import expire_checkouts, fail_checkouts

@@ -1,11 +1,11 @@
 """GET /v1/billing/checkouts/{checkout_id}."""
 
 import pytest
-from support.card_stand_in import CardStandIn
-from support.fake_clock import FakeClock
-from support.offers import make_card_offer
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.offers import make_card_offer
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import httpx2
 import pytest
-from support.card_stand_in import CardStandIn
-from support.command_server import ForkedCommand
-from support.core_client import Answer
-from support.core_settings import OPERATOR_TOKEN
-from support.fake_clock import FakeClock
-from support.killable import running_core, until_alone
-from support.local_purchase import list_payments
-from support.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Answer
+from support.api.core_settings import OPERATOR_TOKEN
+from support.billing.local_purchase import list_payments
+from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.command_server import ForkedCommand
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import running_core, until_alone
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.features.billing.checkouts import service
 from soundmark.kit.crypto.secret import Secret

@@ -3,11 +3,11 @@
 from urllib.parse import parse_qs
 
 import pytest
-from support.card_stand_in import CUSTOMER, PORTAL_URL, CardStandIn
-from support.core_settings import BASE_URL
-from support.outside_server import Fault
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_settings import BASE_URL
+from support.database.rival import Rival
+from support.outside.card_stand_in import CUSTOMER, PORTAL_URL, CardStandIn
+from support.outside.outside_server import Fault
+from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/portal"
 

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.subscriptions import Buyer, make_plans
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.billing.subscriptions import Buyer, make_plans
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context

@@ -1,10 +1,16 @@
 """What billing means for the deletion of an organisation: what is in its way, and that nothing is left."""
 
 import pytest
-from support.closures import leave_operation_pending, list_mentions, organization_of, project_of, settle_operation
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.subscriptions import PLUS, Buyer
+from support.billing.subscriptions import PLUS, Buyer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.closures import (
+    leave_operation_pending,
+    list_mentions,
+    organization_of,
+    project_of,
+    settle_operation,
+)
 
 from soundmark.core.features.billing.subscriptions.jobs import end_subscriptions
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 import structlog
-from support.rival import Rival
-from support.subscriptions import PLUS, STUDIO, Buyer
+from support.billing.subscriptions import PLUS, STUDIO, Buyer
+from support.database.rival import Rival
 
 from soundmark.core.store.billing import subscriptions
 

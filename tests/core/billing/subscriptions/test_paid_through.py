@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 import structlog
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.subscriptions import LARGE, PLUS, STUDIO, Buyer
+from support.billing.subscriptions import LARGE, PLUS, STUDIO, Buyer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.features.billing.subscriptions.jobs import refresh_ended_entitlements
 from soundmark.core.store.billing import subscriptions

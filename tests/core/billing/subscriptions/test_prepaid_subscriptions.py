@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import structlog
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.subscriptions import PLUS, STUDIO, Buyer
+from support.billing.subscriptions import PLUS, STUDIO, Buyer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.kit.text.months import add_months
 

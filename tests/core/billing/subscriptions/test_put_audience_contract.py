@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import structlog
-from support.fake_clock import FakeClock
-from support.people import People
-from support.rival import Rival
-from support.subscriptions import CONTRACT_PLAN, PLUS, STUDIO, Buyer
-from support.tenant import make_tenant
+from support.billing.subscriptions import CONTRACT_PLAN, PLUS, STUDIO, Buyer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.features.audience.integrations.jobs import project_entitlement
 from soundmark.kit.text.timestamps import format_timestamp

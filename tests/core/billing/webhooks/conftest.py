@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.card_purchase import WEBHOOK_SECRET
-from support.card_stand_in import CardStandIn
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.platform_settings import put_setting
-from support.running_sandbox import RunningSandbox
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.billing.card_purchase import WEBHOOK_SECRET
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.platform_settings import put_setting
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context

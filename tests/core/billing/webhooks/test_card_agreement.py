@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.card_purchase import CardPurchase, begin_purchase, insert_checkout, make_purchase, status_of
-from support.card_stand_in import CardStandIn
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.billing.card_purchase import CardPurchase, begin_purchase, insert_checkout, make_purchase, status_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_tenant
 
 OTHER_PRICE = "price_MARKyearly"
 
@@ -166,8 +166,8 @@ async def sell_other_plan(rival: Rival, *, active: bool = True, price: str = OTH
         " VALUES ('plan_codes_large', 'Large', 'codes', 5000, true, now())"
     )
     await rival.run(
-        "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
-        " VALUES ('offer_large', 'plan_codes_large', 'card', %s, %s, now())",
+        "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
+        " VALUES ('offer_large', 'plan_codes_large', 'card', %s, %s, 'unknown', now())",
         active,
         price,
     )

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, status_of
-from support.card_stand_in import CardStandIn
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, status_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.tenant import Tenant
 
 SUBSCRIPTIONS = (
     "SELECT plan_id, product, provider, status, current_period_end, checkout_id, provider_reference FROM subscriptions"

@@ -9,7 +9,8 @@ from math import factorial
 from typing import Any
 
 import pytest
-from support.card_purchase import (
+from support.api.core_client import Api
+from support.billing.card_purchase import (
     SEVEN_EVENTS,
     CardPurchase,
     begin_purchase,
@@ -17,11 +18,10 @@ from support.card_purchase import (
     make_purchase,
     status_of,
 )
-from support.card_stand_in import CardStandIn
-from support.core_client import Api
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.card import CardSession, CardSubscription

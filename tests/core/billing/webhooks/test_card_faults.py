@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from support.card_purchase import CardPurchase, begin_purchase, deliver, status_of
-from support.card_stand_in import CardStandIn
-from support.fake_clock import FakeClock
-from support.outside_server import Fault
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.outside_server import Fault
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.webhooks.rereads import reread_card

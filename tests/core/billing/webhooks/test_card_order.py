@@ -4,17 +4,17 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from support.card_purchase import (
+from support.api.core_client import Api
+from support.billing.card_purchase import (
     SEVEN_EVENTS,
     begin_purchase,
     deliver,
     status_of,
 )
-from support.card_stand_in import CardStandIn
-from support.core_client import Api
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 from structlog.testing import capture_logs
-from support.card_purchase import CardPurchase, begin_purchase, deliver, status_of
-from support.card_stand_in import CardStandIn
-from support.closures import list_mentions, organization_of
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.closures import list_mentions, organization_of
+from support.tenancy.tenant import Tenant
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from support.card_purchase import WEBHOOK_SECRET, CardPurchase, begin_purchase, deliver, deliver_bytes, sign
-from support.card_stand_in import CardStandIn
-from support.core_client import Answer, Api
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Answer, Api
+from support.billing.card_purchase import WEBHOOK_SECRET, CardPurchase, begin_purchase, deliver, deliver_bytes, sign
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.providers.stripe.webhooks import is_signed
 from soundmark.kit.crypto.secret import Secret

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
-from support.card_purchase import CardPurchase, begin_purchase, deliver, status_of
-from support.card_stand_in import CardStandIn
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.payment_receipt import FOREIGN_KEPT

@@ -12,14 +12,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
-from support.card_stand_in import CardStandIn
-from support.command_server import ForkedCommand
-from support.killable import running_core, running_worker, until_alone
-from support.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.billing.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
+from support.billing.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.command_server import ForkedCommand
+from support.processes.killable import running_core, running_worker, until_alone
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.features.billing.webhooks import card_reconciliation, local_reconciliation
 from soundmark.kit.clock import SystemClock
@@ -230,64 +230,6 @@ async def test_a_worker_that_dies_while_it_asks_again(
         await until_completed(rival)
 
     await require_whole(rival)
-
-
-@pytest.mark.parametrize("phase", ["1", "2", "3"])
-async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
-    purchase: CardPurchase,
-    tenant: Tenant,
-    rival: Rival,
-    card: CardStandIn,
-    database_url: Secret,
-    measuring_url: str,
-    outside_urls: dict[str, str],
-    phase: str,
-) -> None:
-    """Before the question, before the answer, and before what follows is stored: the next worker asks once more."""
-    assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "processed"
-    card.received.clear()
-
-    def count_of(path: str) -> int:
-        """Another job of the worker asks about prices."""
-        return sum(request.path.startswith(path) for request in card.received)
-
-    card.worked.clear()
-    due = "UPDATE subscriptions SET reread_at = '2020-01-01', paid_through = NULL, paid_invoice_at = NULL"
-    await rival.run(due)
-    asking = REREADING.replace("reread_payments", "reread_subscriptions")
-    async with contextlib.AsyncExitStack() as held:
-        worker = held.enter_context(running_worker(database_url, measuring_url, **outside_urls))
-        if phase == "1":
-            await held.enter_async_context(rival.holding(CHECKOUTS))
-            await rival.run(asking)
-            await rival.until_someone_waits()
-        else:
-            card.faults.append("slow")
-            await rival.run(asking)
-            await asyncio.wait_for(card.worked.wait(), 30)
-        if phase == "3":
-            await held.enter_async_context(rival.holding(CHECKOUTS))
-            card.release.set()
-            await rival.until_someone_waits()
-        worker.kill()
-        worker.wait()
-    await until_alone(rival)
-    rereads = 0 if phase == "1" else 1
-    stored = "SELECT paid_through, rereads, reread_at IS NULL FROM subscriptions"
-    assert (count_of("/v1/subscriptions/"), await rival.rows(stored)) == (rereads, [(None, rereads, False)])
-    await rival.run("DELETE FROM procrastinate_jobs")
-    await rival.run("UPDATE subscriptions SET reread_at = '2020-01-01'")
-    card.faults.clear()
-
-    with running_worker(database_url, measuring_url, **outside_urls):
-        await rival.run(asking)
-        async with asyncio.timeout(60):
-            while not await rival.rows("SELECT 1 FROM subscriptions WHERE reread_at IS NULL"):  # noqa: ASYNC110 - in PostgreSQL
-                await asyncio.sleep(0.01)
-
-    assert await rival.rows(stored) == [(purchase.period_end, rereads + 1, True)]
-    assert count_of("/v1/subscriptions/") == rereads + 1
-    assert len(await rival.audited("billing.entitlement_changed")) == 2, "the purchase, and what was paid"
 
 
 @pytest.mark.parametrize("phase", ["1", "2", "3"])

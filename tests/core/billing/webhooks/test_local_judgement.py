@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.local_purchase import LocalPurchase, begin_local_purchase, notify_of
-from support.offers import AMOUNT_MINOR
-from support.platform_settings import put_setting
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.billing.local_purchase import LocalPurchase, begin_local_purchase, notify_of
+from support.billing.offers import AMOUNT_MINOR
+from support.database.rival import Rival
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 ENDS = "SELECT c.status, r.status FROM checkouts c JOIN payment_receipts r ON r.checkout_id = c.id"
 

@@ -1,16 +1,16 @@
 """How often notifications and jobs may ask the local provider: each in its share, whatever the others do."""
 
 import pytest
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.local_purchase import PATH, LocalPurchase, begin_local_purchase, new_peer, notify, notify_of
-from support.people import People
-from support.redis_server import running_redis
-from support.rival import Rival
-from support.running_apps import running_core
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.billing.local_purchase import PATH, LocalPurchase, begin_local_purchase, new_peer, notify, notify_of
+from support.database.rival import Rival
+from support.outside.redis_server import running_redis
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import running_core
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.local_limit import limit_of_address, limit_of_share

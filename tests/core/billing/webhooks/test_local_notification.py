@@ -5,9 +5,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.local_purchase import (
+from support.api.core_client import Api
+from support.billing.local_purchase import (
     PATH,
     LocalPurchase,
     begin_local_purchase,
@@ -15,10 +14,11 @@ from support.local_purchase import (
     notify,
     notify_of,
 )
-from support.people import People
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.features.billing.webhooks import local_notification
 

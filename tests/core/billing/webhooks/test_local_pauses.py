@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.local_purchase import LocalPurchase, begin_local_purchase, new_peer, notify_of, set_payment
-from support.people import People
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.billing.local_purchase import LocalPurchase, begin_local_purchase, new_peer, notify_of, set_payment
+from support.database.rival import Rival
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.webhooks.rereads import reread_local

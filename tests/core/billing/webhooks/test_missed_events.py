@@ -5,11 +5,11 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from support.card_purchase import SEVEN_EVENTS, CardPurchase, begin_purchase, status_of
-from support.card_stand_in import CardStandIn
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.card_purchase import SEVEN_EVENTS, CardPurchase, begin_purchase, status_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.webhooks.missed_events import poll_card_events

@@ -6,13 +6,20 @@ from itertools import pairwise
 
 import pytest
 from structlog.testing import capture_logs
-from support.card_purchase import CardPurchase, begin_purchase, deliver, insert_checkout, make_purchase, status_of
-from support.card_stand_in import CardStandIn
-from support.fake_clock import FakeClock
-from support.local_purchase import begin_local_purchase, notify_of, set_payment
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.billing.card_purchase import (
+    CardPurchase,
+    begin_purchase,
+    deliver,
+    insert_checkout,
+    make_purchase,
+    status_of,
+)
+from support.billing.local_purchase import begin_local_purchase, notify_of, set_payment
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.payment_receipt import next_reread_at
@@ -224,7 +231,7 @@ async def test_a_local_provider_that_fails_is_left_alone_until_the_next_time(
 async def test_counts_of_past_minutes_are_deleted(work: Context, rival: Rival, clock: FakeClock) -> None:
     now = clock.freeze()
     for age in (0, 59, 61, 60 * 24):
-        await rival.run("INSERT INTO local_verifications VALUES (%s, 1)", now - timedelta(minutes=age))
+        await rival.run("INSERT INTO local_verifications VALUES (%s, 1, 'jobs')", now - timedelta(minutes=age))
 
     assert await forget_counts(work) == 2
 

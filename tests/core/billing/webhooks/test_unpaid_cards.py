@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.card_purchase import CardPurchase, begin_purchase, status_of, unix
-from support.card_stand_in import CardStandIn
-from support.closures import organization_of
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant
+from support.billing.card_purchase import CardPurchase, begin_purchase, status_of, unix
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.processes.fake_clock import FakeClock
+from support.tenancy.closures import organization_of
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -3,12 +3,12 @@
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 from structlog.testing import capture_logs
-from support.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, deliver_bytes
-from support.card_stand_in import CardStandIn
-from support.local_purchase import PATH, begin_local_purchase, notify, notify_of
-from support.rival import Rival
-from support.running_sandbox import RunningSandbox
-from support.tenant import Tenant
+from support.billing.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, deliver_bytes
+from support.billing.local_purchase import PATH, begin_local_purchase, notify, notify_of
+from support.database.rival import Rival
+from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.tenancy.tenant import Tenant
 
 # Where the references of a purchase have to be, so that it can be asked about and its portal opened.
 REFERENCES = {"checkouts", "subscriptions", "card_customers", "offers"}

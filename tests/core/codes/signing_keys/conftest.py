@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from soundmark_sdk import read_key_set, verify_answer
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.features.codes.signing_keys import service
 from soundmark.core.live.keyring import LiveKeyring

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 from psycopg.errors import UniqueViolation
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.features.codes.signing_keys import service
 from soundmark.core.features.codes.signing_keys.service import KeyRefused

@@ -5,9 +5,9 @@ import base64
 import contextlib
 
 import pytest
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
 
 from soundmark.core.features.codes.signing_keys import service
 from soundmark.kit.crypto.sealing import SealBroken

@@ -4,11 +4,11 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator
 
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.features.codes.signing_keys import service
 from soundmark.core.live.keyring import LiveKeyring
@@ -108,8 +108,8 @@ async def test_a_key_that_core_did_not_make_is_not_in_the_history(
     await keys.make_one_of_each()
     planted = SigningKey.from_seed("sig_planted", bytes(32))
     await rival.run(
-        "INSERT INTO signing_keys (key_id, public_key, status, created_at, activated_at, superseded_at, retired_at)"
-        " VALUES (%s, %s, 'retired', now(), now(), now(), now())",
+        "INSERT INTO signing_keys (key_id, public_key, status, created_at, activated_at, superseded_at, retired_at,"
+        " sealed_public_key) VALUES (%s, %s, 'retired', now(), now(), now(), now(), 'x')",
         planted.key_id,
         planted.public_key,
     )

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.running_apps import served_in_thread
-from support.tenant import INTENT
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.processes.running_apps import served_in_thread
+from support.tenancy.tenant import INTENT
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.audit_entries import make_organization, open_chain
-from support.rival import Rival
+from support.database.rival import Rival
+from support.tenancy.audit_entries import make_organization, open_chain
 
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.embedded.postgres import RunningCluster

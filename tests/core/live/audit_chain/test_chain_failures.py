@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.audit_entries import broken_at, intact, make_organization, open_chain, verify_chain, write_entry
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.audit_entries import broken_at, intact, make_organization, open_chain, verify_chain, write_entry
 
 from soundmark.core.live import audit_chain as audit_chain_module
 from soundmark.core.live.audit_chain import AuditChain, ChainBroken

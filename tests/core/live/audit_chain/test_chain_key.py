@@ -7,8 +7,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.audit_entries import ENTROPY, SEALER, TEXTS, open_chain
-from support.rival import Rival
+from support.database.rival import Rival
+from support.tenancy.audit_entries import ENTROPY, SEALER, TEXTS, open_chain
 
 from soundmark.core.domain.tenancy.audit_chain import ChainKey, SealedContent, _canonical
 from soundmark.core.live.audit_chain import AuditChain

@@ -4,7 +4,11 @@ import asyncio
 import contextlib
 
 import pytest
-from support.audit_entries import (
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.audit_entries import (
     broken_at,
     finalise_entry,
     intact,
@@ -14,11 +18,7 @@ from support.audit_entries import (
     write_entry,
     write_requested_entry,
 )
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import make_tenant
+from support.tenancy.tenant import make_tenant
 
 from soundmark.core.features.tenancy.audit_log import verification
 from soundmark.core.live import audit_chain as audit_chain_module

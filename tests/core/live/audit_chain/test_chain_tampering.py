@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from support.audit_entries import (
+from support.tenancy.audit_entries import (
     TEXTS,
     broken_at,
     finalise_entry,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.release_evidence import PREVIEW, STABLE, make_evidence
+from support.tenancy.release_evidence import PREVIEW, STABLE, make_evidence
 
 from soundmark.core.domain.platform.release import (
     EVIDENCE_BYTES_MAX,

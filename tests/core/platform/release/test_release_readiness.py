@@ -10,11 +10,11 @@ import pytest
 from procrastinate import App
 from procrastinate.testing import InMemoryConnector
 from structlog.testing import capture_logs
-from support.core_client import Api
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.release_evidence import GATES, PREVIEW, STABLE, insert_evidence, make_evidence
-from support.rival import Rival
+from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.release_evidence import GATES, PREVIEW, STABLE, insert_evidence, make_evidence
 
 from soundmark.core.context import Context
 from soundmark.core.features.platform.release import jobs

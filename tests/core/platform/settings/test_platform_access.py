@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.operations import list_routes
-from support.platform_settings import PASSWORD, SETTINGS
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.api.operations import list_routes
+from support.database.rival import Rival
+from support.tenancy.platform_settings import PASSWORD, SETTINGS
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.access import operator
 from soundmark.core.access.authorise import authorise_user

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.platform_settings import (
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.platform_settings import (
     FROM_DEFAULT,
     NAMED_CONFIGURATION,
     NAMED_SECRETS,
@@ -13,7 +14,6 @@ from support.platform_settings import (
     put_setting,
     read_settings,
 )
-from support.rival import Rival
 
 from soundmark.kit.text.timestamps import format_timestamp
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.core_settings import MASTER_KEY, core_settings
-from support.platform_settings import FROM_DEFAULT, PASSWORD, SETTINGS, put_setting, read_settings
-from support.running_apps import running_core
+from support.api.core_client import Api
+from support.api.core_settings import MASTER_KEY, core_settings
+from support.processes.running_apps import running_core
+from support.tenancy.platform_settings import FROM_DEFAULT, PASSWORD, SETTINGS, put_setting, read_settings
 
 from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.providers.smtp_settings import SmtpServer, find_smtp_server, has_smtp_server

@@ -4,9 +4,10 @@ import logging
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.core_settings import MASTER_KEY
-from support.platform_settings import (
+from support.api.core_client import Api
+from support.api.core_settings import MASTER_KEY
+from support.database.rival import Rival
+from support.tenancy.platform_settings import (
     DEFAULTS,
     FROM_DEFAULT,
     NAMED_CONFIGURATION,
@@ -16,7 +17,6 @@ from support.platform_settings import (
     put_setting,
     read_settings,
 )
-from support.rival import Rival
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import SealBroken, Sealer, parse_master_key

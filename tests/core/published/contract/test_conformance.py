@@ -18,12 +18,12 @@ import schemathesis
 from golden_files import golden_files
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import missing_required_header, positive_data_acceptance
-from support.audience_client import audience_settings
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.release_evidence import make_evidence
-from support.running_apps import served_in_thread
-from support.secret_leaks import remember_secret
-from support.tenant import INTENT
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.audience.client import audience_settings
+from support.processes.running_apps import served_in_thread
+from support.processes.secret_leaks import remember_secret
+from support.tenancy.release_evidence import make_evidence
+from support.tenancy.tenant import INTENT
 
 from soundmark.audience.app import create_app as create_audience_app
 from soundmark.core.app import create_app

@@ -6,8 +6,8 @@ import functools
 import pytest
 from golden_files import BASE_URL as GOLDEN_BASE_URL
 from golden_files import RENEW, golden_files, published_files
-from support.core_client import Api
-from support.core_settings import BASE_URL
+from support.api.core_client import Api
+from support.api.core_settings import BASE_URL
 
 GOLDEN = golden_files()
 publish_once = functools.cache(published_files)  # It takes half a second.

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pytest
 from golden_files import golden_files
-from support.calls import CALLS
-from support.core_client import Answer
-from support.offers import make_card_subscription
-from support.prepared_calls import invite_caller, make_ticket
-from support.world import OPERATIONS as CALLABLE
-from support.world import Call, World, send
+from support.api.calls import CALLS
+from support.api.core_client import Answer
+from support.api.prepared_calls import invite_caller, make_ticket
+from support.api.world import OPERATIONS as CALLABLE
+from support.api.world import Call, World, send
+from support.billing.offers import make_card_subscription
 
 # test_golden.py compares it with what Core serves.
 DOCUMENT: Final[dict[str, Any]] = json.loads(golden_files()["openapi.json"])

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from golden_files import golden_files
-from support.core_client import Api
-from support.published_contract import PROBLEM_TYPE, PublishedContract
+from support.api.core_client import Api
+from support.api.published_contract import PROBLEM_TYPE, PublishedContract
 
 import soundmark
 import soundmark.audience.features

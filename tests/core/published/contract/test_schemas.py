@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from golden_files import golden_files
 from jsonschema_rs import Draft202012Validator, meta
-from support.core_client import Api
-from support.core_settings import BASE_URL
-from support.published_contract import make_validator
-from support.tenant import make_tenant
+from support.api.core_client import Api
+from support.api.core_settings import BASE_URL
+from support.api.published_contract import make_validator
+from support.tenancy.tenant import make_tenant
 
 NAMES = [
     "xr-code-v1",

@@ -7,7 +7,7 @@ import json
 from typing import Final
 
 from golden_files import golden_files
-from support.operations import list_operations
+from support.api.operations import list_operations
 
 from soundmark.wire.private import measurements
 

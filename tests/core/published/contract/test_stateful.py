@@ -13,8 +13,8 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.generation.stateful.state_machine import StepInput, StepOutput
 from schemathesis.specs.openapi import checks
-from support.core_settings import OPERATOR_TOKEN, core_settings
-from support.running_apps import served_in_thread
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.processes.running_apps import served_in_thread
 
 from soundmark.core.app import create_app
 from soundmark.embedded.postgres import RunningCluster

@@ -1,9 +1,9 @@
 """How Core serves documents: compressed, with entity tags, and never in a frame; responses of the API are not."""
 
 import pytest
-from support.core_client import Answer, Api
-from support.tenant import make_tenant
-from support.world import OPERATIONS
+from support.api.core_client import Answer, Api
+from support.api.world import OPERATIONS
+from support.tenancy.tenant import make_tenant
 
 DOCUMENTS = ["/openapi.json", "/docs", "/schemas/xr-code-v1.json", "/problems/code_expired"]
 PAGES = ["/docs", "/problems/code_expired"]

@@ -12,10 +12,10 @@ from soundmark_sdk.client import (
     Intent,
     IssueRequest,
 )
-from support.core_settings import core_settings
-from support.fake_clock import FakeClock
-from support.oidc_issuer import CLIENT_ID, OidcIssuer, running_issuer
-from support.running_apps import served_in_thread
+from support.api.core_settings import core_settings
+from support.identity.oidc_issuer import CLIENT_ID, OidcIssuer, running_issuer
+from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import served_in_thread
 
 from soundmark.core.app import create_app
 from soundmark.kit.crypto.secret import Secret

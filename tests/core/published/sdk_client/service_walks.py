@@ -6,7 +6,7 @@ import pytest
 from soundmark_sdk.client import (
     ApiProblem,
 )
-from support.secret_leaks import remember_secret
+from support.processes.secret_leaks import remember_secret
 
 from .conftest import Tenant
 

@@ -35,8 +35,8 @@ from soundmark_sdk.client import (
 )
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens
-from support.faulty_proxy import FaultyProxy
-from support.secret_leaks import remember_secret
+from support.processes.faulty_proxy import FaultyProxy
+from support.processes.secret_leaks import remember_secret
 
 from .conftest import Recording, Tenant, World
 from .service_walks import walk_billing, walk_platform, walk_support, walk_webhooks

@@ -11,9 +11,9 @@ from soundmark_sdk.client import (
     FileRecoveryStore,
     TenantNotGiven,
 )
-from support.faulty_proxy import Fault, FaultyProxy
-from support.issuance_queue import IssuanceQueue
-from support.rival import Rival
+from support.codes.issuance_queue import IssuanceQueue
+from support.database.rival import Rival
+from support.processes.faulty_proxy import Fault, FaultyProxy
 
 from soundmark.embedded.postgres import RunningCluster
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx2
 import pytest
 from soundmark_sdk.http_exchange import new_transport
-from support.misbehaving_server import answer
-from support.private_authority import make_authority, tls_server
+from support.outside.misbehaving_server import answer
+from support.outside.private_authority import make_authority, tls_server
 
 
 async def status_of(transport: httpx2.AsyncHTTPTransport, url: str) -> int:

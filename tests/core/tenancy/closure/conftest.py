@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
+from support.api.core_settings import jobs_settings
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context

@@ -1,13 +1,13 @@
 """A deletion while Audience fails: nothing is deleted in Core, and a repetition completes it later."""
 
 import pytest
-from support.audience_faults import KINDS, core_beside, failing_audience
-from support.closures import SUBJECTS, fill, organization_of
-from support.core_client import Api
-from support.misbehaving_server import answer as answering
-from support.misbehaving_server import misbehaving_server
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.audience.faults import KINDS, core_beside, failing_audience
+from support.database.rival import Rival
+from support.outside.misbehaving_server import answer as answering
+from support.outside.misbehaving_server import misbehaving_server
+from support.tenancy.closures import SUBJECTS, fill, organization_of
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
-from support.closures import SUBJECTS, fill, organization_of, project_of, verify_certificate
-from support.core_client import Api
-from support.published_contract import make_validator
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.api.published_contract import make_validator
+from support.database.rival import Rival
+from support.tenancy.closures import SUBJECTS, fill, organization_of, project_of, verify_certificate
+from support.tenancy.tenant import Tenant
 
 OF_PROJECT = {"campaigns": 1, "codes": 2, "api_keys": 1, "webhook_endpoints": 0}
 OF_AUDIENCE = {"integrations": 1, "events": 1, "integrity_days": 0, "legacy_days": 0, "spent_proofs": 1}

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import pytest
-from support.calls import CALLS, ROWS
-from support.closures import Subject, leave_operation_pending, organization_of, project_of
-from support.core_client import Answer
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
-from support.world import OPERATIONS, Call, World, send
+from support.api.calls import CALLS, ROWS
+from support.api.core_client import Answer
+from support.api.world import OPERATIONS, Call, World, send
+from support.database.rival import Rival
+from support.tenancy.closures import Subject, leave_operation_pending, organization_of, project_of
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.access.policy import POLICY, Action
 

@@ -1,7 +1,11 @@
 """Deleting an organisation or a project: what goes, what stays, what is refused."""
 
 import pytest
-from support.closures import (
+from support.api.core_client import Api
+from support.audience.event_delivery import deliver_event, make_event
+from support.database.content import read_content
+from support.database.rival import Rival
+from support.tenancy.closures import (
     SUBJECTS,
     Subject,
     fill,
@@ -11,12 +15,8 @@ from support.closures import (
     project_of,
     settle_operation,
 )
-from support.core_client import Api
-from support.database_content import read_content
-from support.event_delivery import deliver_event, make_event
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 EACH = pytest.mark.parametrize("kind", SUBJECTS)
 

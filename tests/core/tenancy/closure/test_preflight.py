@@ -1,12 +1,12 @@
 """The preflight: what a deletion would do, without doing anything."""
 
 import pytest
-from support.audience_faults import KINDS, core_beside, failing_audience
-from support.closures import SUBJECTS, Subject, fill, organization_of, project_of
-from support.database_content import read_content
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant, make_second_project
+from support.audience.faults import KINDS, core_beside, failing_audience
+from support.database.content import read_content
+from support.database.rival import Rival
+from support.tenancy.closures import SUBJECTS, Subject, fill, organization_of, project_of
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.kit.crypto.secret import Secret
 

@@ -2,11 +2,11 @@
 
 import pytest
 from structlog.testing import capture_logs
-from support.closures import SUBJECTS, Subject, fill, leave_operation_pending, organization_of, settle_operation
-from support.core_client import Api
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.closures import SUBJECTS, Subject, fill, leave_operation_pending, organization_of, settle_operation
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.tenancy.closure import jobs

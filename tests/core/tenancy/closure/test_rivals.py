@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from support.closures import SUBJECTS, fill, organization_of, project_of
-from support.people import People
-from support.rival import Rival
-from support.tenant import Tenant
+from support.database.rival import Rival
+from support.tenancy.closures import SUBJECTS, fill, organization_of, project_of
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.closure import ClosureSubject

@@ -9,7 +9,12 @@ from typing import IO, Any
 
 import pytest
 from jsonschema_rs import ValidationError
-from support.archives import (
+from support.api.core_client import Api
+from support.api.core_settings import core_settings
+from support.api.published_contract import make_validator
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.archives import (
     ORGANIZATION_MEMBERS,
     PROJECT_MEMBERS,
     age_of,
@@ -19,12 +24,7 @@ from support.archives import (
     request_organization,
     request_project,
 )
-from support.core_client import Api
-from support.core_settings import core_settings
-from support.published_contract import make_validator
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.core.features.codes.signing_keys import service as signing_keys
 from soundmark.core.features.tenancy.exports.contents import PAGE_ROWS

@@ -5,12 +5,12 @@ from typing import IO, Any
 
 import pytest
 from starlette.requests import Request
-from support.archives import examine, request_organization, request_project
-from support.core_client import Answer
-from support.core_settings import core_settings
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Answer
+from support.api.core_settings import core_settings
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.archives import examine, request_organization, request_project
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
 

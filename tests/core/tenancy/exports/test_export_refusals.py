@@ -7,14 +7,14 @@ from typing import IO, Any
 import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
-from support.archives import examine, export_project, request_organization, request_project
-from support.audience_faults import KINDS, core_beside, failing_audience
-from support.core_client import Answer, Api
-from support.core_settings import core_settings
-from support.people import People
-from support.rival import Rival
-from support.running_apps import running_core
-from support.tenant import Tenant, make_second_project, make_tenant
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.audience.faults import KINDS, core_beside, failing_audience
+from support.database.rival import Rival
+from support.processes.running_apps import running_core
+from support.tenancy.archives import examine, export_project, request_organization, request_project
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.core.features.tenancy.exports import service
 from soundmark.kit.crypto.secret import Secret

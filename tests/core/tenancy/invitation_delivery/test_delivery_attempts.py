@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.mail_server import MailServer, configure_mail, running_mail_server
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.outside.mail_server import MailServer, configure_mail, running_mail_server
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, LEASE, SENDING_MAX

@@ -6,12 +6,12 @@ from html import unescape
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.core_settings import BASE_URL
-from support.fake_clock import FakeClock
-from support.mail_server import MailServer
-from support.rival import Rival
-from support.tenant import Tenant
+from support.api.core_client import Api
+from support.api.core_settings import BASE_URL
+from support.database.rival import Rival
+from support.outside.mail_server import MailServer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.kit.crypto.secret import Secret

@@ -4,11 +4,11 @@ import asyncio
 import datetime as dt
 
 import pytest
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.mail_server import MailServer
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.outside.mail_server import MailServer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.tenancy.invitations import jobs

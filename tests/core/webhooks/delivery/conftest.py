@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.core_settings import jobs_settings
-from support.fake_clock import FakeClock
-from support.rival import Rival
-from support.tenant import Tenant
-from support.webhook_consumer import WebhookConsumer, running_consumer
+from support.api.core_settings import jobs_settings
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
+from support.webhooks.consumer import WebhookConsumer, running_consumer
 
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.delivery.dispatcher import Dispatcher

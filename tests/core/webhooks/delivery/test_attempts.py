@@ -4,11 +4,11 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from support.fake_clock import FakeClock
-from support.replays import ALWAYS, replay
-from support.rival import Rival
-from support.tenant import Tenant
-from support.webhook_consumer import Reaction, WebhookConsumer, running_consumer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
+from support.webhooks.consumer import Reaction, WebhookConsumer, running_consumer
+from support.webhooks.replays import ALWAYS, replay
 
 from soundmark.core.context import Context
 from soundmark.core.domain.webhooks.attempt import LEASE

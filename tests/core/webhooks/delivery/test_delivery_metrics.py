@@ -1,9 +1,9 @@
 """What the worker's metrics say about deliveries."""
 
 from prometheus_client import REGISTRY
-from support.fake_clock import FakeClock
-from support.tenant import Tenant
-from support.webhook_consumer import WebhookConsumer
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
+from support.webhooks.consumer import WebhookConsumer
 
 from .conftest import Endpoints, Steps
 

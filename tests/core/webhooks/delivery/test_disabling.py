@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from support.core_client import Api
-from support.fake_clock import FakeClock
-from support.mail_server import MailServer, configure_mail, running_mail_server
-from support.rival import Rival
-from support.tenant import Tenant
-from support.webhook_consumer import WebhookConsumer
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.outside.mail_server import MailServer, configure_mail, running_mail_server
+from support.processes.fake_clock import FakeClock
+from support.tenancy.tenant import Tenant
+from support.webhooks.consumer import WebhookConsumer
 
 from soundmark.core.context import Context
 from soundmark.core.domain.webhooks.attempt import FAILING_FOR

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.core_client import Answer
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
-from support.webhook_consumer import Reaction, WebhookConsumer
+from support.api.core_client import Answer
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
+from support.webhooks.consumer import Reaction, WebhookConsumer
 
 from soundmark.core.features.webhooks.delivery import sending
 from soundmark.core.problems import WebhookEndpointNotFound

@@ -1,10 +1,10 @@
 """Slow endpoints of some organisations hold up no other organisation."""
 
 import pytest
-from support.core_client import Api
-from support.rival import Rival
-from support.tenant import Tenant, make_tenant
-from support.webhook_consumer import running_consumer
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
+from support.webhooks.consumer import running_consumer
 
 from soundmark.core.domain.webhooks.endpoint import ENDPOINTS_MAX
 from soundmark.core.features.webhooks.delivery import sending

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from support import fork_dispatchers
-from support.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
-from support.rival import Rival
-from support.tenant import Tenant
-from support.up_process import clean_environ
-from support.webhook_consumer import WebhookConsumer
+from support.api.core_settings import AUDIENCE_CREDENTIAL, BASE_URL, MASTER_KEY
+from support.database.rival import Rival
+from support.processes.up_process import clean_environ
+from support.tenancy.tenant import Tenant
+from support.webhooks import fork_dispatchers
+from support.webhooks.consumer import WebhookConsumer
 
 from soundmark.kit.crypto.secret import Secret
 
@@ -97,5 +97,4 @@ async def _next_pid(lines: asyncio.StreamReader) -> int:
 async def _until_delivered(rival: Rival) -> None:
     """Wait until no act and no delivery is left."""
     left = "SELECT 1 FROM webhook_acts UNION ALL SELECT 1 FROM webhook_deliveries WHERE status = 'pending'"
-    while await rival.rows(left):  # noqa: ASYNC110 - the event happens in PostgreSQL
-        await asyncio.sleep(0.05)
+    await rival.until_rows(left)

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
-from support import misbehaving_server as behaviours
-from support.misbehaving_server import Behaviour, MisbehavingServer, misbehaving_server
-from support.private_authority import make_authority, tls_server
+from support.outside import misbehaving_server as behaviours
+from support.outside.misbehaving_server import Behaviour, MisbehavingServer, misbehaving_server
+from support.outside.private_authority import make_authority, tls_server
 
 from soundmark.kit.http.outbound import guarded_client, resolving
 from soundmark.kit.http.outbound.guarded_client import GuardedClient, NotSent

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 from structlog.testing import capture_logs
-from support.misbehaving_server import (
+from support.outside.misbehaving_server import (
     Behaviour,
     MisbehavingServer,
     answer,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.private_authority import make_authority
+from support.outside.private_authority import make_authority
 
 from soundmark.kit.http.outbound.tls import share_tls_context
 

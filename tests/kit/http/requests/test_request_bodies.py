@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 import structlog
-from support.edge_app import JSON, code, create_app, pad_body, problem
+from support.api.edge_app import JSON, code, create_app, pad_body, problem
 
 from soundmark.kit.http.asgi import Message
 from soundmark.kit.http.requests.bodies import LARGE_BODY, SMALL_BODY, BodyLimits

@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 import structlog
-from support.edge_app import code
+from support.api.edge_app import code
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/v1/notes/", "/V1/notes", "/v1//notes", "/v1/notes/%00"])

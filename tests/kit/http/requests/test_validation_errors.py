@@ -2,7 +2,7 @@
 
 import httpx2
 import pytest
-from support.edge_app import JSON, problem
+from support.api.edge_app import JSON, problem
 
 
 async def test_every_invalid_member_is_named(client: httpx2.AsyncClient) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.edge_app import BASE_URL, code, problem
+from support.api.edge_app import BASE_URL, code, problem
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.requests.edge import HttpEdge

@@ -39,14 +39,6 @@ async def insert(tx: Tx, record: SigningKeyRecord) -> None:
     )
 
 
-async def update_sealed_public_key(tx: Tx, key_id: str, sealed_public_key: bytes) -> None:
-    """Store the sealed copy of one key's public half, which proves that Core made the key."""
-    await tx.run(
-        "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(key_id)s",
-        {"key_id": key_id, "sealed": sealed_public_key},
-    )
-
-
 async def update_status(tx: Tx, key_id: str, status: KeyStatus, *, now: datetime) -> None:
     """Set the status of one key and the time of the change. A retired key permanently loses its secret half."""
     await tx.run(

@@ -107,9 +107,7 @@ def plan_view(plan: Plan) -> PlanView:
 def offer_view(offer: Offer) -> OfferView:
     """Return the view of an offer."""
     if offer.provider == "card":
-        return OfferView(
-            CardOfferView.from_record(offer, offer_id=offer.id, price_status=offer.price_status or "unknown")
-        )
+        return OfferView(CardOfferView.from_record(offer, offer_id=offer.id))
     return OfferView(LocalOfferView.from_record(offer, offer_id=offer.id, country="TN", currency="TND"))
 
 

@@ -1,0 +1,1 @@
+"""Calls of the public API: clients, callers of every kind, and one valid call of each operation."""

@@ -1,0 +1,1 @@
+"""Audience, the events that it is sent, and the reports that it must answer."""

@@ -1,0 +1,1 @@
+"""Purchases, offers and subscriptions, as the providers report them."""

@@ -1,0 +1,1 @@
+"""Debian's Chromium, and what its pages must keep."""

@@ -1,0 +1,1 @@
+"""Codes: their lists, sounds and addresses, and the inputs of the published vectors."""

@@ -1,0 +1,107 @@
+"""A second database connection that alters rows, holds locks and knows who waits for them."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final, TypeVar
+
+from soundmark.kit.crypto.secret import Secret
+from support.database.connections import borrow_async
+
+T = TypeVar("T")
+
+# Two Cores that start to seal the log of one new organisation wait for each other for a moment, in any test.
+_WAITS: Final = (
+    "datname = current_database() AND wait_event_type = 'Lock' AND strpos(query, 'INSERT INTO audit_heads') = 0"
+)
+
+
+class Rival:
+    """A second connection with every right: it alters rows, holds locks, and knows who waits for them."""
+
+    def __init__(self, url: Secret) -> None:
+        self._url = url
+
+    async def run(self, statement: str, *params: Any) -> int:
+        """Run one statement and return the number of rows that it touched."""
+        async with borrow_async(self._url) as connection:
+            cursor = await connection.execute(statement.encode(), params)
+            return cursor.rowcount
+
+    async def rows(self, statement: str, *params: Any) -> list[Any]:
+        async with borrow_async(self._url) as connection:
+            cursor = await connection.execute(statement.encode(), params)
+            return await cursor.fetchall()
+
+    async def explain(self, role: str, organization_id: str, statement: str, *params: Any) -> str:
+        """Return the plan of a statement of a tenant, by whatever index there is, as `role` may see the rows."""
+        async with borrow_async(self._url) as connection, connection.transaction(force_rollback=True):
+            await connection.execute("SELECT set_config('role', %s, true)", [role])
+            await connection.execute("SELECT set_config('soundmark.tenant', %s, true)", [organization_id])
+            await connection.execute("SET LOCAL enable_seqscan = off")
+            cursor = await connection.execute(f"EXPLAIN {statement}".encode(), params)
+            return "\n".join([line for (line,) in await cursor.fetchall()])
+
+    @contextlib.asynccontextmanager
+    async def holding(self, statement: str, *params: Any) -> AsyncIterator[None]:
+        """Hold the locks that one statement takes until the block ends."""
+        async with borrow_async(self._url) as connection, connection.transaction(force_rollback=True):
+            await connection.execute(statement.encode(), params)
+            yield
+
+    @contextlib.asynccontextmanager
+    async def committing(self, statement: str, *params: Any) -> AsyncIterator[None]:
+        """Run one statement and commit it when the block ends."""
+        async with borrow_async(self._url) as connection, connection.transaction():
+            await connection.execute(statement.encode(), params)
+            yield
+
+    @contextlib.asynccontextmanager
+    async def refusing(self, table: str, *, unless: str = "false") -> AsyncIterator[None]:
+        """Have PostgreSQL refuse each row written to a table, unless a condition holds, until the block ends."""
+        await self.run(f"ALTER TABLE {table} ADD CONSTRAINT refusing CHECK ({unless}) NOT VALID")
+        try:
+            yield
+        finally:
+            await self.run(f"ALTER TABLE {table} DROP CONSTRAINT refusing")
+
+    async def kill_waiting_sessions(self) -> int:
+        """Cut the connections that wait for a lock, as if their processes had died; return how many, one at least.
+
+        Background work, such as the sealing of the audit log, may wait there too, and starts again.
+        """
+        # Until they are gone: a session that is being ended is still listed as waiting.
+        ended = await self.run(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {_WAITS}")
+        assert ended >= 1
+        return ended
+
+    async def audited(self, action: str) -> list[tuple[str, str | None, dict[str, Any]]]:
+        """Return who did `action`, in which project and with what metadata, oldest first."""
+        statement = "SELECT actor_type, actor_id, project_id, metadata FROM audit_entries WHERE action = %s ORDER BY {}"
+        rows = await self.rows(statement.format("created_at"), action)
+        return [(f"{kind} {actor}", project_id, json.loads(metadata)) for kind, actor, project_id, metadata in rows]
+
+    async def while_waiting(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start `work` and return its task once it waits for a lock."""
+        task = asyncio.create_task(work)
+        await self.until_someone_waits()
+        return task
+
+    async def until_found(self, statement: str, *params: Any) -> None:
+        """Wait until a query returns a row."""
+        async with asyncio.timeout(60):
+            while not await self.rows(statement, *params):  # noqa: ASYNC110 - the event happens in PostgreSQL
+                await asyncio.sleep(0.01)
+
+    async def until_rows(self, statement: str, *rows: tuple[Any, ...]) -> None:
+        """Wait until a query returns exactly these rows, or none."""
+        async with asyncio.timeout(60):
+            while await self.rows(statement) != list(rows):  # noqa: ASYNC110 - the event happens in PostgreSQL
+                await asyncio.sleep(0.01)
+
+    async def until_someone_waits(self, count: int = 1) -> None:
+        """Wait until `count` others wait for locks in this database."""
+        async with asyncio.timeout(60):
+            while len(await self.rows(f"SELECT 1 FROM pg_stat_activity WHERE {_WAITS}")) < count:  # noqa: ASYNC110 - the event happens in PostgreSQL
+                await asyncio.sleep(0.005)

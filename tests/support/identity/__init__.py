@@ -1,0 +1,1 @@
+"""Identity providers and the tokens that they issue, and some that they never issued."""

@@ -1,0 +1,1 @@
+"""Organisations, their people and settings, and what is left of them."""

@@ -1,0 +1,1 @@
+"""Consumers of outbound webhooks, and processes that deliver to them."""
