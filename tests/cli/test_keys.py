@@ -164,7 +164,7 @@ def test_a_key_that_still_verifies_something_is_not_retired(
 ) -> None:
     old, new = make_rotation(settings)
 
-    assert "signed proofs until a moment ago" in run("keys", "retire", old, settings=settings).refusal
+    assert "signed proofs a moment ago" in run("keys", "retire", old, settings=settings).refusal
     assert "only a key that another one has replaced" in run("keys", "retire", new, settings=settings).refusal
     assert [key["status"] for key in listed(settings)] == ["retiring", "active"]
 
@@ -208,7 +208,7 @@ def test_without_audience_no_key_is_activated_but_in_an_emergency(settings: Sett
     away = {**settings, "AUDIENCE_URL": "http://127.0.0.1:9"}
     refusal = run("keys", "activate", staged, settings=away).refusal
     assert refusal == (
-        f"Audience does not answer, so {staged} does not sign yet; run this again, or leave it to the worker"
+        f"Audience does not answer, so {staged} does not sign yet; run this again, or let the worker finish"
     )
     assert [key["status"] for key in listed(settings)] == ["active", "next"]
     done = run("keys", "rotate", "--no-wait", settings=away)

@@ -44,7 +44,7 @@ def offers(
 
 @command(app)
 def checkout(
-    offer: Annotated[str, typer.Argument(metavar="OFFER", help="An offer that is for sale.")],
+    offer: Annotated[str, typer.Argument(metavar="OFFER", help="The id of an offer that is for sale.")],
     *,
     idempotency_key: Annotated[
         str | None,

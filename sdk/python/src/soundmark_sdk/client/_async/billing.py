@@ -88,7 +88,7 @@ class AsyncBillingCatalog(AsyncGroup):
         return await self._sender.call(Catalog, make_get("/v1/billing/admin/catalog"))
 
     async def put_provider(self, provider: Literal["card", "local"], *, enabled: bool) -> PaymentProvider:
-        """Put the offers of a payment provider on sale, or take them off."""
+        """Put the offers of a payment provider on sale, or withdraw them."""
         return await self._put(PaymentProvider, f"providers/{quote_id(provider)}", {"enabled": enabled})
 
     async def put_codes_plan(self, plan_id: str, *, name: str, monthly_code_quota: int, active: bool) -> Plan:

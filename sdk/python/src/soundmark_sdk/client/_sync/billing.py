@@ -86,7 +86,7 @@ class BillingCatalog(Group):
         return self._sender.call(Catalog, make_get("/v1/billing/admin/catalog"))
 
     def put_provider(self, provider: Literal["card", "local"], *, enabled: bool) -> PaymentProvider:
-        """Put the offers of a payment provider on sale, or take them off."""
+        """Put the offers of a payment provider on sale, or withdraw them."""
         return self._put(PaymentProvider, f"providers/{quote_id(provider)}", {"enabled": enabled})
 
     def put_codes_plan(self, plan_id: str, *, name: str, monthly_code_quota: int, active: bool) -> Plan:

@@ -10,7 +10,7 @@ THIRDPARTY_ID_MAX = 2**31 - 1  # The accounting system keeps its ids in 32-bit c
 
 
 class PutAccountingCustomer(Wire):
-    """The third party that an organisation's invoices go to."""
+    """The third party to which an organisation's invoices are addressed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"thirdparty_id": 17}]})
 

@@ -16,5 +16,5 @@ operations = Operations("Billing")
     example=PortalView(portal_url="https://billing.example.com/p/session/9dK2x0vT"),
 )
 async def open_portal(ctx: Ctx, scope: Tenant) -> PortalView:
-    """Return a temporary page of the card provider, where the organisation changes or cancels its subscriptions."""
+    """Return a temporary page of the card provider on which the organisation can change or cancel its subscriptions."""
     return PortalView(portal_url=await service.open_portal(ctx, scope))

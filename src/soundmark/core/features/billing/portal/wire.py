@@ -10,4 +10,6 @@ from soundmark.wire.shape import Wire
 class PortalView(Wire):
     """A page of the card provider."""
 
-    portal_url: Annotated[str, Field(description="The page. It works for a short time; do not store its address.")]
+    portal_url: Annotated[
+        str, Field(description="The portal page. It works only for a short time; do not store its address.")
+    ]

@@ -6,6 +6,6 @@ from soundmark.wire.shape import Wire
 
 
 class WebhookAnswer(Wire):
-    """What became of a notification. `pending`: it is judged again, by the next one or by ourselves."""
+    """The outcome of a notification. `pending`: Core judges it again, at the next notification or in a job."""
 
     status: Literal["processed", "pending", "ignored"]

@@ -6,6 +6,6 @@ from soundmark.wire.shape import Wire
 
 
 class DeskAnswer(Wire):
-    """What became of a delivery of the desk."""
+    """The outcome of a delivery from the desk."""
 
     status: Literal["processed", "duplicate", "ignored"]

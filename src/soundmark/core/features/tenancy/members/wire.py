@@ -16,7 +16,7 @@ class ChangeMember(Wire):
 
 
 class MemberPage(Wire):
-    """Members, newest first; those created at the same time in descending order of subject id."""
+    """Members, newest first; members created at the same time are in descending order of subject id."""
 
     data: list[MemberView]
     next_cursor: str | None

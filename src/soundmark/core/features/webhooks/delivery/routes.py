@@ -23,10 +23,10 @@ EndpointIdPath = Annotated[ResourceId, Path(description="The endpoint's id.", ex
     example=WebhookTestView(status_code=204, duration_ms=87, error=None),
 )
 async def test_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookTestView:
-    """Send a message of the type `webhook.test` to an endpoint now, also to a disabled one, and answer what came back.
+    """Send a message of the type `webhook.test` to an endpoint, even a disabled one, and return the result.
 
-    It is signed like every message. It is no delivery: it is in no list, and is not repeated. An organisation may have
-    one test under way, and 30 in a minute.
+    The message is signed like any other. A test is not a delivery: it is not listed and not retried. An organisation
+    can run one test at a time, and 30 a minute.
     """
     tested = await service.test_endpoint(ctx, scope, endpoint_id)
     return WebhookTestView(status_code=tested.status_code, duration_ms=tested.duration_ms, error=tested.error)
