@@ -45,7 +45,7 @@ async def test_a_lost_answer_is_asked_for_and_found(
 
     assert page.status == 503
     assert page.trouble == "core_unreachable"
-    assert "Nothing is known yet about this request" in page.text
+    assert "It is not known whether this request succeeded" in page.text
     assert page.value("idempotency_key") == "key-of-the-tests"
     assert page.value("issuer") == "Radio Nordlicht"
     answer = await operator.submit(f"{codes}/recover", _tuple_of(page))
