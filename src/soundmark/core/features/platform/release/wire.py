@@ -26,7 +26,7 @@ class ReleaseGatesView(Wire):
     """The conditions for a stable release."""
 
     available: Annotated[bool, Field(description="The preview can be obtained.")]
-    store_uploaded: Annotated[bool, Field(description="The preview is in the app stores.")]
+    store_uploaded: Annotated[bool, Field(description="The preview was uploaded to the app stores.")]
     android_acoustic: Annotated[bool, Field(description="An Android device heard a Code through the air.")]
     ios_acoustic: Annotated[bool, Field(description="An iOS device heard a Code through the air.")]
     stable_channel_signed: Annotated[bool, Field(description="The stable channel is signed.")]
