@@ -73,7 +73,7 @@ def test_without_an_option_the_keys_are_those_inside_and_the_command_says_so(arc
     done = run("archive", "verify", str(archive))
     assert done.status == 0
     assert "the keys inside the file" in done.out
-    assert done.err == "verified with the keys inside the file: it is consistent, but anybody could have made it\n"
+    assert done.err == "verified with the keys inside the file: it is consistent, but anyone could have created it\n"
     assert answered(run("archive", "verify", str(archive), "--json"))["keys_are_trusted"] is False
 
 

@@ -57,7 +57,7 @@ def programs_that_say(folder: Path, version: str, *, initdb_version: str | None 
 def test_a_folder_without_the_programs_is_named(tmp_path: Path) -> None:
     output = (
         f"SOUNDMARK_POSTGRES_BIN: there is no postgres and no initdb in {tmp_path}; "
-        "name the folder of both, such as /usr/lib/postgresql/18/bin"
+        "name the folder that contains both, such as /usr/lib/postgresql/18/bin"
     )
     assert refused_up(tmp_path / "data", environ={"SOUNDMARK_POSTGRES_BIN": str(tmp_path)}) == f"soundmark: {output}"
     programs_that_say(tmp_path, "18.7")

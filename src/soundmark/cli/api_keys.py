@@ -45,11 +45,13 @@ def api_keys() -> None:
 @command(app)
 def create(
     *,
-    scopes: Annotated[list[Scope], typer.Option("--scope", help="What the key may do. Repeat it for several scopes.")],
+    scopes: Annotated[
+        list[Scope], typer.Option("--scope", help="A scope of the key. Repeat the option for several scopes.")
+    ],
     expires_in_days: Annotated[
         int | None, typer.Option(metavar="DAYS", min=1, max=365, help="Days until it expires. Default: 90.")
     ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="A display name. It need not be unique.")] = None,
     secret_file: SecretFile = None,
     force: Force = False,
     organization: Organization = None,
@@ -97,7 +99,7 @@ def rename(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Change the name of a key, whatever its status."""
+    """Rename a key, regardless of its status."""
     check_new_name(name, no_name=no_name)
     with open_client(connection, organization) as client:
         renamed = client.api_keys.rename(api_key_id, name)
@@ -108,7 +110,7 @@ def rename(
 def revoke(
     api_key_id: KeyId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
 ) -> None:
-    """Revoke a key at once and for good. Repeating it is safe."""
+    """Revoke a key immediately and permanently. Repeating it is safe."""
     with open_client(connection, organization) as client:
         key = client.api_keys.revoke(api_key_id)
     show_outcome(key, f"{key.id} is {key.status}", as_json=as_json)
@@ -124,7 +126,7 @@ def rotate_secret(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Give an active key a new secret, shown only once. The old one stops working at once."""
+    """Give an active key a new secret, shown only once. The old one stops working immediately."""
     with (
         secret_sink(secret_file, force=force) as keep,
         open_client(connection, organization) as client,

@@ -21,19 +21,17 @@ _SUBSCRIPTION_HEADINGS: Final = (
 
 @app.callback()
 def billing() -> None:
-    """Buy plans, and see what an organisation has. A server key cannot do this."""
+    """Buy plans, and list an organisation's subscriptions. A server key cannot do this."""
 
 
 @command(app)
 def offers(
     *,
-    country: Annotated[
-        str | None, typer.Option(metavar="CC", help="Show what is for sale in a country, such as TN.")
-    ] = None,
+    country: Annotated[str | None, typer.Option(metavar="CC", help="Show the offers in a country, such as TN.")] = None,
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """List everything that is for sale."""
+    """List the offers for sale."""
     with open_client(connection) as client:
         listed = client.billing.offers(country=country)
     if as_json:
@@ -56,7 +54,7 @@ def checkout(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Start buying a plan, and print the page on which a person pays. It expires after a day."""
+    """Start the purchase of a plan, and print the payment page. The page expires after a day."""
     with open_client(connection, organization) as client:
         started = client.billing.create_checkout(offer, idempotency_key=idempotency_key)
     if as_json:
@@ -87,7 +85,7 @@ def show(
 def subscriptions(
     *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
 ) -> None:
-    """List what an organisation has bought or was granted, newest first."""
+    """List an organisation's purchases and contracts, newest first."""
     with open_client(connection, organization) as client:
         page = client.subscriptions.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _SUBSCRIPTION_HEADINGS, _subscription_row, as_json=as_json)

@@ -28,17 +28,19 @@ def create(
     project: Project = None,
     starts_at: Annotated[
         datetime | None,
-        typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it becomes possible, RFC 3339."),
+        typer.Option(parser=read_moment, metavar="TIME", help="When Codes can first be issued under it (RFC 3339)."),
     ] = None,
     ends_at: Annotated[
         datetime | None,
-        typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it stops being possible, RFC 3339."),
+        typer.Option(
+            parser=read_moment, metavar="TIME", help="When Codes can no longer be issued under it (RFC 3339)."
+        ),
     ] = None,
     quiet: Quiet = False,
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Create a campaign. This needs a person's access token or, on this machine, the operator token."""
+    """Create a campaign. This requires a person's access token or, on this machine, the operator token."""
     with open_client(connection, organization, project) as client:
         campaign = client.campaigns.create(name, starts_at=starts_at, ends_at=ends_at)
     show_made(campaign, campaign.id, _HEADINGS, _row(campaign), as_json=as_json, quiet=quiet)
@@ -63,7 +65,7 @@ def list_campaigns(
 def stop(
     campaign_id: CampaignId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
 ) -> None:
-    """Archive a campaign and revoke all its active Codes, at once and for good.
+    """Archive a campaign and revoke all its active Codes, immediately and permanently.
 
     There is no confirmation prompt, because this is for emergencies. Repeating it is safe.
     """

@@ -29,7 +29,7 @@ def create(
     retention_days: Annotated[
         int, typer.Option(metavar="DAYS", min=1, help="Days to keep events; at most 14 in demo mode.")
     ],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="A display name. It need not be unique.")] = None,
     secret_file: SecretFile = None,
     force: Force = False,
     organization: Organization = None,
@@ -78,7 +78,7 @@ def rename(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Change the name of an integration, whatever its status."""
+    """Rename an integration, regardless of its status."""
     check_new_name(name, no_name=no_name)
     with open_client(connection, organization, project) as client:
         renamed = client.integrations.rename(integration_id, name)
@@ -111,7 +111,7 @@ def rotate_secret(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Give an active integration a new HMAC secret, shown only once. The old one stops working at once."""
+    """Give an active integration a new HMAC secret, shown only once. The old one stops working immediately."""
     with (
         secret_sink(secret_file, force=force) as keep,
         open_client(connection, organization, project) as client,
@@ -133,7 +133,7 @@ def set_retention(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Change how many days an integration keeps events. Events older than that are deleted at once."""
+    """Change how many days an integration keeps events. Older events are deleted immediately."""
     with open_client(connection, organization, project) as client:
         changed = client.integrations.change_retention(integration_id, retention_days)
     show_outcome(
@@ -153,7 +153,7 @@ def replace_core_key(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Make an integration trust Core's active signing key. `soundmark keys rotate` does this by itself."""
+    """Make an integration trust Core's active signing key. `soundmark keys rotate` does this automatically."""
     with open_client(connection, organization, project) as client:
         replaced = client.integrations.replace_core_key(integration_id)
     show_outcome(replaced, f"{replaced.integration_id} trusts {replaced.core_key_id}", as_json=as_json)

@@ -81,7 +81,7 @@ def export(
     force: Force = False,
     connection: Connection,
 ) -> None:
-    """Write everything of a project to one signed file: `soundmark archive verify` verifies it."""
+    """Export a project to one signed file, which `soundmark archive verify` verifies."""
     with open_client(connection, organization, project) as client:
         save_archive(find_project(client), out, force=force)
 
@@ -90,7 +90,7 @@ def export(
 def preflight(
     *, organization: Organization = None, project: Project = None, connection: Connection, as_json: AsJson = False
 ) -> None:
-    """Show what deleting a project would delete, and what stands in its way. Nothing is changed."""
+    """Preview the deletion of a project: what it would delete, and what blocks it. Changes nothing."""
     with open_client(connection, organization, project) as client:
         show_preflight(find_project(client), as_json=as_json)
 
@@ -104,7 +104,7 @@ def delete(
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a project and everything in it, for good, and show where the certificate of the deletion is.
+    """Permanently delete a project and everything in it, and show where the deletion certificate is.
 
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.
