@@ -165,7 +165,7 @@ def test_a_key_that_still_verifies_something_is_not_retired(
     old, new = make_rotation(settings)
 
     assert "signed proofs a moment ago" in run("keys", "retire", old, settings=settings).refusal
-    assert "only a key that another one has replaced" in run("keys", "retire", new, settings=settings).refusal
+    assert "only a key that has been replaced" in run("keys", "retire", new, settings=settings).refusal
     assert [key["status"] for key in listed(settings)] == ["retiring", "active"]
 
     connection.execute("UPDATE signing_keys SET superseded_at = superseded_at - interval '7 min'")

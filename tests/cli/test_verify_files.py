@@ -90,7 +90,7 @@ def test_a_certificate_is_verified_with_the_keys_of_a_service(certificate: Path,
         chosen = ("--base-url", leaving.url) if not settings else ()
         done = run("certificate", "verify", str(certificate), *chosen, settings=settings)
         assert (done.status, done.err) == (0, "")
-        for text in (CERTIFICATE, f"project {PROJECT}", "2026-11-20 10:00:07Z", "Spent proofs", "Left of it"):
+        for text in (CERTIFICATE, f"project {PROJECT}", "2026-11-20 10:00:07Z", "Spent proofs", "Remaining"):
             assert text in done.out
 
 

@@ -72,7 +72,7 @@ def test_a_release_that_soundmark_does_not_run_on_is_named(tmp_path: Path, versi
     with pytest.raises(NoPostgres) as refusal:
         find_chosen_programs(tmp_path, None)
     assert str(refusal.value) == (
-        f"SOUNDMARK_POSTGRES_BIN: {tmp_path} holds PostgreSQL {written}, but Soundmark supports 15 to 18"
+        f"SOUNDMARK_POSTGRES_BIN: {tmp_path} contains PostgreSQL {written}, but Soundmark supports 15 to 18"
     )
 
 
@@ -104,7 +104,7 @@ def test_a_cluster_of_another_major_is_named(tmp_path: Path) -> None:
     with pytest.raises(ClusterFailed) as refusal:
         cluster.require_major(150021)
     assert str(refusal.value) == (
-        f"the database in {tmp_path} was created by PostgreSQL 18, but /usr/lib/postgresql/15/bin holds 15.21; "
+        f"the database in {tmp_path} was created by PostgreSQL 18, but /usr/lib/postgresql/15/bin contains 15.21; "
         "set SOUNDMARK_POSTGRES_BIN to the folder of an installed PostgreSQL 18 (or unset it for the bundled one), "
         "or use another data dir"
     )

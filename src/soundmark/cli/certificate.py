@@ -62,7 +62,7 @@ def _list_facts(verified: VerifiedCertificate, source: str) -> list[tuple[str, A
         ("Requested", verified.requested_at),
         ("Completed", verified.completed_at),
         *((make_label(name), count) for name, count in deleted.items()),
-        ("Left of it", 0),
+        ("Remaining", 0),
         ("Signed by", verified.key_id),
         ("Verified with", source),
     ]

@@ -85,6 +85,6 @@ def _event_quotas(mode: EntitledMode | None, monthly_events: int | None) -> dict
 def _lines(organization: str, grant: Grant) -> Iterator[str]:
     end = "without an end date" if grant.ends_at is None else f"until {format_timestamp(grant.ends_at)}"
     if grant.monthly_code_quota is not None:
-        yield f"{organization} may issue {grant.monthly_code_quota} Codes a month, {end}"
+        yield f"{organization} can issue {grant.monthly_code_quota} Codes a month, {end}"
     for mode, monthly_event_quota in grant.monthly_event_quotas.items():
-        yield f"{organization} may measure {monthly_event_quota} events a month as {mode}, {end}"
+        yield f"{organization} can measure {monthly_event_quota} events a month as {mode}, {end}"

@@ -201,7 +201,7 @@ def _require_confirmation(subject: ClosureSubject, confirmation: str | None) -> 
 def _explaining(subject: ClosureSubject, address: str) -> Iterator[None]:
     """If a deletion in the block may have begun, tell the user how to go on."""
     go_on = printable(
-        f"the deletion of {subject.id} may have begun: the same command resumes it, and once it is complete its"
+        f"the deletion of {subject.id} might have begun: the same command resumes it, and once it is complete its"
         f" certificate is at {address}"
     )
     try:

@@ -81,7 +81,7 @@ def find_chosen_programs(folder: Path, user: OsUser | None) -> Path:
     version = version_of(folder, user)
     if not is_supported(version):
         raise NoPostgres(
-            f"{CHOICE}: {folder} holds PostgreSQL {write_version(version)}, but Soundmark supports {write_range()}"
+            f"{CHOICE}: {folder} contains PostgreSQL {write_version(version)}, but Soundmark supports {write_range()}"
         )
     return folder
 

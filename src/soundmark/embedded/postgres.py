@@ -101,7 +101,7 @@ class Cluster:
             return
         if made_by.isdecimal() and int(made_by) != major_of(version):
             raise ClusterFailed(
-                f"the database in {self.home} was created by PostgreSQL {made_by}, but {self.programs} holds "
+                f"the database in {self.home} was created by PostgreSQL {made_by}, but {self.programs} contains "
                 f"{write_version(version)}; set {CHOICE} to the folder of an installed PostgreSQL {made_by} "
                 "(or unset it for the bundled one), or use another data dir"
             )

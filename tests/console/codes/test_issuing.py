@@ -162,7 +162,7 @@ async def test_a_form_that_issued_and_was_changed_gets_a_new_key(
     assert page.status == 409
     assert page.trouble == "idempotency_conflict"
     assert "Send it again to issue Codes with the current values." in page.text
-    assert "Open the page anew" not in page.text, "there is one instruction"
+    assert "Open the page again" not in page.text, "there is one instruction"
     assert "This form was already sent with other values" in page.text
     key = page.value("idempotency_key")
     assert key != "key-of-the-tests"

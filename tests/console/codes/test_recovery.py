@@ -231,4 +231,4 @@ async def test_the_page_without_a_request_says_where_requests_are_kept(operator:
     page = await operator.get(f"{codes}/recover")
 
     assert page.status == 200
-    assert "keeps each request to issue Codes for 23 hours" in page.text
+    assert "keeps each request to issue Codes until you have seen its answer" in page.text

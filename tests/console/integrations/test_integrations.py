@@ -122,7 +122,7 @@ async def test_a_refused_retention_keeps_what_was_typed_and_asks_for_no_confirma
 async def test_a_secret_is_replaced_after_a_confirmation(operator: ConsoleClient, tenant: Tenant) -> None:
     integration = await tenant.make_integration()
     path = path_of(tenant, integration["id"], "secret")
-    assert "stops working at once" in (await operator.get(path)).text
+    assert "stops working immediately" in (await operator.get(path)).text
     assert (await integration_of(tenant))["secret_rotated_at"] is None
 
     page = await operator.submit(path)

@@ -209,7 +209,7 @@ async def test_the_self_test_concludes_no_more_than_it_measured(
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        ("NotAllowedError", "may not use the microphone"),
+        ("NotAllowedError", "does not allow this page to use the microphone"),
         ("NotFoundError", "has no microphone"),
         ("NotReadableError", "cannot be used"),
     ],

@@ -38,7 +38,7 @@ CertificateIdPath = Annotated[
 ]
 _DELETED: Final[dict[int | str, dict[str, Any]]] = {
     204: {
-        "description": "Nothing is left.",
+        "description": "The deletion is complete.",
         "headers": {
             "Location": {"description": "The path of the deletion certificate.", "schema": {"type": "string"}},
         },
