@@ -43,9 +43,9 @@ others). A server key is `403 user_token_required` unless every key may. To admi
 organisation.
 """
 _PUBLIC: Final = """
-## For everybody
+## Public operations
 
-No credential is asked for, and none is looked at.
+These need no credential and ignore one.
 """
 
 Operations = Mapping[str | None, list[str]]

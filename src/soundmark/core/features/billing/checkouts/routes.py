@@ -63,5 +63,5 @@ async def create_checkout(ctx: Ctx, scope: Tenant, body: CreateCheckout, keyed: 
     example=example.COMPLETED,
 )
 async def get_checkout(ctx: Ctx, scope: Tenant, checkout_id: CheckoutIdPath) -> CheckoutView:
-    """Return a checkout, so that a page can wait for its payment."""
+    """Return a checkout with its current status."""
     return checkout_view(await service.get_checkout(ctx, scope, checkout_id), ctx.clock.now())
