@@ -145,7 +145,7 @@ def test_up_runs_on_the_named_postgres_and_on_no_other_afterwards(second: Path, 
         line = refused_up(data_dir, "--port", "0")
         assert f"was created by PostgreSQL {major_of(version)}, but " in line
         advice = f"set SOUNDMARK_POSTGRES_BIN to the folder of an installed PostgreSQL {major_of(version)} "
-        assert f" holds {bundled}; {advice}" in line
+        assert f" contains {bundled}; {advice}" in line
         again = Cluster(data_dir / "postgresql", user, folder).start()
         try:
             with psycopg.connect(again.superuser_url_of(DATABASES["core"]).reveal()) as connection:

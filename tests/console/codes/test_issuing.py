@@ -278,7 +278,7 @@ async def test_the_verdict_names_the_reason(
         ({}, True, "This would be issued. 2 Codes are left this month."),
         ({"count": "3"}, False, "2 Codes are left this month."),
         ({"url": "example.org"}, False, "Enter a web address that begins with https://."),
-        ({"campaign_id": "cmp_0000000000000000000000"}, False, "campaign"),
+        ({"campaign_id": "cmp_0000000000000000000000"}, False, "Campaign not found"),
         ({"url": "example.org"}, False, "Address: Enter"),
         ({"issuer": ""}, False, "Issuer: Fill this in."),
         ({"issuer": "i" * 161}, False, "Issuer: Use at most 160 characters."),
