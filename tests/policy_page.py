@@ -19,21 +19,21 @@ _HEAD: Final = """\
 # Who may do what
 
 Printed from `src/soundmark/core/access/policy.py`; a test fails when the two differ. The sweep in
-`tests/core/access/test_sweep.py` carries out every operation below as every kind of caller, and holds the answers to
-this table. OpenAPI states the same for each operation in `x-svc-access`.
+`tests/core/access/test_sweep.py` carries out every operation below as every kind of caller, and compares the answers
+with this table. OpenAPI states the same for each operation in `x-svc-access`.
 
-Credentials are told apart by how they begin: `xak_…` is a server key, `xop_…` the operator token (only where no
-identity provider is configured, only from the machine itself, and then a person like any other), anything else a
-person's access token. No credential, or one that is expired, revoked or made for another client, is `401
-unauthenticated`; a person whose e-mail address is not verified is `403 email_not_verified`. Everything in an
-organisation is `404 organization_not_found` for people who are not members of it. A server key belongs to one project
-and finds nothing of another.
+Credentials are distinguished by their prefix: `xak_…` is a server key, `xop_…` the operator token (only if no identity
+provider is configured, only from the machine itself, and then equivalent to a person), and anything else is a person's
+access token. No credential, or one that is expired, revoked or made for another client, is `401 unauthenticated`; a
+person whose e-mail address is not verified is `403 email_not_verified`. Everything in an organisation is `404
+organization_not_found` for people who are not members of it. A server key belongs to one project and finds nothing of
+another.
 """
 _INSIDE: Final = """
 ## Inside an organisation
 
-A member whose role is not named is `403 forbidden`, one without a second factor where it is needed `403 mfa_required`;
-a key without the scope is `403 insufficient_scope`, and any key is `403 user_token_required` where no scope is named.
+A member whose role is not listed gets `403 forbidden`, a member without a required second factor `403 mfa_required`, a
+key without the scope `403 insufficient_scope`, and any key `403 user_token_required` if no scope is listed.
 """
 _OUTSIDE: Final = """
 ## In no organisation
@@ -43,9 +43,9 @@ others). A server key is `403 user_token_required` unless every key may. To admi
 organisation.
 """
 _PUBLIC: Final = """
-## For everybody
+## Public operations
 
-No credential is asked for, and none is looked at.
+These need no credential and ignore one.
 """
 
 Operations = Mapping[str | None, list[str]]

@@ -72,7 +72,7 @@ async def test_both_issuers_are_named_where_they_differ(issuer: OidcIssuer, name
     issuer.discovery = {"issuer": named}
     assert (await check(issuer.url)).refusal == (
         f"SOUNDMARK_OIDC_ISSUER is {issuer.url}, but the discovery document there names {named or 'no issuer'}: "
-        "the two must be the same to the letter"
+        "the two must be identical"
     )
 
 

@@ -55,8 +55,7 @@ def test_a_file_with_something_else_is_named_and_its_content_is_not(tenant: Tena
     file.chmod(0o600)
     done = run("codes", "list", "--organization", tenant.organization_id, "--key-file", str(file))
     assert done.refusal == (
-        f"{file} must hold one server key or access token and nothing else, except for NAME= before it and quotes "
-        "around it"
+        f"{file} must contain only one server key or access token, optionally after NAME= and in quotes"
     )
 
 
@@ -78,15 +77,15 @@ def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
         run(*listing, settings={**settings, "BASE_URL": "ftp://x"}),
         "SOUNDMARK_BASE_URL: must be an http or https URL",
     )
-    yield run(*listing, settings={"API_KEY": "two words"}), "NAME= before it and quotes around it"
+    yield run(*listing, settings={"API_KEY": "two words"}), "optionally after NAME= and in quotes"
     yield run(*listing, "--key-file", str(tmp_path / "none")), "cannot be read: No such file or directory"
     yield run(*listing, "--data-dir", str(tmp_path / "none")), "no `soundmark up` is running there"
     for name in ("broken", "spaced"):
         (tmp_path / name).touch(mode=0o600)
     (tmp_path / "broken").write_bytes(b"\xff\xfe")
-    yield run(*listing, "--key-file", str(tmp_path / "broken")), "NAME= before it and quotes around it"
+    yield run(*listing, "--key-file", str(tmp_path / "broken")), "optionally after NAME= and in quotes"
     (tmp_path / "spaced").write_text("two words")
-    yield run(*listing, "--key-file", str(tmp_path / "spaced")), "NAME= before it and quotes around it"
+    yield run(*listing, "--key-file", str(tmp_path / "spaced")), "optionally after NAME= and in quotes"
 
 
 def test_every_failure_to_call_is_one_line_without_the_key(tenant: Tenant, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def test_an_entitled_organisation_may_measure(tenant: Tenant, rival: Rival
     done = await entitle(
         settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T01:00:00+01:00"
     )
-    sentence = f"{tenant.organization_id} may measure 5000 events a month as contract, until 2099-01-01T00:00:00.000Z\n"
+    sentence = f"{tenant.organization_id} can measure 5000 events a month as contract, until 2099-01-01T00:00:00.000Z\n"
     assert (done.status, done.out) == (0, sentence)
     assert await stored(rival) == [(tenant.organization_id, "contract", 5000, END, 1)]
     metadata = {

@@ -59,7 +59,7 @@ async def test_it_applies_to_issuance_usage_and_headers_at_once(tenant: Tenant, 
     done = await entitle(settings, tenant, "--monthly-codes", "201")
     assert (done.status, done.out) == (
         0,
-        f"{tenant.organization_id} may issue 201 Codes a month, without an end date\n",
+        f"{tenant.organization_id} can issue 201 Codes a month, without an end date\n",
     )
     assert await codes_usage(tenant) == {"issued": 0, "monthly_quota": 201, "remaining": 201}
     answers = [await issue(tenant, count) for count in (100, 100, 1)]
@@ -123,8 +123,8 @@ async def test_codes_and_audience_come_with_one_commit(tenant: Tenant, rival: Ri
         entitling = await rival.while_waiting(entitle(settings, tenant, *given))
         assert (await codes_usage(tenant))["monthly_quota"] == 100
     assert (await entitling).out == (
-        f"{tenant.organization_id} may issue 300 Codes a month, without an end date\n"
-        f"{tenant.organization_id} may measure 5000 events a month as contract, without an end date\n"
+        f"{tenant.organization_id} can issue 300 Codes a month, without an end date\n"
+        f"{tenant.organization_id} can measure 5000 events a month as contract, without an end date\n"
     )
     assert (await codes_usage(tenant))["monthly_quota"] == 300
     products = [metadata["product"] for _, _, metadata in await rival.audited("billing.entitlement_changed")]

@@ -164,8 +164,8 @@ def test_a_key_that_still_verifies_something_is_not_retired(
 ) -> None:
     old, new = make_rotation(settings)
 
-    assert "signed proofs until a moment ago" in run("keys", "retire", old, settings=settings).refusal
-    assert "only a key that another one has replaced" in run("keys", "retire", new, settings=settings).refusal
+    assert "signed proofs a moment ago" in run("keys", "retire", old, settings=settings).refusal
+    assert "only a key that has been replaced" in run("keys", "retire", new, settings=settings).refusal
     assert [key["status"] for key in listed(settings)] == ["retiring", "active"]
 
     connection.execute("UPDATE signing_keys SET superseded_at = superseded_at - interval '7 min'")
@@ -208,12 +208,12 @@ def test_without_audience_no_key_is_activated_but_in_an_emergency(settings: Sett
     away = {**settings, "AUDIENCE_URL": "http://127.0.0.1:9"}
     refusal = run("keys", "activate", staged, settings=away).refusal
     assert refusal == (
-        f"Audience does not answer, so {staged} does not sign yet; run this again, or leave it to the worker"
+        f"Audience does not answer, so {staged} does not sign yet; run this again, or let the worker finish"
     )
     assert [key["status"] for key in listed(settings)] == ["active", "next"]
     done = run("keys", "rotate", "--no-wait", settings=away)
     assert (done.status, [key["status"] for key in listed(settings)]) == (0, ["retiring", "active"])
-    assert "Audience does not answer; Core's worker will send it the key as soon as it does" in done.err
+    assert "Audience does not answer; Core's worker will send it the key as soon as possible" in done.err
 
 
 @pytest.mark.parametrize("command", [("stage",), ("rotate", "--no-wait"), ("activate", "sig_none")])

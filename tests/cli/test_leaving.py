@@ -193,7 +193,7 @@ def test_a_certificate_that_is_not_genuine_is_no_proof(leaving: LeavingService) 
     [
         (("projects", "preflight", "--organization", ORGANIZATION), "give --project"),
         (("organizations", "delete"), "give --organization"),
-        (("organizations", "preflight", "--organization", "org_other"), "org_other is no organisation of yours"),
+        (("organizations", "preflight", "--organization", "org_other"), "org_other is not one of your organisations"),
     ],
     ids=["no project", "no organisation", "foreign"],
 )

@@ -114,7 +114,7 @@ def test_the_wrong_old_key_is_refused(
 def test_a_malformed_key_is_refused(settings: Settings, tmp_path: Path, text: str) -> None:
     file = tmp_path / "new.key"
     file.write_text(text, encoding="utf-8")
-    expected = f"{file} must hold 32 bytes in base64url without padding (43 characters)"
+    expected = f"{file} must contain 32 bytes in base64url without padding (43 characters)"
     assert reseal(file, settings=settings).refusal == expected
 
 

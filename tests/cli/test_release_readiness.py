@@ -49,6 +49,5 @@ async def test_it_says_why_nothing_is_known(rival: Rival, settings: dict[str, st
     assert "more than ten minutes ago" in (await show(settings)).refusal
     await rival.run("UPDATE release_readiness SET computed_at = now(), evidence = NULL, finding = 'malformed'")
     assert (await show(settings, "--json")).refusal == (
-        "the readiness of the release is not known: the evidence file is malformed;"
-        " docs/guides/operating.md shows its form"
+        "the release readiness is unknown: the evidence file is malformed; docs/guides/operating.md shows its form"
     )

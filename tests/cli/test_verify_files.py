@@ -73,7 +73,7 @@ def test_without_an_option_the_keys_are_those_inside_and_the_command_says_so(arc
     done = run("archive", "verify", str(archive))
     assert done.status == 0
     assert "the keys inside the file" in done.out
-    assert done.err == "verified with the keys inside the file: it is consistent, but anybody could have made it\n"
+    assert done.err == "verified with the keys inside the file: it is consistent, but anyone could have created it\n"
     assert answered(run("archive", "verify", str(archive), "--json"))["keys_are_trusted"] is False
 
 
@@ -90,7 +90,7 @@ def test_a_certificate_is_verified_with_the_keys_of_a_service(certificate: Path,
         chosen = ("--base-url", leaving.url) if not settings else ()
         done = run("certificate", "verify", str(certificate), *chosen, settings=settings)
         assert (done.status, done.err) == (0, "")
-        for text in (CERTIFICATE, f"project {PROJECT}", "2026-11-20 10:00:07Z", "Spent proofs", "Left of it"):
+        for text in (CERTIFICATE, f"project {PROJECT}", "2026-11-20 10:00:07Z", "Spent proofs", "Remaining"):
             assert text in done.out
 
 

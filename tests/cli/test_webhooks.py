@@ -150,7 +150,7 @@ def test_a_test_message_says_what_the_endpoint_answered(chosen: Tenant) -> None:
         taken = chosen.run_as_operator("webhooks", "test", endpoint_id)
         assert taken.out.startswith(f"{endpoint_id} answered 204 after ")
         refused = chosen.run_as_operator("webhooks", "test", endpoint_id)
-        assert refused.refusal == f"{endpoint_id} did not take the message: status 503"
+        assert refused.refusal == f"{endpoint_id} did not accept the message: status 503"
     (first, _) = consumer.requests
     assert json.loads(first.body)["type"] == "webhook.test"
     down = chosen.run_as_operator("webhooks", "test", endpoint_id, "--json")

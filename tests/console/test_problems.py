@@ -51,7 +51,7 @@ async def test_a_page_names_the_dependency_that_is_down_and_keeps_what_was_typed
 @pytest.mark.parametrize("language", list(LOCALES))
 def test_an_answer_of_audience_that_was_lost_may_hide_that_it_acted(language: str) -> None:
     """An integration may exist although its secret was never shown."""
-    words = {"en": "look before you repeat it", "fr": "vérifiez avant de recommencer"}[language]
+    words = {"en": "check before you repeat it", "fr": "vérifiez avant de recommencer"}[language]
 
     assert words in get_language(language).say("problems.audience_unavailable.detail")
 
@@ -72,7 +72,7 @@ async def test_a_used_up_quota_says_when_the_month_ends(operator: ConsoleClient,
 
     assert page.status == 429
     assert page.find(".//section[@id='trouble']//time").get("datetime") == "2026-12-01T00:00:00+00:00"
-    assert "Possible again from 1 Dec 2026, 00:00 UTC" in page.text
+    assert "Try again after 1 Dec 2026, 00:00 UTC" in page.text
 
 
 async def test_a_rate_limit_says_how_many_seconds_to_wait(operator: ConsoleClient) -> None:
@@ -97,7 +97,7 @@ async def test_an_answer_that_cannot_be_read_may_hide_that_core_acted(
     french = operator.other(language="fr").sign_in_as_operator(clock.now())
     operator.core.answer_page("POST /v1/organizations", status)
 
-    for browser, words in ((operator, "look before you repeat something"), (french, "vérifiez avant de recommencer")):
+    for browser, words in ((operator, "check before you repeat it"), (french, "vérifiez avant de recommencer")):
         page = await browser.submit("/organizations", {"name": "Radio"})
 
         assert page.trouble == "core_unreadable"

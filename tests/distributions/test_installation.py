@@ -164,7 +164,7 @@ def test_the_settings_of_a_component_are_checked(deployment: Environment) -> Non
 def test_the_console_serves_its_pages_and_files(deployment: Environment) -> None:
     """Its templates, messages, styles and scripts are data files, which a wheel may lack without any import failing."""
     with served_console(deployment) as connection:
-        for language, text in (("en", "There is no such page"), ("fr", "Cette page n’existe pas")):
+        for language, text in (("en", "Page not found"), ("fr", "Cette page n’existe pas")):
             status, page = ask(connection, "/nowhere", language)
             assert status == 404
             assert text in page

@@ -103,9 +103,7 @@ def test_half_an_identity_provider_is_refused(name: str) -> None:
 @pytest.mark.parametrize("uri", ["https://api.example.org/", "urn:soundmark:api"])
 def test_the_api_has_an_absolute_uri(uri: str) -> None:
     assert read(CONSOLE_KEY=KEY, **OIDC, OIDC_RESOURCE=uri).oidc_resource == uri
-    assert faults(CONSOLE_KEY=KEY, OIDC_RESOURCE=uri) == [
-        "SOUNDMARK_OIDC_RESOURCE is of no use without SOUNDMARK_OIDC_ISSUER"
-    ]
+    assert faults(CONSOLE_KEY=KEY, OIDC_RESOURCE=uri) == ["SOUNDMARK_OIDC_RESOURCE requires SOUNDMARK_OIDC_ISSUER"]
 
 
 @pytest.mark.parametrize("uri", ["api", "//api.example.org", "https://api.example.org/#a", "https:", "urn:a b", "é:a"])
@@ -117,7 +115,7 @@ def test_another_name_of_an_api_is_refused(uri: str) -> None:
 
 def test_a_client_secret_needs_the_issuer_that_gave_it() -> None:
     assert faults(CONSOLE_KEY=KEY, OIDC_CLIENT_SECRET="confidential") == [
-        "SOUNDMARK_OIDC_CLIENT_SECRET is of no use without SOUNDMARK_OIDC_ISSUER"
+        "SOUNDMARK_OIDC_CLIENT_SECRET requires SOUNDMARK_OIDC_ISSUER"
     ]
     secret = read(CONSOLE_KEY=KEY, **OIDC, OIDC_CLIENT_SECRET="confidential").oidc_client_secret
     assert secret is not None

@@ -57,7 +57,7 @@ def programs_that_say(folder: Path, version: str, *, initdb_version: str | None 
 def test_a_folder_without_the_programs_is_named(tmp_path: Path) -> None:
     output = (
         f"SOUNDMARK_POSTGRES_BIN: there is no postgres and no initdb in {tmp_path}; "
-        "name the folder of both, such as /usr/lib/postgresql/18/bin"
+        "name the folder that contains both, such as /usr/lib/postgresql/18/bin"
     )
     assert refused_up(tmp_path / "data", environ={"SOUNDMARK_POSTGRES_BIN": str(tmp_path)}) == f"soundmark: {output}"
     programs_that_say(tmp_path, "18.7")
@@ -72,7 +72,7 @@ def test_a_release_that_soundmark_does_not_run_on_is_named(tmp_path: Path, versi
     with pytest.raises(NoPostgres) as refusal:
         find_chosen_programs(tmp_path, None)
     assert str(refusal.value) == (
-        f"SOUNDMARK_POSTGRES_BIN: {tmp_path} holds PostgreSQL {written}, but Soundmark supports 15 to 18"
+        f"SOUNDMARK_POSTGRES_BIN: {tmp_path} contains PostgreSQL {written}, but Soundmark supports 15 to 18"
     )
 
 
@@ -104,7 +104,7 @@ def test_a_cluster_of_another_major_is_named(tmp_path: Path) -> None:
     with pytest.raises(ClusterFailed) as refusal:
         cluster.require_major(150021)
     assert str(refusal.value) == (
-        f"the database in {tmp_path} was created by PostgreSQL 18, but /usr/lib/postgresql/15/bin holds 15.21; "
+        f"the database in {tmp_path} was created by PostgreSQL 18, but /usr/lib/postgresql/15/bin contains 15.21; "
         "set SOUNDMARK_POSTGRES_BIN to the folder of an installed PostgreSQL 18 (or unset it for the bundled one), "
         "or use another data dir"
     )
@@ -145,7 +145,7 @@ def test_up_runs_on_the_named_postgres_and_on_no_other_afterwards(second: Path, 
         line = refused_up(data_dir, "--port", "0")
         assert f"was created by PostgreSQL {major_of(version)}, but " in line
         advice = f"set SOUNDMARK_POSTGRES_BIN to the folder of an installed PostgreSQL {major_of(version)} "
-        assert f" holds {bundled}; {advice}" in line
+        assert f" contains {bundled}; {advice}" in line
         again = Cluster(data_dir / "postgresql", user, folder).start()
         try:
             with psycopg.connect(again.superuser_url_of(DATABASES["core"]).reveal()) as connection:

@@ -170,8 +170,8 @@ def test_otherwise_the_operator_does_not_sign_in(environ: dict[str, str], host: 
 
 def test_where_nobody_can_sign_in_the_reason_is_shown() -> None:
     assert _say_how_to_sign_in(plan({"SOUNDMARK_CONSOLE_URL": "https://console.example"})) == (
-        "nobody can without an identity provider: "
-        "a link works only on a loopback address, without SOUNDMARK_CONSOLE_URL"
+        "not possible without an identity provider: a link works only on a loopback address, without "
+        "SOUNDMARK_CONSOLE_URL"
     )
 
 

@@ -153,8 +153,8 @@ def test_an_installation_that_the_user_cannot_read_is_refused(
     line = refused_up(data_dir, "--port", "0", command=ordinary.command, environ=unreadable)
     assert line.startswith(f"soundmark: the user {user.name} cannot read the installation in ")
     assert line.endswith(
-        ", and nothing is to be served as root: run `up` as an ordinary user, or install Soundmark where everybody can "
-        "read it, such as in /opt, or insist with --serve-as-root"
+        ", and Soundmark does not serve as root by default: run `up` as an ordinary user, install Soundmark where "
+        "every user can read it, such as in /opt, or pass --serve-as-root"
     )
 
 
@@ -187,6 +187,6 @@ def test_a_port_for_root_is_refused_where_nothing_serves_as_root(
 ) -> None:
     line = refused_up(data_dir, "--port", "1", command=ordinary.command, environ=ordinary.environ)
     assert line == (
-        f"soundmark: 127.0.0.1:1 cannot be listened on: ports below {RESERVED_BELOW} are reserved for root, "
+        f"soundmark: cannot listen on 127.0.0.1:1: ports below {RESERVED_BELOW} are reserved for root, "
         f"and the serving process runs as the user {user.name}; choose another port with --port (make up PORT=8181)"
     )

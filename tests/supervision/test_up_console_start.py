@@ -35,5 +35,5 @@ def test_a_chosen_port_is_the_consoles_and_with_an_identity_provider_there_are_n
         assert consoles["SOUNDMARK_CONSOLE_STATE_PATH"] == str(seeded / "console-state")
         assert stat.S_IMODE((seeded / "console-state").stat().st_mode) == 0o700
         assert refused_link(seeded) == (
-            "there are no sign-in links here: `soundmark up` said at its start how to sign in"
+            "there are no sign-in links here: `soundmark up` printed at its start how to sign in"
         )

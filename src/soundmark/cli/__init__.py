@@ -34,7 +34,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "organizations": ("soundmark.cli.organizations:app", "Create, list, rename, export and delete organisations."),
     "projects": ("soundmark.cli.projects:app", "Create, list, rename, export and delete projects."),
     "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke server keys, and replace their secrets."),
-    "members": ("soundmark.cli.members:app", "List, change, invite and remove the people of an organisation."),
+    "members": ("soundmark.cli.members:app", "List, change, invite and remove the members of an organisation."),
     "integrations": ("soundmark.cli.integrations:app", "Create, list, change and revoke Audience integrations."),
     "webhooks": ("soundmark.cli.webhooks:app", "Create, list, change and test webhook endpoints; listen to events."),
     "billing": ("soundmark.cli.billing:app", "List offers, buy plans, and list subscriptions."),
@@ -46,7 +46,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "sandbox": ("soundmark.cli.sandbox:app", "Stand in for the payment providers, the accounting system and the desk."),
     "serve": ("soundmark.cli.serve:app", "Serve one component, configured by the environment."),
     "work": ("soundmark.cli.work:app", "Run the background jobs of one component."),
-    "migrate": ("soundmark.cli.migrate:app", "Bring a component's database to the current schema."),
+    "migrate": ("soundmark.cli.migrate:app", "Migrate a component's database to the current schema."),
     "backup": ("soundmark.cli.backup:backup", "Back up both databases and their master keys, while everything runs."),
     "restore": ("soundmark.cli.backup:restore", "Restore a backup into two empty databases."),
     "keys": ("soundmark.cli.keys:app", "List, stage, activate, retire and rotate Core's signing keys."),
@@ -133,8 +133,8 @@ def _soundmark(
 def main() -> None:
     """Run the command that the command line names.
 
-    Exit status: 0 done, 1 refused or failed, 2 wrong usage. A command that is refused gives the reason in one line on
-    standard error; a component that cannot start gives it in its log.
+    Exit status: 0 done, 1 refused or failed, 2 wrong usage. A refused command prints the reason in one line on standard
+    error; a component that cannot start writes it to its log.
     """
     collect_seldom()
     try:

@@ -16,18 +16,18 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 @app.callback()
 def accounting() -> None:
-    """Look after the draft invoices in the accounting system."""
+    """Manage the draft invoices in the accounting system."""
 
 
 @app.command()
 def retry(
-    outbox_id: Annotated[str, typer.Argument(metavar="OUTBOX_ID", help="The draft's id, as the log has it: acc_…")],
+    outbox_id: Annotated[str, typer.Argument(metavar="OUTBOX_ID", help="The draft's id from the log: acc_…")],
     data_dir: DataDir = None,
 ) -> None:
-    """Send a draft invoice that failed back to the queue, where it is tried for another day.
+    """Requeue a failed draft invoice, which Core then retries for another day.
 
-    First fix the cause that the log names. A draft that is already in the accounting system is found there
-    by its external reference, svc: and the id, and is not made again.
+    First fix the cause that the log names. A draft that already exists in the accounting system is found by its
+    external reference (svc: and the id) and is not created again.
     """
     given = read_settings(CoreDatabaseSettings, data_dir)
 

@@ -34,11 +34,13 @@ def api_keys() -> None:
 @command(app)
 def create(
     *,
-    scopes: Annotated[list[Scope], typer.Option("--scope", help="What the key may do. Repeat it for several scopes.")],
+    scopes: Annotated[
+        list[Scope], typer.Option("--scope", help="A scope of the key. Repeat the option for several scopes.")
+    ],
     expires_in_days: Annotated[
         int | None, typer.Option(metavar="DAYS", min=1, max=365, help="Days until it expires. Default: 90.")
     ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="A display name. It need not be unique.")] = None,
     output: SecretOutput,
     quiet: Quiet = False,
     call: ProjectCall,
@@ -71,7 +73,7 @@ def list_api_keys(*, project: ProjectFilter = None, paging: Paging, call: Organi
 
 @command(app)
 def rename(api_key_id: KeyId, name: NewName = None, *, no_name: NoName = False, call: OrganizationCall) -> None:
-    """Change the name of a key, whatever its status."""
+    """Rename a key, regardless of its status."""
     check_new_name(name, no_name=no_name)
     with open_client(call.connection, call.organization) as client:
         renamed = client.api_keys.rename(api_key_id, name)
@@ -80,7 +82,7 @@ def rename(api_key_id: KeyId, name: NewName = None, *, no_name: NoName = False, 
 
 @command(app)
 def revoke(api_key_id: KeyId, *, call: OrganizationCall) -> None:
-    """Revoke a key at once and for good. Repeating it is safe."""
+    """Revoke a key immediately and permanently. Repeating it is safe."""
     with open_client(call.connection, call.organization) as client:
         key = client.api_keys.revoke(api_key_id)
     show_outcome(key, f"{key.id} is {key.status}", as_json=call.as_json)
@@ -88,7 +90,7 @@ def revoke(api_key_id: KeyId, *, call: OrganizationCall) -> None:
 
 @command(app, "rotate-secret")
 def rotate_secret(api_key_id: KeyId, *, output: SecretOutput, call: OrganizationCall) -> None:
-    """Give an active key a new secret, shown only once. The old one stops working at once."""
+    """Give an active key a new secret, shown only once. The old one stops working immediately."""
     with secret_sink(output) as keep, open_client(call.connection, call.organization) as client:
         rotated = client.api_keys.rotate_secret(api_key_id)
         keep(rotated.secret)

@@ -37,9 +37,9 @@ def verify(
 ) -> None:
     """Verify an archive: its seal, every record, and the signature of every Code.
 
-    Exit status 0 if all of it is as the service sealed it. Exit status 1 if not; the error message names the first
-    thing that is wrong, and where. Without --keys and --base-url it is verified with the keys inside the file, which
-    shows that it is complete and consistent, but not who made it.
+    Exit status 0 if the whole archive is as the service sealed it. Exit status 1 if not; the error message names the
+    first fault and its place. Without --keys and --base-url, the archive is verified with the keys inside the file,
+    which shows that it is complete and consistent, but not who created it.
     """
     check_key_options(keys, base_url)
     trusted: KeySet | None = None
@@ -54,7 +54,7 @@ def verify(
         return
     show_facts(_list_facts(verified, source))
     if trusted is None:
-        typer.echo(f"verified with {_INSIDE}: it is consistent, but anybody could have made it", err=True)
+        typer.echo(f"verified with {_INSIDE}: it is consistent, but anyone could have created it", err=True)
 
 
 def _verify(file: Path, keys: KeySet | None) -> VerifiedArchive:

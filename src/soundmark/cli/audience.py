@@ -58,7 +58,7 @@ class ReportFilterOptions:
 
 @app.callback()
 def audience() -> None:
-    """Report what was measured, over Core's API, and import older daily counts."""
+    """Report measurements, over Core's API, and import older daily counts."""
 
 
 @command(app)
@@ -71,12 +71,12 @@ def report(
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Also draw reach, frequency and integrity: an SVG if the name ends in .svg, otherwise a PNG.",
+            help="Also draw reach, frequency and integrity to this file: SVG if its name ends in .svg, otherwise PNG.",
         ),
     ] = None,
     call: ProjectCall,
 ) -> None:
-    """Report what an integration measured. The default period is from the start of its retention until now."""
+    """Show an integration's report. The default period is from the start of its retention until now."""
     if plot is not None and plot.suffix.lower() not in _PICTURES:
         raise typer.BadParameter(f"{printable(plot.suffix)} is not a supported picture format; use .png or .svg")
     # Before the request, so that a missing extra costs none.
@@ -95,14 +95,16 @@ def report(
 
 @command(app, "import-legacy")
 def import_legacy(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns day,events: a UTC day and a count.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.csv", help="A CSV file with the columns day,events: a UTC day and a count.")
+    ],
     organization: Annotated[str, typer.Option("--organization", metavar="ORG", help="The organisation's id.")],
     project: Annotated[str, typer.Option("--project", metavar="PROJECT", help="The project's id.")],
     data_dir: DataDir = None,
 ) -> None:
     """Import daily event counts from before XR v1: all days of the file, or none.
 
-    A day that was imported before is replaced, so repeating the import is safe. Imported counts are kept apart from
+    The import replaces a day that was imported before, so repeating it is safe. Imported counts are kept separate from
     measured events.
     """
     days = read_days(file)

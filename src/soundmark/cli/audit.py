@@ -42,7 +42,7 @@ def verify(
     except SealBroken as broken:
         raise Refused(f"this master key does not open the key of the audit chain: {broken}") from None
     if not found.is_verified:
-        where = "the place is unknown" if found.first_broken is None else f"first broken entry: {found.first_broken}"
+        where = "its place is unknown" if found.first_broken is None else f"first broken entry: {found.first_broken}"
         raise Refused(f"the audit log of {organization_id} was altered; {where}")
     typer.echo(f"{organization_id}: verified, {found.entries} entries, {found.unsealed} of them not sealed yet")
 

@@ -55,7 +55,7 @@ def backup_command(
         typer.Option(metavar="FILE", help="Audience's master key, unless it is the one that `up` derives."),
     ] = None,
 ) -> None:
-    """Back up both databases, as of one moment, and their master keys. Everything may keep running.
+    """Back up both databases, as of one point in time, and their master keys. Everything can keep running.
 
     Keep the folder secret: anyone who can read it can sign as you.
     """
@@ -65,7 +65,7 @@ def backup_command(
             made = make_backup(deployment, folder)
     core = made.rows["core"]
     typer.echo(
-        f"{folder} holds everything as of {made.created_at}: {core['organizations']} organisations, "
+        f"{folder} contains everything as of {made.created_at}: {core['organizations']} organisations, "
         f"{core['codes']} Codes, {made.rows['audience']['events']} events. It contains the master keys: keep it secret."
     )
 
@@ -77,8 +77,8 @@ def restore_command(
 ) -> None:
     """Restore a backup into two empty databases that nothing uses.
 
-    Without --data-dir, the databases are those in the environment. Everything that happened after the backup is lost:
-    Codes that were revoked since then resolve again until you revoke them again.
+    Without --data-dir, the databases are those in the environment. All changes after the backup are lost: Codes that
+    were revoked since then resolve again until you revoke them again.
     """
     with _refusing():
         found = read_backup(folder)
@@ -88,7 +88,7 @@ def restore_command(
         else:
             _restore_beside(found, data_dir)
             where = f"Start it: soundmark up --data-dir {data_dir}"
-    typer.echo(f"Everything is as it was at {found.created_at}. {where}")
+    typer.echo(f"Restored everything as of {found.created_at}. {where}")
 
 
 def _fill(found: Backup, urls: Mapping[Part, Secret]) -> None:
@@ -176,7 +176,7 @@ def _read_key(file: Path) -> Secret:
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise Refused(f"{file} must hold 32 bytes in base64url without padding (43 characters)") from None
+        raise Refused(f"{file} must contain 32 bytes in base64url without padding (43 characters)") from None
     return Secret(text)
 
 

@@ -21,19 +21,17 @@ _SUBSCRIPTION_HEADINGS: Final = (
 
 @app.callback()
 def billing() -> None:
-    """Buy plans, and see what an organisation has. A server key cannot do this."""
+    """Buy plans, and list an organisation's subscriptions. A server key cannot do this."""
 
 
 @command(app)
 def offers(
     *,
-    country: Annotated[
-        str | None, typer.Option(metavar="CC", help="Show what is for sale in a country, such as TN.")
-    ] = None,
+    country: Annotated[str | None, typer.Option(metavar="CC", help="Show the offers in a country, such as TN.")] = None,
     connection: Connection,
     as_json: AsJson = False,
 ) -> None:
-    """List everything that is for sale."""
+    """List the offers for sale."""
     with open_client(connection) as client:
         listed = client.billing.offers(country=country)
     if as_json:
@@ -44,7 +42,7 @@ def offers(
 
 @command(app)
 def checkout(
-    offer: Annotated[str, typer.Argument(metavar="OFFER", help="An offer that is for sale.")],
+    offer: Annotated[str, typer.Argument(metavar="OFFER", help="The id of an offer that is for sale.")],
     *,
     idempotency_key: Annotated[
         str | None,
@@ -54,7 +52,7 @@ def checkout(
     ] = None,
     call: OrganizationCall,
 ) -> None:
-    """Start buying a plan, and print the page on which a person pays. It expires after a day."""
+    """Start the purchase of a plan, and print the payment page. The page expires after a day."""
     with open_client(call.connection, call.organization) as client:
         started = client.billing.create_checkout(offer, idempotency_key=idempotency_key)
     if call.as_json:
@@ -81,7 +79,7 @@ def show(
 
 @command(app)
 def subscriptions(*, paging: Paging, call: OrganizationCall) -> None:
-    """List what an organisation has bought or was granted, newest first."""
+    """List an organisation's purchases and contracts, newest first."""
     with open_client(call.connection, call.organization) as client:
         page = client.subscriptions.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _SUBSCRIPTION_HEADINGS, _subscription_row, as_json=call.as_json)

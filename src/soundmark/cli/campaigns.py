@@ -26,16 +26,18 @@ def create(
     *,
     starts_at: Annotated[
         datetime | None,
-        typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it becomes possible, RFC 3339."),
+        typer.Option(parser=read_moment, metavar="TIME", help="When Codes can first be issued under it (RFC 3339)."),
     ] = None,
     ends_at: Annotated[
         datetime | None,
-        typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it stops being possible, RFC 3339."),
+        typer.Option(
+            parser=read_moment, metavar="TIME", help="When Codes can no longer be issued under it (RFC 3339)."
+        ),
     ] = None,
     quiet: Quiet = False,
     call: ProjectCall,
 ) -> None:
-    """Create a campaign. This needs a person's access token or, on this machine, the operator token."""
+    """Create a campaign. This requires a person's access token or, on this machine, the operator token."""
     with open_client(call.connection, call.organization, call.project) as client:
         campaign = client.campaigns.create(name, starts_at=starts_at, ends_at=ends_at)
     show_made(campaign, _HEADINGS, _row(campaign), as_json=call.as_json, quiet=quiet)
@@ -51,7 +53,7 @@ def list_campaigns(*, paging: Paging, call: ProjectCall) -> None:
 
 @command(app)
 def stop(campaign_id: CampaignId, *, call: OrganizationCall) -> None:
-    """Archive a campaign and revoke all its active Codes, at once and for good.
+    """Archive a campaign and revoke all its active Codes, immediately and permanently.
 
     There is no confirmation prompt, because this is for emergencies. Repeating it is safe.
     """

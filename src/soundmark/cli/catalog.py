@@ -22,7 +22,7 @@ from soundmark.settings import CoreDatabaseSettings
 
 
 def catalog(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Print all providers, plans, offers, contracts for measuring and customers of the accounting system."""
+    """Print all providers, plans, offers, contracts for measuring and accounting customers."""
     view = catalog_view(run_on_core(read_settings(CoreDatabaseSettings, data_dir), "platform", read_catalog))
     if as_json:
         show_json(view.model_dump(mode="json"))

@@ -32,9 +32,9 @@ def verify(
 ) -> None:
     """Verify a deletion certificate: its signature, and that nothing was left.
 
-    Exit status 0 if the service signed exactly this. Exit status 1 if not; the error message names the first thing that
-    is wrong, and where. A certificate holds no keys, so without --keys they are those of the service, which needs no
-    credential.
+    Exit status 0 if the service signed exactly this certificate. Exit status 1 if not; the error message names the
+    first fault and its place. A certificate contains no keys: without --keys, they come from the service, which
+    requires no credential.
     """
     check_key_options(keys, base_url)
     text = read_bounded(file, CERTIFICATE_BYTES_MAX)
@@ -62,7 +62,7 @@ def _list_facts(verified: VerifiedCertificate, source: str) -> list[tuple[str, A
         ("Requested", verified.requested_at),
         ("Completed", verified.completed_at),
         *((make_label(name), count) for name, count in deleted.items()),
-        ("Left of it", 0),
+        ("Remaining", 0),
         ("Signed by", verified.key_id),
         ("Verified with", source),
     ]

@@ -85,16 +85,16 @@ OwnProject = Annotated[
 class IssueOptions:
     """The options that say what to issue."""
 
-    issuer: Annotated[str, typer.Option(metavar="NAME", help="The issuer's name that receivers show.")]
+    issuer: Annotated[str, typer.Option(metavar="NAME", help="The issuer's name, which receivers show.")]
     intent: Annotated[
         str, typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.')
     ]
     expires_in: Annotated[
         timedelta | None,
-        typer.Option(parser=_read_life, metavar="LIFE", help="How long it is valid, such as 90m or 7d."),
+        typer.Option(parser=_read_life, metavar="LIFE", help="The time until it expires, such as 90m or 7d."),
     ] = None
     expires_at: Annotated[
-        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it expires, RFC 3339.")
+        datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it expires (RFC 3339).")
     ] = None
     campaign: Annotated[str | None, typer.Option(metavar="CAMPAIGN", help="The campaign to issue under.")] = None
     integration: Annotated[
@@ -109,10 +109,10 @@ class IssueOptions:
             parser=_read_key,
             metavar="KEY",
             help="Makes it safe to repeat the command for 24 hours: it prints the same Codes again. Use it with "
-            "--expires-at, because --expires-in means a different time on each run.",
+            "--expires-at, because --expires-in gives a different time on each run.",
         ),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would succeed.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report whether it would succeed.")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,9 @@ def codes() -> None:
 
 @command(app)
 def issue(*, options: IssueOptions, quiet: Quiet = False, call: ProjectCall) -> None:
-    """Issue a Code, or several identical ones. If the connection breaks, it retries and never issues twice.
+    """Issue a Code, or several identical ones. If the connection breaks, the command retries and never issues twice.
 
-    Give either --expires-in or --expires-at. If the retries fail too, the last line of output says which options
+    Give either --expires-in or --expires-at. If the retries fail too, the last line of output names the options that
     complete the command when you run it again.
     """
     request = _read_request(options)
@@ -171,9 +171,11 @@ def issue(*, options: IssueOptions, quiet: Quiet = False, call: ProjectCall) -> 
 def list_codes(
     *,
     filters: CodeFilterOptions,
-    sort: Annotated[SortTime | None, typer.Option(help="The time to order by. Default: issued_at.")] = None,
-    order: Annotated[Direction | None, typer.Option(help="The latest first, or the earliest. Default: desc.")] = None,
-    include_intent: Annotated[bool, typer.Option("--include-intent", help="Show their intents, too.")] = False,
+    sort: Annotated[SortTime | None, typer.Option(help="The time to sort by. Default: issued_at.")] = None,
+    order: Annotated[
+        Direction | None, typer.Option(help="Latest first (desc) or earliest first (asc). Default: desc.")
+    ] = None,
+    include_intent: Annotated[bool, typer.Option("--include-intent", help="Also show the intents.")] = False,
     paging: Paging,
     quiet: Quiet = False,
     call: OrganizationCall,
@@ -201,11 +203,11 @@ def show(
     xr_id: XrId,
     *,
     project: Annotated[
-        str | None, typer.Option("--project", metavar="PROJECT", help="Show it only if it is of this project.")
+        str | None, typer.Option("--project", metavar="PROJECT", help="Show it only if it belongs to this project.")
     ] = None,
     call: OrganizationCall,
 ) -> None:
-    """Show one Code, whatever its status."""
+    """Show one Code, regardless of its status."""
     with open_client(call.connection, call.organization) as client:
         code = client.codes.show(xr_id, project_id=project)
     if call.as_json:
@@ -312,7 +314,7 @@ def _check_selection(xr_ids: list[str]) -> None:
     Raises: typer.BadParameter.
     """
     if len(xr_ids) > AT_ONCE_MAX or len(set(xr_ids)) < len(xr_ids):
-        raise typer.BadParameter(f"give at most {AT_ONCE_MAX} Codes, each only once")
+        raise typer.BadParameter(f"give at most {AT_ONCE_MAX} Codes, without duplicates")
 
 
 def _file_name(xr_id: str) -> str:

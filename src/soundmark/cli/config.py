@@ -40,10 +40,10 @@ def check(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Do not contact the identity provider.")] = False,
 ) -> None:
-    """Name every wrong, missing or unknown setting; if all are right, print `ok` and exit with status 0.
+    """List every wrong, missing or unknown setting; if all are right, print `ok` and exit with status 0.
 
-    If an identity provider is configured, fetch its keys: Core and the console start without them, but nobody could
-    sign in. This command is for components that run separately; `soundmark up` needs no settings.
+    If an identity provider is configured, also fetch its keys: without them Core and the console start, but sign-in
+    fails. This command is for components that run separately; `soundmark up` needs no settings.
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
@@ -74,7 +74,7 @@ def _check_issuer(issuer: str, extra_ca_file: Path | None) -> None:
     except NamesAnotherIssuer as error:
         raise Refused(
             f"SOUNDMARK_OIDC_ISSUER is {issuer}, but the discovery document there names "
-            f"{error.named or 'no issuer'}: the two must be the same to the letter"
+            f"{error.named or 'no issuer'}: the two must be identical"
         ) from None
     except FetchFailed as error:
         raise Refused(

@@ -27,9 +27,9 @@ def link(
         Path, typer.Option("--data-dir", metavar="DIR", help="The data dir of the running `soundmark up`.")
     ] = Path(".soundmark"),
 ) -> None:
-    """Print a link that signs its first visitor in as the operator, from this machine only, within an hour.
+    """Print a link that signs the first visitor in as the operator, from this machine only, within an hour.
 
-    Where people sign in with an identity provider, there are no such links.
+    If people sign in with an identity provider, there are no such links.
     """
     try:
         console_url = str(read_up_file(data_dir / UP_FILE)["console_url"])
@@ -42,6 +42,6 @@ def link(
     try:
         typer.echo(make_sign_in_link(console_url, folder, SystemClock(), SystemEntropy()))
     except FileNotFoundError:
-        raise Refused("there are no sign-in links here: `soundmark up` said at its start how to sign in") from None
+        raise Refused("there are no sign-in links here: `soundmark up` printed at its start how to sign in") from None
     except OSError as error:
         raise Refused(f"{folder} cannot be written to: {error.strerror}") from None

@@ -43,11 +43,9 @@ def demo(
         Path | None,
         typer.Option(metavar="FILE", help="Where to write the sound. Default: demo.wav beside the up-file."),
     ] = None,
-    filled: Annotated[
-        bool, typer.Option("--fill", help="Instead, fill the service with organisations that look used.")
-    ] = False,
+    filled: Annotated[bool, typer.Option("--fill", help="Fill the service with sample organisations instead.")] = False,
 ) -> None:
-    """Issue a Code, render it, hear it, resolve it and verify the answer. Status 0 only if the intent is intact."""
+    """Issue, render, hear, resolve and verify a Code. Exit status 0 only if the intent arrives intact."""
     if filled:
         _fill(up_file)
         return

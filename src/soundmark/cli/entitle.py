@@ -22,12 +22,15 @@ from soundmark.wire.shape import EntitledMode
 def entitle(
     organization: Annotated[str, typer.Argument(metavar="ORG", help="The organisation's id.")],
     mode: Annotated[
-        EntitledMode | None, typer.Option(help="The mode of integration it may have; needs --monthly-events.")
+        EntitledMode | None, typer.Option(help="The mode in which it can measure; requires --monthly-events.")
     ] = None,
     monthly_events: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=INTEGER_MAX, help="Events it may measure in a calendar month; needs --mode."
+            metavar="N",
+            min=0,
+            max=INTEGER_MAX,
+            help="Events that it can measure in a calendar month (UTC); requires --mode.",
         ),
     ] = None,
     monthly_codes: Annotated[
@@ -36,7 +39,7 @@ def entitle(
             metavar="N",
             min=0,
             max=INTEGER_MAX,
-            help="Codes it may issue in a calendar month (UTC), instead of the Starter plan's 100.",
+            help="Codes that it can issue in a calendar month (UTC), instead of the Starter plan's 100.",
         ),
     ] = None,
     until: Annotated[
@@ -49,11 +52,11 @@ def entitle(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Let an organisation issue more or fewer Codes, and measure audiences beyond a demo.
+    """Set an organisation's quota of Codes, and let it measure audiences beyond a demo.
 
     Each entitlement replaces the previous one from this command, and is recorded in the organisation's audit log. The
-    quota of Codes applies at once; when it ends, the Starter plan's applies again. Core's worker sends the entitlement
-    of a mode to Audience, which refuses events beyond it.
+    quota of Codes applies immediately; when it ends, the Starter plan's quota applies again. Core's worker sends the
+    entitlement of a mode to Audience, which refuses events beyond it.
     """
     grant = Grant(monthly_codes, _event_quotas(mode, monthly_events), until)
     if grant.monthly_code_quota is None and not grant.monthly_event_quotas:
@@ -82,6 +85,6 @@ def _event_quotas(mode: EntitledMode | None, monthly_events: int | None) -> dict
 def _lines(organization: str, grant: Grant) -> Iterator[str]:
     end = "without an end date" if grant.ends_at is None else f"until {format_timestamp(grant.ends_at)}"
     if grant.monthly_code_quota is not None:
-        yield f"{organization} may issue {grant.monthly_code_quota} Codes a month, {end}"
+        yield f"{organization} can issue {grant.monthly_code_quota} Codes a month, {end}"
     for mode, monthly_event_quota in grant.monthly_event_quotas.items():
-        yield f"{organization} may measure {monthly_event_quota} events a month as {mode}, {end}"
+        yield f"{organization} can measure {monthly_event_quota} events a month as {mode}, {end}"

@@ -40,20 +40,22 @@ def hear_command(
     base_url: BaseUrl = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Use the `soundmark up` that runs there. Default: .soundmark."),
+        typer.Option(
+            "--data-dir", metavar="DIR", help="The data dir of a running `soundmark up`. Default: .soundmark."
+        ),
     ] = None,
     explain: Annotated[
         bool,
         typer.Option(
             "--explain",
-            help="Say how well the recording was heard, or why not: its level, clipping, the energy in the band that "
-            "Codes use, and the frequency at which the recording is cut off.",
+            help="Explain how well the recording was decoded, or why not: its level, clipping, the energy in the "
+            "band that Codes use, and the frequency at which the recording is cut off.",
         ),
     ] = False,
 ) -> None:
-    """Decode a sound, resolve and verify it, and show the intent. Status 0 only with a verified intent.
+    """Decode a sound, resolve and verify it, and show the intent. Exit status 0 only with a verified intent.
 
-    If a recording holds several Codes, each is format_intent, and each must verify.
+    If a recording holds several Codes, each is shown, and each must verify.
     """
     if (file is None) == (not microphone):
         raise typer.BadParameter("give either a recording or --microphone")

@@ -29,7 +29,7 @@ def create(
     retention_days: Annotated[
         int, typer.Option(metavar="DAYS", min=1, help="Days to keep events; at most 14 in demo mode.")
     ],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="A display name. It need not be unique.")] = None,
     output: SecretOutput,
     quiet: Quiet = False,
     call: ProjectCall,
@@ -62,7 +62,7 @@ def list_integrations(*, paging: Paging, call: ProjectCall) -> None:
 
 @command(app)
 def rename(integration_id: IntegrationId, name: NewName = None, *, no_name: NoName = False, call: ProjectCall) -> None:
-    """Change the name of an integration, whatever its status."""
+    """Rename an integration, regardless of its status."""
     check_new_name(name, no_name=no_name)
     with open_client(call.connection, call.organization, call.project) as client:
         renamed = client.integrations.rename(integration_id, name)
@@ -79,7 +79,7 @@ def revoke(integration_id: IntegrationId, *, call: ProjectCall) -> None:
 
 @command(app, "rotate-secret")
 def rotate_secret(integration_id: IntegrationId, *, output: SecretOutput, call: ProjectCall) -> None:
-    """Give an active integration a new HMAC secret, shown only once. The old one stops working at once."""
+    """Give an active integration a new HMAC secret, shown only once. The old one stops working immediately."""
     with (
         secret_sink(output) as keep,
         open_client(call.connection, call.organization, call.project) as client,
@@ -103,7 +103,7 @@ def set_retention(
     *,
     call: ProjectCall,
 ) -> None:
-    """Change how many days an integration keeps events. Events older than that are deleted at once."""
+    """Change how many days an integration keeps events. Older events are deleted immediately."""
     with open_client(call.connection, call.organization, call.project) as client:
         changed = client.integrations.change_retention(integration_id, retention_days)
     show_outcome(
@@ -116,7 +116,7 @@ def set_retention(
 
 @command(app, "replace-core-key")
 def replace_core_key(integration_id: IntegrationId, *, call: ProjectCall) -> None:
-    """Make an integration trust Core's active signing key. `soundmark keys rotate` does this by itself."""
+    """Make an integration trust Core's active signing key. `soundmark keys rotate` does this automatically."""
     with open_client(call.connection, call.organization, call.project) as client:
         replaced = client.integrations.replace_core_key(integration_id)
     show_outcome(replaced, f"{replaced.integration_id} trusts {replaced.core_key_id}", as_json=call.as_json)

@@ -55,16 +55,16 @@ def list_keys(
 
 @app.command()
 def stage(data_dir: DataDir = None) -> None:
-    """Publish a key that will sign later. If a key is staged already, keep that one."""
+    """Publish a key that will sign later. If a key is already staged, keep that one."""
     typer.echo(f"{_stage(data_dir).key_id} is published as `next`")
 
 
 @app.command()
 def activate(key_id: KeyId, data_dir: DataDir = None) -> None:
-    """Make a staged key the one that signs. The previous key becomes `retiring` and still verifies.
+    """Make a staged key the signing key. The previous key becomes `retiring` and still verifies.
 
-    First, every Audience integration gets the new key; if that is interrupted, run the command again. Prefer
-    `soundmark keys rotate`, which also waits until every receiver can know the key.
+    First, every Audience integration receives the new key; if that is interrupted, run the command again. Prefer
+    `soundmark keys rotate`, which also waits until every receiver can have the key.
     """
     _put_in_place(key_id, data_dir)
     typer.echo(f"{key_id} is active")
@@ -72,7 +72,7 @@ def activate(key_id: KeyId, data_dir: DataDir = None) -> None:
 
 @app.command()
 def retire(key_id: KeyId, data_dir: DataDir = None) -> None:
-    """Unpublish a `retiring` key and destroy its private key. Refused while a Code or proof that it signed is valid."""
+    """Unpublish a `retiring` key and destroy its private key. Refused while a Code or proof signed with it is valid."""
     _run_with_keys(read_settings(KeysSettings, data_dir), lambda ctx: service.retire(ctx, key_id))
     typer.echo(f"{key_id} is retired")
 
@@ -84,17 +84,17 @@ def rotate(
         bool,
         typer.Option(
             "--no-wait",
-            help="Activate the new key at once, in an emergency. Receivers may have to fetch the keys again. If "
-            "Audience does not answer, Core's worker sends it the key later.",
+            help="Activate the new key immediately, in an emergency. Receivers might have to fetch the keys again. "
+            "If Audience does not answer, Core's worker sends it the key later.",
         ),
     ] = False,
 ) -> None:
     """Replace the signing key, without a restart and without failing a single request.
 
     The command stages a key (unless one is staged already), waits until every cache of the published keys has it, sends
-    it to every Audience integration, and activates it. Soon after another rotation it waits up to six minutes, until
-    the proofs of the previous key have expired. If it is interrupted, run it again; once it has begun to send the key
-    to integrations, Core's worker completes it too.
+    it to every Audience integration, and activates it. Soon after another rotation, it waits up to six minutes for the
+    proofs of the previous key to expire. If it is interrupted, run it again. Once it has begun to send the key to
+    integrations, Core's worker can also complete it.
     """
     staged = _stage(data_dir)
     typer.echo(f"{staged.key_id} is published as `next`")
@@ -104,7 +104,7 @@ def rotate(
         if staged.push_began_at is None:
             _wait_until_calm(_run(read_settings(CoreDatabaseSettings, data_dir), find_last_proof_end), clock)
     if not _put_in_place(staged.key_id, data_dir, must_reach_audience=not no_wait):
-        typer.echo("Audience does not answer; Core's worker will send it the key as soon as it does", err=True)
+        typer.echo("Audience does not answer; Core's worker will send it the key as soon as possible", err=True)
     typer.echo(f"{staged.key_id} is active; the previous key is `retiring` and still verifies")
 
 

@@ -28,7 +28,7 @@ Out = Annotated[
 _SERVER_ERROR: Final = 500
 # What helps against a blocker, by the code of its problem.
 ADVICE: Final = {
-    "deletion_billing_active": ("(cancel these subscriptions, and let these checkouts end)",),
+    "deletion_billing_active": ("(cancel these subscriptions, and wait until these checkouts end)",),
     "deletion_operations_pending": ("(wait until these are done, then try again)",),
     "resource_deletion_in_progress": ("(wait until this deletion is complete)",),
     "audience_unavailable": ("(try again when Audience can be reached)",),
@@ -41,12 +41,10 @@ class DeletionOptions:
 
     confirmation: Annotated[
         str | None,
-        typer.Option(
-            "--confirmation", metavar="ID", help="The full id of what to delete, instead of being asked for it."
-        ),
+        typer.Option("--confirmation", metavar="ID", help="The full id to delete, instead of typing it at the prompt."),
     ] = None
     certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Save the certificate of the deletion here.")
+        Path | None, typer.Option("--certificate", metavar="FILE", help="Save the deletion certificate to this file.")
     ] = None
     force: Force = False
 
@@ -82,7 +80,9 @@ def find_organization(client: Client) -> ClosureSubject:
     for organization in client.organizations.list():
         if organization.id == client.organization_id:
             return ClosureSubject("organisation", organization.id, organization.name, client.organizations)
-    raise Refused(printable(f"{_require_chosen(client.organization_id, '--organization')} is no organisation of yours"))
+    raise Refused(
+        printable(f"{_require_chosen(client.organization_id, '--organization')} is not one of your organisations")
+    )
 
 
 def find_project(client: Client) -> ClosureSubject:
@@ -93,7 +93,7 @@ def find_project(client: Client) -> ClosureSubject:
     for project in client.projects.list():
         if project.id == client.project_id:
             return ClosureSubject("project", project.id, project.name, client.projects)
-    raise Refused(printable(f"{_require_chosen(client.project_id, '--project')} is no project of this organisation"))
+    raise Refused(printable(f"{_require_chosen(client.project_id, '--project')} is not a project of this organisation"))
 
 
 def save_archive(subject: ClosureSubject, out: Path | None, *, force: bool) -> None:
@@ -152,7 +152,7 @@ def delete_subject(
     Raises: Refused; typer.BadParameter; what the client raises.
     """
     if as_json and options.confirmation is None:
-        raise typer.BadParameter("--json takes --confirmation, because nobody is asked")
+        raise typer.BadParameter("--json requires --confirmation, because it shows no prompt")
     if options.certificate is not None:
         check_free(options.certificate, force=options.force)
     preflight = subject.group.closure_preflight()
@@ -188,7 +188,7 @@ def _require_confirmation(subject: ClosureSubject, confirmation: str | None) -> 
     Raises: Refused.
     """
     if confirmation is None:
-        question = f"This deletes everything listed above, for good. Type the {subject.kind}'s full id to confirm"
+        question = f"This permanently deletes everything listed above. Type the {subject.kind}'s full id to confirm"
         try:
             confirmation = typer.prompt(question, err=True).strip()
         except typer.Abort:
@@ -201,7 +201,7 @@ def _require_confirmation(subject: ClosureSubject, confirmation: str | None) -> 
 def _explaining(subject: ClosureSubject, address: str) -> Iterator[None]:
     """If a deletion in the block may have begun, tell the user how to go on."""
     go_on = printable(
-        f"the deletion of {subject.id} may have begun: the same command resumes it, and once it is complete its"
+        f"the deletion of {subject.id} might have begun: the same command resumes it, and once it is complete its"
         f" certificate is at {address}"
     )
     try:

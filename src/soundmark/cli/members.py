@@ -43,7 +43,7 @@ def change_role(
 
 @command(app)
 def remove(subject_id: SubjectId, *, organization: Organization = None, connection: Connection) -> None:
-    """Remove a member. Members may remove themselves; the last owner cannot be removed."""
+    """Remove a member. Members can remove themselves; the last owner cannot be removed."""
     with open_client(connection, organization) as client:
         client.members.remove(subject_id)
     typer.echo(f"{subject_id} is no longer a member")
@@ -52,7 +52,7 @@ def remove(subject_id: SubjectId, *, organization: Organization = None, connecti
 @command(app)
 def invite(
     email: Annotated[
-        str, typer.Argument(metavar="EMAIL", help="The person's e-mail address; they must have verified it to accept.")
+        str, typer.Argument(metavar="EMAIL", help="The person's e-mail address; to accept, they must have verified it.")
     ],
     role: Annotated[Literal["member", "billing", "admin"], typer.Option(help="Their role.")] = "member",
     *,
@@ -63,7 +63,7 @@ def invite(
     quiet: Quiet = False,
     call: OrganizationCall,
 ) -> None:
-    """Invite a person. The secret to accept with is shown only once and, if mail is set up, mailed to them."""
+    """Invite a person. The secret for accepting is shown only once and, if mail is configured, e-mailed to them."""
     with (
         secret_sink(output, quiet=quiet) as keep,
         open_client(call.connection, call.organization) as client,
@@ -83,7 +83,7 @@ def invite(
 
 @command(app, "invitations")
 def list_invitations(*, paging: Paging, call: OrganizationCall) -> None:
-    """List an organisation's invitations, newest first, whatever their status."""
+    """List an organisation's invitations, newest first, regardless of status."""
     with open_client(call.connection, call.organization) as client:
         page = client.invitations.page(limit=paging.limit, cursor=paging.cursor)
     show_page(page, _INVITATION_HEADINGS, _invitation_row, as_json=call.as_json)
@@ -105,7 +105,7 @@ def revoke_invitation(
 def accept_invitation(
     token_file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="The file with the invitation's secret; only you may have access to it."),
+        typer.Argument(metavar="FILE", help="The file with the invitation's secret, which only you can access."),
     ],
     *,
     connection: Connection,

@@ -18,7 +18,7 @@ def migrate(
     component: Annotated[WithDatabase, typer.Argument(help="The component whose database to migrate.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Bring a component's database to the current schema. Repeating it, or running it twice at once, is safe."""
+    """Migrate a component's database to the current schema. Repeating it, or running it twice concurrently, is safe."""
     url, _ = database_settings(component, data_dir)
     try:
         applied = apply_revisions(url, f"soundmark.{component}")

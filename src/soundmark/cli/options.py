@@ -27,7 +27,7 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="The file with a server key or access token; only you may have access to it. Default: SOUNDMARK_API_KEY.",
+        help="The file with a server key or access token, which only you can access. Default: SOUNDMARK_API_KEY.",
     ),
 ]
 UpDir = Annotated[
@@ -35,7 +35,7 @@ UpDir = Annotated[
     typer.Option(
         "--data-dir",
         metavar="DIR",
-        help="Call the `soundmark up` that runs there; without a key, as its operator. Default: .soundmark.",
+        help="The data dir of a running `soundmark up` to call; without a key, as its operator. Default: .soundmark.",
     ),
 ]
 Organization = Annotated[
@@ -93,7 +93,7 @@ class ProjectCall:
 class Paging:
     """The options that choose one page of a list."""
 
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="The most to show.")] = 50
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="The maximum number to show.")] = 50
     cursor: Annotated[str | None, typer.Option("--cursor", help="Continue where the previous page ended.")] = None
 
 

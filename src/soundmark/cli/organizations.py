@@ -59,21 +59,21 @@ def rename(
 
 @command(app)
 def export(*, organization: Organization = None, out: Out = None, force: Force = False, connection: Connection) -> None:
-    """Write everything of an organisation to one signed file: `soundmark archive verify` verifies it."""
+    """Export an organisation to one signed file, which `soundmark archive verify` verifies."""
     with open_client(connection, organization) as client:
         save_archive(find_organization(client), out, force=force)
 
 
 @command(app)
 def preflight(*, call: OrganizationCall) -> None:
-    """Show what deleting an organisation would delete, and what stands in its way. Nothing is changed."""
+    """Preview the deletion of an organisation: what it would delete, and what blocks it. Changes nothing."""
     with open_client(call.connection, call.organization) as client:
         show_preflight(find_organization(client), as_json=call.as_json)
 
 
 @command(app)
 def delete(*, deletion: DeletionOptions, call: OrganizationCall) -> None:
-    """Delete an organisation and everything in it, for good, and show where the certificate of the deletion is.
+    """Permanently delete an organisation and everything in it, and show where the deletion certificate is.
 
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.

@@ -52,12 +52,12 @@ def reseal(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Seal every stored secret under a new master key: all of them, or none.
+    """Seal every stored secret under a new master key: all or none.
 
-    The old key is SOUNDMARK_MASTER_KEY or the one in the data dir. A data dir gets the new key afterwards, and keeps
-    the old one beside it; Audience's key there is derived from it. Then restart every process with the new key, and
-    run the same command once more, for the secrets that were sealed under the old key before the restart. Running it
-    again is always safe.
+    The old key is SOUNDMARK_MASTER_KEY or the key in the data dir. The command then saves the new key in the data dir
+    and keeps the old one beside it; Audience's key there is derived from it. Afterwards, restart every process with the
+    new key, and run the same command once more, for secrets that were sealed under the old key before the restart.
+    Running it again is always safe.
     """
     if data_dir is not None and component is not None:
         raise Refused("a data dir has one master key for both components: leave out --component")
@@ -140,7 +140,7 @@ def _read_key(file: Path) -> Secret:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
     except ValueError:
         # The message does not repeat a malformed text, which could be most of a key.
-        raise Refused(f"{file} must hold 32 bytes in base64url without padding (43 characters)") from None
+        raise Refused(f"{file} must contain 32 bytes in base64url without padding (43 characters)") from None
     return Secret(text)
 
 

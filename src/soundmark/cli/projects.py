@@ -72,21 +72,21 @@ def export(
     force: Force = False,
     connection: Connection,
 ) -> None:
-    """Write everything of a project to one signed file: `soundmark archive verify` verifies it."""
+    """Export a project to one signed file, which `soundmark archive verify` verifies."""
     with open_client(connection, organization, project) as client:
         save_archive(find_project(client), out, force=force)
 
 
 @command(app)
 def preflight(*, call: ProjectCall) -> None:
-    """Show what deleting a project would delete, and what stands in its way. Nothing is changed."""
+    """Preview the deletion of a project: what it would delete, and what blocks it. Changes nothing."""
     with open_client(call.connection, call.organization, call.project) as client:
         show_preflight(find_project(client), as_json=call.as_json)
 
 
 @command(app)
 def delete(*, deletion: DeletionOptions, call: ProjectCall) -> None:
-    """Delete a project and everything in it, for good, and show where the certificate of the deletion is.
+    """Permanently delete a project and everything in it, and show where the deletion certificate is.
 
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.

@@ -31,13 +31,13 @@ _REASONS: Final[Mapping[Unavailability, str]] = {
 
 
 def release_readiness(*, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Print how far the SDK is from its stable release, and what is missing.
+    """Print the SDK's release status, and what its stable release still needs.
 
-    Fails, and says why, if Core's worker found no usable evidence in the last ten minutes.
+    Fails with the reason if Core's worker found no usable evidence in the last ten minutes.
     """
     readiness = run_on_core(read_settings(CoreDatabaseSettings, data_dir), "platform", judge_readiness)
     if isinstance(readiness, str):
-        raise Refused(f"the readiness of the release is not known: {_REASONS[readiness]}")
+        raise Refused(f"the release readiness is unknown: {_REASONS[readiness]}")
     if as_json:
         show_json(readiness_view(readiness).model_dump(mode="json"))
         return

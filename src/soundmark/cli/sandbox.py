@@ -26,13 +26,13 @@ _PORT: Final = 8090
 
 @app.command()
 def sandbox(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = _PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.")] = _PORT,
     quiet: Annotated[bool, typer.Option("--quiet", hidden=True)] = False,
 ) -> None:
     """Stand in for the card provider, the local provider, the accounting system and the support desk.
 
-    It prints the settings with which Core uses it. Credentials come from these settings where the environment has
-    them, and are made up otherwise. Webhooks go to SOUNDMARK_BASE_URL. Everything is in memory and ends with Ctrl-C or
+    The command prints the settings that Core needs to use it. Credentials come from these settings if they are in the
+    environment, and are generated otherwise. Webhooks go to SOUNDMARK_BASE_URL. All data is in memory until Ctrl-C or
     SIGTERM.
     """
     given = read_settings(settings.SandboxSettings)
@@ -56,7 +56,7 @@ def sandbox(
 def _tell_addresses(url: str, options: SandboxOptions) -> None:
     """Print the address, and the settings that Core lacks: a credential in the environment is known already."""
     console = Console(soft_wrap=True, highlight=False)
-    console.print(f"[bold green]The sandbox is at {url}.[/] Ctrl-C stops it, and everything in it is forgotten then.")
+    console.print(f"[bold green]The sandbox is at {url}.[/] Ctrl-C stops it and discards its data.")
     console.print(f"Webhooks go to {options.core_url}. Core uses the sandbox with these settings:\n")
     for name, value in settings_for_core(url, options).items():
         if name in ADDRESSES or not os.environ.get(PREFIX + name):

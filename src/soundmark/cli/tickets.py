@@ -20,13 +20,13 @@ _STANDARD_INPUT: Final = "-"
 
 @app.callback()
 def tickets() -> None:
-    """Ask the people who run this service. A server key cannot do this."""
+    """Contact the operator of this service. A server key cannot do this."""
 
 
 @command(app)
 def create(
-    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="What it is about, in one line.")],
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The question; - reads it from standard input.")],
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="The subject, in one line.")],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message; - reads it from standard input.")],
     *,
     request_id: Annotated[
         str | None,
@@ -35,7 +35,7 @@ def create(
     quiet: Quiet = False,
     call: OrganizationCall,
 ) -> None:
-    """Open a support ticket. The answer comes by e-mail, and `soundmark tickets show` has it too."""
+    """Open a support ticket. The answer arrives by e-mail and in `soundmark tickets show`."""
     text = sys.stdin.read() if message == _STANDARD_INPUT else message
     with open_client(call.connection, call.organization) as client:
         key = choose_request_id(request_id)

@@ -36,31 +36,29 @@ _FOR_TRYING: Final = (
 def up(
     data_dir: Annotated[Path, typer.Option(help="The folder for all data and secrets.")] = Path(".soundmark"),
     host: Annotated[str, typer.Option(help="The IP address that the public API listens on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port of the public API; 0 takes a free one.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port of the public API; 0 picks a free one.")] = 8080,
     console_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="The port of the console. Default: 8083 if it is free, or else another."),
+        typer.Option(min=0, max=65535, help="The port of the console. Default: 8083 if it is free, otherwise another."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="The number of HTTP processes of each component.")] = 1,
     demo: Annotated[bool, typer.Option("--demo", help="Run `soundmark demo` once, then keep serving.")] = False,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Run `soundmark sandbox` too, and let Core use its stand-ins.")
+        bool, typer.Option("--sandbox", help="Also run `soundmark sandbox`, and let Core use its stand-ins.")
     ] = False,
     serve_as_root: Annotated[
         bool,
         typer.Option(
             "--serve-as-root",
-            help="As root, serve as root where the user soundmark cannot read the installation, instead of refusing.",
+            help="As root, serve as root if the user soundmark cannot read the installation, instead of refusing.",
         ),
     ] = False,
-    reload: Annotated[
-        bool, typer.Option("--reload", help="Restart the processes whose source code changes, while you change it.")
-    ] = False,
+    reload: Annotated[bool, typer.Option("--reload", help="Restart a process when its source code changes.")] = False,
 ) -> None:
     """Run everything on this machine, with a PostgreSQL of its own, until Ctrl-C or SIGTERM.
 
     Each part is a separate process, which is restarted if it dies. The data dir survives restarts and crashes. It
-    contains every secret; while everything runs, its `up.json` says where to reach each part.
+    contains every secret and, while everything runs, the address of each part in `up.json`.
     """
     console = Console(soft_wrap=True)
     progress = console.status("Starting ...")
@@ -130,7 +128,7 @@ def _say_how_to_sign_in(plan: Plan) -> str:
         return f"{link}   (works once, within an hour)"
     if "OIDC_ISSUER" in plan.given:
         return f"with {plan.given['OIDC_ISSUER']}"
-    return f"nobody can without an identity provider: a link works only on a loopback address, without {_CONSOLE_URL}"
+    return f"not possible without an identity provider: a link works only on a loopback address, without {_CONSOLE_URL}"
 
 
 def _say_who_serves(name: str, plan: Plan) -> str:

@@ -47,18 +47,18 @@ def replay(
     ] = None,
     from_at: Annotated[
         datetime | None,
-        typer.Option("--from", parser=read_moment, metavar="TIME", help="Where the period begins, RFC 3339."),
+        typer.Option("--from", parser=read_moment, metavar="TIME", help="The start of the period (RFC 3339)."),
     ] = None,
     to_at: Annotated[
         datetime | None,
-        typer.Option("--to", parser=read_moment, metavar="TIME", help="Where the period ends, exclusive, RFC 3339."),
+        typer.Option("--to", parser=read_moment, metavar="TIME", help="The end of the period, exclusive (RFC 3339)."),
     ] = None,
     call: OrganizationCall,
 ) -> None:
-    """Send events of the last 30 days to an endpoint again, those of a period or those named.
+    """Resend events of the last 30 days to an endpoint: those of a period or those named.
 
-    Each keeps its id, so that a receiver that has seen it can tell. Events that still wait for the endpoint are left
-    out. An organisation may replay 10 times within a minute, and 100,000 deliveries in a UTC day.
+    Each event keeps its id, so the receiver can recognise a repeat. Events that still wait for the endpoint are
+    skipped. An organisation can make 10 replays a minute and 100,000 deliveries a UTC day.
     """
     by_id, by_time = bool(event_ids), (from_at is not None, to_at is not None)
     if by_id == any(by_time) or any(by_time) != all(by_time):
@@ -78,9 +78,9 @@ def replay(
 
 
 def send_test(endpoint_id: EndpointId, *, call: OrganizationCall) -> None:
-    """Send a test message to an endpoint, also to a disabled one, and print what it answered.
+    """Send a test message to an endpoint, even a disabled one, and print the response.
 
-    Exit status 1 if it did not take the message.
+    Exit status 1 if the endpoint did not accept the message.
     """
     with open_client(call.connection, call.organization) as client:
         tested = client.webhooks.test(endpoint_id)
@@ -91,7 +91,7 @@ def send_test(endpoint_id: EndpointId, *, call: OrganizationCall) -> None:
         typer.echo(f"{endpoint_id} answered {tested.status_code} after {round(tested.duration_ms)} ms")
     if not is_taken:
         reason = tested.error if tested.status_code is None else f"status {tested.status_code}"
-        raise Refused(f"{endpoint_id} did not take the message: {reason}")
+        raise Refused(f"{endpoint_id} did not accept the message: {reason}")
 
 
 def _row(delivery: WebhookDelivery) -> tuple[object, ...]:

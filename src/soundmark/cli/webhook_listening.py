@@ -29,7 +29,9 @@ EventTypes = Annotated[
 EndpointProject = Annotated[
     str | None,
     typer.Option(
-        "--project", metavar="PROJECT", help="Send only this project's events. Default: the whole organisation's."
+        "--project",
+        metavar="PROJECT",
+        help="Send only this project's events. Default: events of the whole organisation.",
     ),
 ]
 
@@ -60,9 +62,9 @@ def listen(
 ) -> None:
     """Forward events to a program under development, from a service on this machine, until Ctrl-C.
 
-    It makes an endpoint for itself, prints its secret once and then a line for each message, and removes the endpoint
-    when it ends. Messages are forwarded unchanged with their headers, and what your program answers is passed back; if
-    it does not answer, the service gets 502 and tries again.
+    The command creates a temporary endpoint, prints its secret once and then a line for each message, and removes the
+    endpoint when it ends. It forwards messages unchanged with their headers, and passes your program's response back.
+    If your program does not answer, the service gets 502 and retries.
     """
     address = find_service(connection).base_url
     if not is_loopback_host(urlsplit(address).hostname or ""):

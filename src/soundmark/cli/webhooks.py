@@ -15,14 +15,14 @@ from soundmark.cli.webhook_listening import EndpointProject, EventTypes, listen
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="An https address without credentials or fragment.")]
+Url = Annotated[str, typer.Argument(metavar="URL", help="An https URL without credentials or a fragment.")]
 Description = Annotated[str | None, typer.Option(metavar="TEXT", help="A note about the endpoint.")]
 _HEADINGS = ("Endpoint", "URL", "Events", "Project", "Enabled", "Created")
 
 
 @app.callback()
 def webhooks() -> None:
-    """Create, list, change and test webhook endpoints, and look at their deliveries. A server key cannot do this."""
+    """Create, list, change and test webhook endpoints, and list their deliveries. A server key cannot do this."""
 
 
 @command(app)
@@ -74,14 +74,14 @@ def show(endpoint_id: EndpointId, *, call: OrganizationCall) -> None:
 def update(
     endpoint_id: EndpointId,
     *,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="The new address.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The new URL.")] = None,
     event_types: EventTypes = None,
     all_events: Annotated[bool, typer.Option("--all-events", help="Send all types of events.")] = False,
     description: Description = None,
-    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Send it events, or stop.")] = None,
+    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Enable or disable the endpoint.")] = None,
     call: OrganizationCall,
 ) -> None:
-    """Change an endpoint. What it missed while it was disabled comes with `soundmark webhooks replay`."""
+    """Change an endpoint. `soundmark webhooks replay` resends the events that it missed while it was disabled."""
     if event_types and all_events:
         raise typer.BadParameter("give --event or --all-events, not both")
     types = UNCHANGED if not event_types and not all_events else event_types
@@ -101,7 +101,7 @@ def update(
 
 @command(app)
 def delete(endpoint_id: EndpointId, *, organization: Organization = None, connection: Connection) -> None:
-    """Delete an endpoint with all its deliveries, also those that were not made yet."""
+    """Delete an endpoint and all its deliveries, including pending ones."""
     with open_client(connection, organization) as client:
         client.webhooks.delete(endpoint_id)
     typer.echo(f"{endpoint_id} is deleted")
@@ -109,7 +109,7 @@ def delete(endpoint_id: EndpointId, *, organization: Organization = None, connec
 
 @command(app)
 def roll(endpoint_id: EndpointId, *, output: SecretOutput, call: OrganizationCall) -> None:
-    """Give an endpoint a new secret, shown only once. The one before signs beside it for 24 hours."""
+    """Give an endpoint a new secret, shown only once. The previous secret also signs for 24 hours."""
     with secret_sink(output) as keep, open_client(call.connection, call.organization) as client:
         rolled: WebhookEndpointWithSecret = client.webhooks.roll_secret(endpoint_id)
         keep(rolled.secret)

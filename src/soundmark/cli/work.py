@@ -23,7 +23,7 @@ def work(
 ) -> None:
     """Run the background jobs of one component until Ctrl-C or SIGTERM.
 
-    It exits with status 1 if the database becomes unavailable, so have a supervisor restart it.
+    The command exits with status 1 if the database becomes unavailable, so run it under a supervisor that restarts it.
     """
     given = read_settings(settings.JOBS[component], data_dir)
     log.configure(level=given.log_level, log_format=given.log_format, component=f"{component}-jobs")

@@ -8,7 +8,7 @@ from soundmark.kit.http.responses.problems import Kind, Problem
 
 
 class AccountingUnavailable(Problem):
-    """The accounting system cannot be reached, refuses our user, or does not answer as documented."""
+    """The accounting system cannot be reached, refuses Core's API key, or does not answer as documented."""
 
     kind, code, title = Kind.UNAVAILABLE, "accounting_unavailable", "The accounting system is unavailable."
 
@@ -28,7 +28,7 @@ class ApiKeyNotActive(Problem):
 class ApiKeyNotFound(Problem):
     """The organisation has no such API key."""
 
-    kind, code, title = Kind.MISSING, "api_key_not_found", "There is no such API key here."
+    kind, code, title = Kind.MISSING, "api_key_not_found", "API key not found."
 
 
 class AudienceUnavailable(Problem):
@@ -64,19 +64,19 @@ class CampaignNameConflict(Problem):
 class CampaignNotFound(Problem):
     """The organisation, or the project named in the request, has no such campaign."""
 
-    kind, code, title = Kind.MISSING, "campaign_not_found", "There is no such campaign here."
+    kind, code, title = Kind.MISSING, "campaign_not_found", "Campaign not found."
 
 
 class CampaignNotOpen(Problem):
     """The campaign's schedule does not allow issuance now."""
 
-    kind, code, title = Kind.CONFLICT, "campaign_not_open", "This campaign has not started, or is over."
+    kind, code, title = Kind.CONFLICT, "campaign_not_open", "This campaign has not started or has ended."
 
 
 class CheckoutNotFound(Problem):
     """The organisation has no checkout with this id."""
 
-    kind, code, title = Kind.MISSING, "checkout_not_found", "There is no such checkout here."
+    kind, code, title = Kind.MISSING, "checkout_not_found", "Checkout not found."
 
 
 class CodeExpired(Problem):
@@ -100,7 +100,7 @@ class CodeNotActive(Problem):
 class CodeNotFound(Problem):
     """The organisation, or the project named in the request, has no such Code."""
 
-    kind, code, title = Kind.MISSING, "code_not_found", "There is no such Code here."
+    kind, code, title = Kind.MISSING, "code_not_found", "Code not found."
 
 
 class CodeUnavailable(Problem):
@@ -110,25 +110,25 @@ class CodeUnavailable(Problem):
 
 
 class ConfirmationMismatch(Problem):
-    """The confirmation is not the full id of what is to be deleted. Nothing was changed."""
+    """The confirmation is not the full id of the resource to delete. Nothing was changed."""
 
     kind, code, title = Kind.INVALID, "confirmation_mismatch", "The confirmation must be the full id."
 
 
 class ContractReferenceConflict(Problem):
-    """A contract reference belongs to one organisation."""
+    """A contract reference can belong to only one organisation."""
 
     kind, code, title = (
         Kind.CONFLICT,
         "contract_reference_conflict",
-        "Another organisation has this contract reference.",
+        "This contract reference belongs to another organisation.",
     )
 
 
 class CustomerUnavailable(Problem):
-    """The portal needs a customer of the card provider, which the first paid checkout makes."""
+    """The portal needs a customer at the card provider, which the first paid checkout creates."""
 
-    kind, code, title = Kind.CONFLICT, "customer_unavailable", "No card payment of this organisation is known yet."
+    kind, code, title = Kind.CONFLICT, "customer_unavailable", "This organisation has no confirmed card payment yet."
 
 
 class DeletionBillingActive(Problem):
@@ -138,19 +138,19 @@ class DeletionBillingActive(Problem):
 
 
 class DeletionCertificateNotFound(Problem):
-    """There is no such certificate: the id is wrong, or the deletion is not complete."""
+    """The id is wrong, or the deletion is not complete."""
 
-    kind, code, title = Kind.MISSING, "deletion_certificate_not_found", "There is no such deletion certificate."
+    kind, code, title = Kind.MISSING, "deletion_certificate_not_found", "Deletion certificate not found."
 
 
 class DeletionOperationsPending(Problem):
     """The deletion was requested, but waits for earlier operations to end. Repeat the request in a few minutes."""
 
-    kind, code, title = Kind.CONFLICT, "deletion_operations_pending", "Earlier operations have not ended yet."
+    kind, code, title = Kind.CONFLICT, "deletion_operations_pending", "Earlier operations are still in progress."
 
 
 class EmailNotVerified(Problem):
-    """The identity provider has not verified the caller's e-mail address."""
+    """The identity provider has not verified the caller's e-mail address. Verify it there, then log in again."""
 
     kind, code, title = Kind.FORBIDDEN, "email_not_verified", "Your e-mail address is not verified."
 
@@ -162,7 +162,7 @@ class Forbidden(Problem):
 
 
 class IdempotencyConflict(Problem):
-    """The idempotency key was used for a different request, or on the other issuance route."""
+    """The idempotency key was used for a different request, or on the other issuance route. Use a new key."""
 
     kind, code, title = Kind.CONFLICT, "idempotency_conflict", "This Idempotency-Key was used for a different request."
 
@@ -170,7 +170,7 @@ class IdempotencyConflict(Problem):
 class IdentityProviderUnavailable(Problem):
     """The identity provider does not answer, and the token names a key that Core has not seen yet."""
 
-    kind, code, title = Kind.UNAVAILABLE, "identity_provider_unavailable", "Logins cannot be checked right now."
+    kind, code, title = Kind.UNAVAILABLE, "identity_provider_unavailable", "Logins cannot be verified at the moment."
 
 
 class InsufficientScope(Problem):
@@ -194,7 +194,7 @@ class InvitationInvalid(Problem):
 class InvitationNotFound(Problem):
     """The organisation has no such invitation."""
 
-    kind, code, title = Kind.MISSING, "invitation_not_found", "There is no such invitation here."
+    kind, code, title = Kind.MISSING, "invitation_not_found", "Invitation not found."
 
 
 class InvitationNotPending(Problem):
@@ -212,19 +212,19 @@ class LastOwner(Problem):
 class MemberNotFound(Problem):
     """The organisation has no such member."""
 
-    kind, code, title = Kind.MISSING, "member_not_found", "There is no such member here."
+    kind, code, title = Kind.MISSING, "member_not_found", "Member not found."
 
 
 class MfaRequired(Problem):
-    """This operation requires a login with a second factor."""
+    """This requires a login with a second factor."""
 
-    kind, code, title = Kind.FORBIDDEN, "mfa_required", "This needs a login with a second factor."
+    kind, code, title = Kind.FORBIDDEN, "mfa_required", "This requires a login with a second factor."
 
 
 class OfferNotFound(Problem):
     """The offer is unknown or not for sale."""
 
-    kind, code, title = Kind.MISSING, "offer_not_found", "There is no such offer."
+    kind, code, title = Kind.MISSING, "offer_not_found", "Offer not found."
 
 
 class OrganizationExportTooLarge(Problem):
@@ -236,23 +236,23 @@ class OrganizationExportTooLarge(Problem):
 class OrganizationLimitReached(Problem):
     """The person already owns the maximum number of organisations."""
 
-    kind, code, title = Kind.CONFLICT, "organization_limit_reached", "This person cannot own any more organisations."
+    kind, code, title = Kind.CONFLICT, "organization_limit_reached", "This person cannot own more organisations."
 
 
 class OrganizationNotFound(Problem):
-    """The organisation does not exist, or the caller does not belong to it. The response is the same."""
+    """The organisation does not exist, or the caller does not belong to it. The response is the same in both cases."""
 
-    kind, code, title = Kind.MISSING, "organization_not_found", "There is no such organisation here."
+    kind, code, title = Kind.MISSING, "organization_not_found", "Organisation not found."
 
 
 class PaymentNotVerified(Problem):
-    """What the provider says of the payment differs from the checkout."""
+    """The payment that the provider reports does not match the checkout."""
 
     kind, code, title = Kind.INVALID, "payment_not_verified", "The payment could not be verified."
 
 
 class PaymentProviderUnavailable(Problem):
-    """The payment provider is not configured, refuses, cannot be reached, or does not answer as documented."""
+    """The payment provider is not configured, cannot be reached, refuses, or does not answer as documented."""
 
     kind, code, title = Kind.UNAVAILABLE, "payment_provider_unavailable", "The payment provider is unavailable."
 
@@ -260,13 +260,13 @@ class PaymentProviderUnavailable(Problem):
 class PlanNotFound(Problem):
     """The plan is unknown."""
 
-    kind, code, title = Kind.MISSING, "plan_not_found", "There is no such plan."
+    kind, code, title = Kind.MISSING, "plan_not_found", "Plan not found."
 
 
 class PlatformAdminRequired(Problem):
     """The operation is reserved for platform administrators."""
 
-    kind, code, title = Kind.FORBIDDEN, "platform_admin_required", "Only a platform administrator may do this."
+    kind, code, title = Kind.FORBIDDEN, "platform_admin_required", "Only a platform administrator can do this."
 
 
 class ProjectExportTooLarge(Problem):
@@ -284,13 +284,13 @@ class ProjectNameConflict(Problem):
 class ProjectNotFound(Problem):
     """The organisation has no such project."""
 
-    kind, code, title = Kind.MISSING, "project_not_found", "There is no such project here."
+    kind, code, title = Kind.MISSING, "project_not_found", "Project not found."
 
 
 class QuotaExceeded(Problem):
-    """The request would exceed the number of Codes that the organisation may issue this month."""
+    """The request would exceed the number of Codes that the organisation can issue this month."""
 
-    kind, code, title = Kind.LIMITED, "quota_exceeded", "This would exceed the monthly quota of Codes."
+    kind, code, title = Kind.LIMITED, "quota_exceeded", "This request would exceed the monthly quota of Codes."
 
 
 class ReleaseReadinessUnavailable(Problem):
@@ -299,53 +299,53 @@ class ReleaseReadinessUnavailable(Problem):
     kind, code, title = (
         Kind.UNAVAILABLE,
         "release_readiness_unavailable",
-        "The readiness of the release is not known.",
+        "The release readiness is unknown.",
     )
 
 
 class ResourceDeletionInProgress(Problem):
     """The organisation or the project is being deleted, and nothing new can be created in it."""
 
-    kind, code, title = Kind.CONFLICT, "resource_deletion_in_progress", "This is being deleted."
+    kind, code, title = Kind.CONFLICT, "resource_deletion_in_progress", "This resource is being deleted."
 
 
 class SubscriptionActive(Problem):
-    """Change an active card subscription through the portal."""
+    """The organisation already has such a subscription. Change a card subscription through the portal."""
 
-    kind, code, title = Kind.CONFLICT, "subscription_active", "A subscription of this product is active already."
+    kind, code, title = Kind.CONFLICT, "subscription_active", "A subscription for this product is already active."
 
 
 class SupportUnavailable(Problem):
-    """The support desk is not configured, cannot be reached, or gave an unusable answer."""
+    """The support desk is not configured, cannot be reached, or returned an invalid response."""
 
-    kind, code, title = Kind.UNAVAILABLE, "support_unavailable", "The support desk is not available."
+    kind, code, title = Kind.UNAVAILABLE, "support_unavailable", "The support desk is unavailable."
 
 
 class ThirdpartyConflict(Problem):
-    """A third party of the accounting system belongs to one organisation."""
+    """A third party of the accounting system can belong to only one organisation."""
 
-    kind, code, title = Kind.CONFLICT, "thirdparty_conflict", "Another organisation has this third party."
+    kind, code, title = Kind.CONFLICT, "thirdparty_conflict", "This third party belongs to another organisation."
 
 
 class TicketNotFound(Problem):
     """The organisation has no such support ticket."""
 
-    kind, code, title = Kind.MISSING, "ticket_not_found", "There is no such ticket here."
+    kind, code, title = Kind.MISSING, "ticket_not_found", "Support ticket not found."
 
 
 class UserTokenRequired(Problem):
-    """Only a person may do this. An API key may not."""
+    """Only a person can do this, not an API key."""
 
-    kind, code, title = Kind.FORBIDDEN, "user_token_required", "This needs a person's login, not an API key."
+    kind, code, title = Kind.FORBIDDEN, "user_token_required", "This requires a person's login, not an API key."
 
 
 class WebhookEndpointNotFound(Problem):
     """The organisation has no such webhook endpoint."""
 
-    kind, code, title = Kind.MISSING, "webhook_endpoint_not_found", "There is no such webhook endpoint here."
+    kind, code, title = Kind.MISSING, "webhook_endpoint_not_found", "Webhook endpoint not found."
 
 
 class WebhookEventNotFound(Problem):
     """The organisation has no such webhook event, or it is more than 30 days old."""
 
-    kind, code, title = Kind.MISSING, "webhook_event_not_found", "There is no such webhook event here."
+    kind, code, title = Kind.MISSING, "webhook_event_not_found", "Webhook event not found."

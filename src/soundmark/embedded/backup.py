@@ -171,7 +171,7 @@ def _open_snapshots(urls: Mapping[Part, Secret]) -> Iterator[dict[Part, dumps.Sn
             if core.values(_CHANGES) == dumps.read_now(urls["core"], _CHANGES):
                 yield {"core": core, "audience": audience}
                 return
-    raise BackupRefused("integrations or keys kept changing; try again later")
+    raise BackupRefused("integrations or keys changed during the backup; try again later")
 
 
 def _content(rows: Mapping[str, int]) -> list[str]:

@@ -75,12 +75,13 @@ def find_chosen_programs(folder: Path, user: OsUser | None) -> Path:
     if missing:
         example = f"/usr/lib/postgresql/{MAJOR_MAX}/bin"
         raise NoPostgres(
-            f"{CHOICE}: there is no {' and no '.join(missing)} in {folder}; name the folder of both, such as {example}"
+            f"{CHOICE}: there is no {' and no '.join(missing)} in {folder}; name the folder that contains both, "
+            f"such as {example}"
         )
     version = version_of(folder, user)
     if not is_supported(version):
         raise NoPostgres(
-            f"{CHOICE}: {folder} holds PostgreSQL {write_version(version)}, but Soundmark supports {write_range()}"
+            f"{CHOICE}: {folder} contains PostgreSQL {write_version(version)}, but Soundmark supports {write_range()}"
         )
     return folder
 

@@ -101,7 +101,7 @@ class Cluster:
             return
         if made_by.isdecimal() and int(made_by) != major_of(version):
             raise ClusterFailed(
-                f"the database in {self.home} was created by PostgreSQL {made_by}, but {self.programs} holds "
+                f"the database in {self.home} was created by PostgreSQL {made_by}, but {self.programs} contains "
                 f"{write_version(version)}; set {CHOICE} to the folder of an installed PostgreSQL {made_by} "
                 "(or unset it for the bundled one), or use another data dir"
             )
@@ -188,7 +188,7 @@ class Cluster:
         deadline_s = clock.monotonic_s() + STOP_TIMEOUT_S
         while _exists(pid) and _runs_cluster(pid, self.data):
             if clock.monotonic_s() > deadline_s:
-                raise ClusterFailed(f"PostgreSQL of an earlier run (pid {pid}) does not end")
+                raise ClusterFailed(f"PostgreSQL of an earlier run (pid {pid}) does not exit")
             time.sleep(_POLL_S)
 
     def start(self) -> "RunningCluster":
@@ -228,7 +228,7 @@ class Cluster:
             if process.poll() is not None or clock.monotonic_s() > deadline_s:
                 process.kill()
                 process.wait()
-                raise ClusterFailed(f"PostgreSQL does not start; its log is in {self.data / 'log'}")
+                raise ClusterFailed(f"PostgreSQL did not start; its log is in {self.data / 'log'}")
             time.sleep(_POLL_S)
 
     def _initialise(self, entropy: Entropy) -> None:

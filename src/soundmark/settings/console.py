@@ -73,7 +73,7 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings, SharedSe
     def _require_issuer_of_client_settings(self) -> Self:
         for name in ("oidc_client_secret", "oidc_resource"):
             if getattr(self, name) is not None and self.oidc_issuer is None:
-                raise ValueError(f"SOUNDMARK_{name.upper()} is of no use without SOUNDMARK_OIDC_ISSUER")
+                raise ValueError(f"SOUNDMARK_{name.upper()} requires SOUNDMARK_OIDC_ISSUER")
         return self
 
     @model_validator(mode="after")

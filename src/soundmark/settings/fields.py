@@ -151,7 +151,7 @@ RateLimitUrl = Annotated[Secret, BeforeValidator(_rate_limit_url), Allowed("`red
 Credentials = Annotated[
     tuple[Secret, ...],
     BeforeValidator(_credentials),
-    Allowed("16 or more characters, or two such, separated by a comma"),
+    Allowed("16 or more characters, or two such values separated by a comma"),
 ]
 MailName = Annotated[str, AfterValidator(check_mail_name), Allowed("a domain name or an IP address")]
 Port = Annotated[int, Field(ge=1, le=65535)]

@@ -91,7 +91,7 @@ class MailServerSettings(PlatformGroup):
 
     title = "Mail"
 
-    smtp_host: Host | None = Field(None, description="The mail server. Without it no mail is sent.")
+    smtp_host: Host | None = Field(None, description="The mail server. If unset, no mail is sent.")
     smtp_secure: bool = Field(
         True,
         description="`true`: TLS from the start. `false`: STARTTLS, which a server on another machine must offer.",
@@ -100,7 +100,7 @@ class MailServerSettings(PlatformGroup):
         default_factory=_submission_port,
         description="The mail server's port. The default is 587 when `SOUNDMARK_SMTP_SECURE` is `false`.",
     )
-    smtp_from_email: Email | None = Field(None, description="The sender's address. Without it no mail is sent.")
+    smtp_from_email: Email | None = Field(None, description="The sender's address. If unset, no mail is sent.")
     smtp_from_name: SenderName = Field("Soundmark", description="The sender's name.")
 
 
@@ -108,7 +108,7 @@ class MailSettings(MailServerSettings):
     """The mail server and the login."""
 
     smtp_username: SecretText | None = Field(
-        None, description="The user name at the mail server. Without it there is no login."
+        None, description="The user name at the mail server. If unset, Core does not log in."
     )
     smtp_password: SecretText | None = Field(None, description="The password at the mail server.")
 
@@ -120,7 +120,7 @@ class CardSettings(PlatformGroup):
 
     card_secret_key: SecretText | None = Field(None, description="Authenticates Core to the card provider.")
     card_webhook_secret: SecretText | None = Field(
-        None, description="Verifies the provider's webhooks; two, separated by a comma, while it is replaced."
+        None, description="Verifies the provider's webhooks. During a replacement: two, separated by a comma."
     )
 
 
@@ -161,7 +161,7 @@ class SupportSettings(PlatformGroup):
     support_desk_mailbox_id: ProviderId | None = Field(None, description="The mailbox that receives the tickets.")
     support_api_key: SecretText | None = Field(None, description="Authenticates Core to the support desk.")
     support_webhook_secret: SecretText | None = Field(
-        None, description="Verifies the desk's webhooks; two, separated by a comma, while it is replaced."
+        None, description="Verifies the desk's webhooks. During a replacement: two, separated by a comma."
     )
 
 

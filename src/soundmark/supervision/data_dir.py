@@ -66,7 +66,7 @@ def _require_own(path: Path) -> None:
     except OSError as error:
         raise DataDirRefused(f"the data dir {path} cannot be read: {error.strerror}") from None
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise DataDirRefused(f"the data dir {path} is a folder that you may not write to")
+        raise DataDirRefused(f"the data dir {path} is a folder that you cannot write to")
 
 
 @contextlib.contextmanager

@@ -33,8 +33,8 @@ _OURS: Final = {
     "AUDIENCE_URL": "`up` runs Audience itself",
     "AUDIO_URL": "`up` runs Audio itself",
     "CORE_URL": "`up` runs Core itself",
-    "CONSOLE_TICKETS_PATH": "`up` makes a folder for the tickets itself",
-    "CONSOLE_STATE_PATH": "`up` makes a folder for the console itself",
+    "CONSOLE_TICKETS_PATH": "`up` creates a folder for the tickets itself",
+    "CONSOLE_STATE_PATH": "`up` creates a folder for the console itself",
     "METRICS_PORT": "`up` gives each component a port of its own",
 }
 

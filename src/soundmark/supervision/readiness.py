@@ -33,7 +33,7 @@ async def until_ready(supervisor: Supervisor, clock: Clock, probes: Mapping[str,
     async def wait(name: str, probe: Probe) -> None:
         while not await asyncio.to_thread(probe):
             if supervisor.ends_count(name) >= ENDS_MAX:
-                raise NotReady(f"{name} does not stay up ({supervisor.last_end(name)})")
+                raise NotReady(f"{name} keeps exiting ({supervisor.last_end(name)})")
             if clock.monotonic_s() >= deadline_s:
                 raise NotReady(f"{name} was not ready within {READY_TIMEOUT_S} seconds")
             await asyncio.sleep(_POLL_S)

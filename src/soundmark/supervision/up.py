@@ -171,9 +171,9 @@ def _serving_user(home: Home, options: Options) -> OsUser | None:
     if options.serve_as_root:
         return None
     raise RootRefused(
-        f"the user {home.user.name} cannot read the installation {where_installed()}, and nothing is to be served as "
-        "root: run `up` as an ordinary user, or install Soundmark where everybody can read it, such as in /opt, "
-        "or insist with --serve-as-root"
+        f"the user {home.user.name} cannot read the installation {where_installed()}, and Soundmark does not serve "
+        f"as root by default: run `up` as an ordinary user, install Soundmark where every user can read it, such as "
+        f"in /opt, or pass --serve-as-root"
     )
 
 

@@ -41,28 +41,33 @@ def _without_default(schema: dict[str, Any]) -> None:
 
 
 class AudienceEvent(Wire):
-    """One consented measurement. `X-Svc-Signature` carries the HMAC-SHA-256 of its exact bytes.
+    """One consented measurement. `X-Svc-Signature` is the HMAC-SHA-256 of its exact bytes.
 
-    No member can hold a UUID, an address, an account, a device id or a place.
+    No member can contain a UUID, an address, an account, a device id or a place.
     """
 
     model_config = ConfigDict(json_schema_extra=_without_default)
 
-    event_id: Annotated[EventId, Field(description="Generated once for each measurement; the same in every retry.")]
+    event_id: Annotated[
+        EventId, Field(description="Generated once for each measurement; every retry sends the same id.")
+    ]
     integration_id: IntegrationId
     xr_id: XrId
     occurred_at: Timestamp
     receiver_class: ReceiverClass
     measurement_token: Annotated[
         MeasurementToken,
-        Field(description="Rotates, so that nobody can be recognised on another day or by another integration."),
+        Field(
+            description="Rotates every day and differs between integrations, so that it cannot identify a person "
+            "across days or integrations."
+        ),
     ]
     country: Annotated[Country | None, Field(description="ISO 3166-1 alpha-2; null or absent if unknown.")] = None
     proof: Annotated[MeasurementProof, Field(description="The `measurement_proof` of the resolution.")]
 
 
 class EventAnswer(Wire):
-    """The result of an event, returned only after the event is stored."""
+    """The result for an event, returned only after the event is stored."""
 
     event_id: EventId
     status: Literal["recorded", "duplicate"]

@@ -61,7 +61,7 @@ class FrequencyCount(Wire):
 
 
 class CampaignCounts(Wire):
-    """The events of one campaign, as named in the proofs; `campaign_id` is null for Codes without a campaign."""
+    """The events of one campaign, as named in the proofs. `campaign_id` is null for Codes without a campaign."""
 
     campaign_id: CampaignId | None
     events: Count
@@ -84,7 +84,7 @@ class CountryCount(Wire):
 
 
 class IntegrityDay(Wire):
-    """The repetitions received on one UTC day, none of which was counted again."""
+    """The replays received on one UTC day, none of which was counted again."""
 
     day: date
     event_replays: Count
@@ -93,7 +93,7 @@ class IntegrityDay(Wire):
 
 
 class IntegritySignals(Wire):
-    """Sums over all whole days that the period touches, for the whole integration regardless of filters."""
+    """Totals for every whole day that the period overlaps, for the whole integration regardless of filters."""
 
     scope: Literal["integration_period"]
     event_replays: Count
@@ -105,8 +105,8 @@ class IntegritySignals(Wire):
 class AudienceReport(Wire):
     """The measurements of an integration in a period.
 
-    Days are in ascending order. Other dimensions are in descending order of events, then in ascending order of key, a
-    null key first.
+    Days are in ascending order. Other dimensions are in descending order of events, then in ascending order of key,
+    with a null key first.
     """
 
     integration_id: IntegrationId
@@ -114,7 +114,7 @@ class AudienceReport(Wire):
     period: Period
     filters: ReportFilters
     events: Count
-    estimated_reach: Annotated[Count, Field(description="The number of different measurement tokens.")]
+    estimated_reach: Annotated[Count, Field(description="The number of distinct measurement tokens.")]
     average_frequency: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="Events per measurement token, to 4 decimals.")
     ]

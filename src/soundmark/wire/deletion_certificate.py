@@ -18,7 +18,7 @@ Count = TypeVar("Count")
 
 
 class CertifiedSubject(Wire):
-    """What was deleted. The `id` of an organisation is its `organization_id` too."""
+    """What was deleted. The `id` of an organisation equals its `organization_id`."""
 
     type: Literal["organization", "project"]
     id: OrganizationId | ProjectId
@@ -61,38 +61,38 @@ class AudienceRows(Wire, Generic[Count]):
 
 
 class DeletedOrganizationRows(_OrganizationRows[DeletedCount]):
-    """What Core deleted of an organisation."""
+    """The rows that Core deleted for an organisation."""
 
 
 class DeletedProjectRows(_ProjectRows[DeletedCount]):
-    """What Core deleted of a project."""
+    """The rows that Core deleted for a project."""
 
 
 class DeletedAudienceRows(AudienceRows[DeletedCount]):
-    """What Audience deleted."""
+    """The rows that Audience deleted."""
 
 
 class RemainingOrganizationRows(_OrganizationRows[Nothing]):
-    """What Core counted of an organisation after the deletion."""
+    """The rows that Core still had for an organisation after the deletion: none."""
 
 
 class RemainingProjectRows(_ProjectRows[Nothing]):
-    """What Core counted of a project after the deletion."""
+    """The rows that Core still had for a project after the deletion: none."""
 
 
 class RemainingAudienceRows(AudienceRows[Nothing]):
-    """What Audience counted after the deletion."""
+    """The rows that Audience still had after the deletion: none."""
 
 
 class DeletedRows(Wire):
-    """What was deleted, by component."""
+    """The deleted rows, by component."""
 
     core: DeletedOrganizationRows | DeletedProjectRows
     audience: DeletedAudienceRows
 
 
 class RemainingRows(Wire):
-    """What was counted again after the deletion, by component: nothing."""
+    """The rows that remained after the deletion, by component: none."""
 
     core: RemainingOrganizationRows | RemainingProjectRows
     audience: RemainingAudienceRows
@@ -101,10 +101,8 @@ class RemainingRows(Wire):
 class DeletionCertificate(Wire):
     """A deletion certificate.
 
-    `requested_at` is when the deletion was requested, `completed_at` when the last row was deleted. `signature` is
+    `requested_at` is when the deletion was requested; `completed_at` is when the last row was deleted. `signature` is
     Ed25519 over the canonical JSON (RFC 8785) of the certificate without this member.
-
-    Source: contract, section 8.
     """
 
     version: Literal[1]

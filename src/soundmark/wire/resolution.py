@@ -16,12 +16,13 @@ def _forbid_null(schema: dict[str, Any], name: str) -> None:
 
 
 class MeasurementProof(Wire):
-    """Core's statement that a Code was just resolved. Every Audience event must carry one."""
+    """Core's signed statement that a Code was just resolved. Every Audience event must include one."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema: _forbid_null(schema, "proof_id"))
 
     proof_id: Annotated[
-        ProofId | None, Field(description="Present in every new proof; proofs from before its introduction lack it.")
+        ProofId | None,
+        Field(description="Present in every new proof; absent from proofs signed before it was introduced."),
     ] = None
     xr_id: XrId
     integration_id: IntegrationId
@@ -72,7 +73,7 @@ def _when_measured(schema: dict[str, Any]) -> None:
 
 
 class Resolution(Wire):
-    """An intent that Core has verified. Receivers must verify `resolution_proof` themselves and trust nothing else."""
+    """An intent that Core has verified. Receivers must verify `resolution_proof` and must not trust anything else."""
 
     model_config = ConfigDict(json_schema_extra=_when_measured)
 

@@ -34,7 +34,7 @@ _INTENT_EXAMPLE: Final[JsonDict] = {
 
 
 class Intent(Wire):
-    """What a receiver is asked to do. At most 32 levels deep, and at most 16 KiB in canonical form."""
+    """The action requested of a receiver. At most 32 levels deep, and at most 16 KiB in canonical form."""
 
     model_config = ConfigDict(json_schema_extra=_INTENT_EXAMPLE)
 
@@ -69,7 +69,7 @@ class SignedCode(Wire):
 
 
 class CodeSummary(Wire):
-    """A Code as it appears in a list, without its intent and its signed record."""
+    """A Code as it appears in a list, without its intent or its signed record."""
 
     xr_id: XrId
     organization_id: OrganizationId

@@ -32,7 +32,7 @@ async def use(tenant: Tenant, secret: str) -> int:
 
 
 async def test_a_key_is_created_and_its_secret_is_shown_once(operator: ConsoleClient, tenant: Tenant) -> None:
-    assert "There is no API key yet." in (await operator.get(path_of(tenant))).text
+    assert "No API keys yet." in (await operator.get(path_of(tenant))).text
 
     page = await operator.submit(path_of(tenant), NEW)
 
@@ -82,7 +82,7 @@ async def test_a_secret_is_replaced_after_its_confirmation(operator: ConsoleClie
     key = await tenant.make_key()
     path = path_of(tenant, f"/{key['id']}/rotate")
     asked = await operator.get(path)
-    assert "The current secret stops working at once." in asked.text
+    assert "The current secret stops working immediately." in asked.text
     assert await use(tenant, key["secret"]) == 200
 
     page = await operator.submit(path)

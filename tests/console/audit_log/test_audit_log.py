@@ -98,9 +98,9 @@ async def test_the_filters_narrow_the_list_and_stay_in_their_fields(
     assert (page.value("from"), page.value("from_zone")) == ("2026-01-02T11:00", "Europe/Paris")
     assert (page.value("action"), page.value("actor")) == ("project.created", "operator")
     for other in ("?actor=somebody", "?action=code.issued", "?from=2026-01-02T10:00:01&to=2026-01-03T00:00"):
-        assert "No entry matches." in (await operator.get(path_of(tenant, other))).text
+        assert "No entries match." in (await operator.get(path_of(tenant, other))).text
     exclusive = await operator.get(path_of(tenant, "?from=2026-01-02T09:00&to=2026-01-02T10:00"))
-    assert "No entry matches." in exclusive.text
+    assert "No entries match." in exclusive.text
 
 
 async def test_a_name_leads_to_the_entries_of_that_person(operator: ConsoleClient, tenant: Tenant) -> None:

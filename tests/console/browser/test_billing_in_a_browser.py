@@ -90,7 +90,7 @@ async def test_the_waiting_page_sees_the_payment_by_itself(
     page = await served.open("/organizations", clock.now())
     await page.clock.install()
     await page.goto(f"/billing/checkouts/{purchase.checkout_id}")
-    await expect(page.get_by_text("This page looks for the confirmation by itself.")).to_be_visible()
+    await expect(page.get_by_text("This page checks for the confirmation automatically.")).to_be_visible()
 
     async with page.expect_response("**/status") as asked:
         await page.clock.run_for(2_000)
@@ -111,7 +111,7 @@ async def test_the_waiting_page_asks_less_and_less_and_stops(
     await page.clock.install()
     await page.add_init_script(NOTE_PAUSES)
     await page.goto(f"/billing/checkouts/{purchase.checkout_id}")
-    stopped = page.get_by_text("This page no longer looks by itself.")
+    stopped = page.get_by_text("This page has stopped checking automatically.")
 
     pauses_ms: list[float] = await page.evaluate("window.pauses")
     while pauses_ms and not await stopped.is_visible():
@@ -128,7 +128,7 @@ async def test_the_waiting_page_asks_less_and_less_and_stops(
     assert sum(pauses_ms) < 15 * 60 * 1000
     await page.clock.run_for(120_000)
     assert await page.evaluate("window.pauses.length") == len(pauses_ms)
-    assert await page.get_by_role("link", name="Look again").is_visible()
+    assert await page.get_by_role("link", name="Check again").is_visible()
 
 
 async def test_a_ticket_is_sent_with_the_keyboard_alone(

@@ -48,7 +48,7 @@ async def test_a_campaign_is_stopped_and_the_back_button_offers_no_second_stop(
     await page.focus("a.danger")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/stop")
-    assert "1 Code that works now will be revoked." in await page.inner_text("main")
+    assert "1 active Code will be revoked." in await page.inner_text("main")
     assert (await tenant.api.resolve(code["broadcast_token"])).status == 200
 
     await page.focus("main form button")

@@ -33,7 +33,7 @@ async def test_a_campaign_is_created_with_the_times_of_the_persons_own_zone(
     operator: ConsoleClient, tenant: Tenant
 ) -> None:
     empty = await operator.get(path_of(tenant))
-    assert "There is no campaign yet." in empty.text
+    assert "No campaigns yet." in empty.text
     typed = {
         "name": "Summer festival",
         "starts_at": "2027-06-21T09:30",
@@ -167,7 +167,7 @@ async def test_a_form_in_which_nothing_differs_changes_nothing(operator: Console
 
     page = await operator.follow(await operator.submit(path, {"name": "Tonight", "shown_name": "Tonight"}))
 
-    assert "Nothing was different, so nothing was changed." in page.text
+    assert "There was nothing to change." in page.text
     audit = await tenant.api.get("/v1/audit-log", params={**tenant.query, "action": "campaign.updated"})
     assert audit.json["data"] == []
 
@@ -249,7 +249,7 @@ async def test_a_campaign_is_archived_after_a_page_that_shows_it(operator: Conso
     assert await read_campaign(tenant, campaign["id"]) == campaign
     await operator.submit(f"{path}/archive")
     again = await operator.get(f"{path}/archive")
-    assert "This campaign is archived already." in again.text
+    assert "This campaign is already archived." in again.text
     assert not again.find_all(".//main//button")
 
 

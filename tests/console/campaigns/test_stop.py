@@ -18,7 +18,7 @@ async def test_the_confirmation_shows_what_will_stop_and_changes_nothing(
 
     assert page.find(".//h1").text == "Stop Tonight"
     assert page.find(".//td[@data-count='active']").text == "2"
-    assert "2 Codes that work now will be revoked." in page.text
+    assert "2 active Codes will be revoked." in page.text
     assert "until 23 Sept 2037, 04:00 UTC" in page.text
     assert page.headers["cache-control"] == "no-store", "the back button asks anew"
     assert (await read_campaign(tenant, campaign["id"]))["status"] == "active"
@@ -63,7 +63,7 @@ async def test_an_old_confirmation_that_is_sent_again_changes_nothing_and_says_s
 
     page = await operator.follow(await operator.submit(path))
 
-    assert "It had no working Code left, so this request revoked nothing." in page.text
+    assert "It had no active Codes left, so nothing was revoked." in page.text
     assert (await tenant.api.get(f"/v1/campaigns/{campaign['id']}/summary", params=tenant.query)).json == before.json
 
 
@@ -75,7 +75,7 @@ async def test_an_archived_campaign_whose_codes_work_can_still_be_stopped(
     path = path_of(tenant, campaign["id"])
     await operator.submit(f"{path}/archive")
     asked = await operator.get(f"{path}/stop")
-    assert "1 Code that works now will be revoked." in asked.text
+    assert "1 active Code will be revoked." in asked.text
     assert "will be archived" not in asked.text
 
     assert "1 Code was revoked." in (await operator.follow(await operator.submit(f"{path}/stop"))).text

@@ -186,7 +186,7 @@ async def test_a_sound_that_cannot_be_made_now_says_so(mute: ConsoleClient, tena
 async def test_codes_are_issued_while_audience_cannot_be_reached(mute: ConsoleClient, codes: str, fields: Any) -> None:
     form = await mute.get(f"{codes}/issue")
     assert form.status == 200
-    assert "The choices cannot be listed at the moment." in form.text
+    assert "The choices are not available at the moment." in form.text
 
     answer = await mute.submit(f"{codes}/issue", fields(integration_id="int_0000000000000000000000"))
     assert (answer.status, answer.trouble) == (503, "audience_unavailable")

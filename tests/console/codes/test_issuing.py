@@ -161,8 +161,8 @@ async def test_a_form_that_issued_and_was_changed_gets_a_new_key(
 
     assert page.status == 409
     assert page.trouble == "idempotency_conflict"
-    assert "Send it again to issue what it says now." in page.text
-    assert "Open the page anew" not in page.text, "there is one instruction"
+    assert "Send it again to issue Codes with the current values." in page.text
+    assert "Open the page again" not in page.text, "there is one instruction"
     assert "This form was already sent with other values" in page.text
     key = page.value("idempotency_key")
     assert key != "key-of-the-tests"
@@ -278,7 +278,7 @@ async def test_the_verdict_names_the_reason(
         ({}, True, "This would be issued. 2 Codes are left this month."),
         ({"count": "3"}, False, "2 Codes are left this month."),
         ({"url": "example.org"}, False, "Enter a web address that begins with https://."),
-        ({"campaign_id": "cmp_0000000000000000000000"}, False, "campaign"),
+        ({"campaign_id": "cmp_0000000000000000000000"}, False, "Campaign not found"),
         ({"url": "example.org"}, False, "Address: Enter"),
         ({"issuer": ""}, False, "Issuer: Fill this in."),
         ({"issuer": "i" * 161}, False, "Issuer: Use at most 160 characters."),

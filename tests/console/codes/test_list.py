@@ -21,7 +21,7 @@ def _listed(page: PageAnswer) -> list[str]:
 
 
 async def test_an_empty_project_says_so(operator: ConsoleClient, codes: str) -> None:
-    assert "There is no Code yet." in (await operator.get(codes)).text
+    assert "No Codes yet." in (await operator.get(codes)).text
 
 
 async def test_codes_are_listed_newest_first_with_their_facts(
@@ -70,7 +70,7 @@ async def test_every_filter_of_the_api_narrows_the_list(
         assert _listed(page) == expected, query
         [(name, value)] = query.items()
         assert page.value(name) == value, "the filter stays in its field"
-    assert "No Code matches these filters." in page.text
+    assert "No Codes match these filters." in page.text
 
 
 async def test_a_filter_time_is_read_in_its_zone(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
@@ -125,7 +125,7 @@ async def test_a_status_that_does_not_exist_is_refused_beside_its_field(
     page = await operator.get(codes, params={"status": "bogus"})
 
     assert (page.status, page.trouble) == (422, "validation_failed")
-    assert page.find(".//p[@id='refused-status']").text == "Choose one of the values that are offered."
+    assert page.find(".//p[@id='refused-status']").text == "Choose one of the listed values."
     assert _listed(page) == []
 
 

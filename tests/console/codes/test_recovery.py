@@ -45,7 +45,7 @@ async def test_a_lost_answer_is_asked_for_and_found(
 
     assert page.status == 503
     assert page.trouble == "core_unreachable"
-    assert "Nothing is known yet about this request" in page.text
+    assert "It is not known whether this request succeeded" in page.text
     assert page.value("idempotency_key") == "key-of-the-tests"
     assert page.value("issuer") == "Radio Nordlicht"
     answer = await operator.submit(f"{codes}/recover", _tuple_of(page))
@@ -231,4 +231,4 @@ async def test_the_page_without_a_request_says_where_requests_are_kept(operator:
     page = await operator.get(f"{codes}/recover")
 
     assert page.status == 200
-    assert "keeps each request to issue Codes for 23 hours" in page.text
+    assert "keeps each request to issue Codes until you have seen its answer" in page.text

@@ -83,7 +83,7 @@ async def test_fewer_days_of_retention_are_confirmed_and_what_was_deleted_is_sai
 
     asked = await operator.submit(path, {"retention_days": "5"})
 
-    assert "deleted at once" in asked.text
+    assert "deleted immediately" in asked.text
     assert (await integration_of(tenant))["retention_days"] == 14, "nothing has happened yet"
     sent = {name: asked.value(name) for name in ("retention_days", "confirmed")}
     changed = await operator.follow(await operator.submit(path, sent))
@@ -122,7 +122,7 @@ async def test_a_refused_retention_keeps_what_was_typed_and_asks_for_no_confirma
 async def test_a_secret_is_replaced_after_a_confirmation(operator: ConsoleClient, tenant: Tenant) -> None:
     integration = await tenant.make_integration()
     path = path_of(tenant, integration["id"], "secret")
-    assert "stops working at once" in (await operator.get(path)).text
+    assert "stops working immediately" in (await operator.get(path)).text
     assert (await integration_of(tenant))["secret_rotated_at"] is None
 
     page = await operator.submit(path)
@@ -165,7 +165,7 @@ async def test_the_trusted_key_is_replaced(operator: ConsoleClient, tenant: Tena
 
     page = await operator.follow(await operator.submit(f"{path}/core-key"))
 
-    assert f"trusts the key {integration['core_key_id']} now" in page.text
+    assert f"now trusts the key {integration['core_key_id']}" in page.text
 
 
 async def test_an_unknown_integration_is_a_page_that_does_not_exist(operator: ConsoleClient, tenant: Tenant) -> None:

@@ -63,7 +63,7 @@ async def test_an_expired_forged_or_altered_answer_shows_no_intent(
 
 
 STATUSES: Final = {
-    404: ("codeUnavailable", "There is no such Code"),
+    404: ("codeUnavailable", "Code not found"),
     410: ("expired", "The Code has expired"),
     429: ("rateLimited", "Too many requests"),
     503: ("temporarilyUnavailable", "cannot answer at the moment"),

@@ -97,7 +97,7 @@ async def test_the_self_test_is_honest_where_nothing_can_be_heard(hearing: Brows
     result = page.locator("#test-result[data-verdict]")
     await expect(result).to_be_visible(timeout=30_000)
     assert await result.get_attribute("data-verdict") == "undetermined"
-    await expect(result).to_contain_text("It could not be determined whether this device hears Codes")
+    await expect(result).to_contain_text("The test could not determine whether this device can hear Codes")
     # The Code that the microphone plays meanwhile may pass for some of the tones, so no number of them is claimed.
     await expect(result).to_contain_text("did not hear the audible tone of the test, so the other tones prove nothing")
     await expect(result).to_contain_text("samples a second")
@@ -209,7 +209,7 @@ async def test_the_self_test_concludes_no_more_than_it_measured(
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        ("NotAllowedError", "may not use the microphone"),
+        ("NotAllowedError", "does not allow this page to use the microphone"),
         ("NotFoundError", "has no microphone"),
         ("NotReadableError", "cannot be used"),
     ],

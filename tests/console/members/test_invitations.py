@@ -50,7 +50,7 @@ async def list_invitations(tenant: Tenant) -> list[dict[str, object]]:
 
 
 async def test_the_secret_is_shown_once_in_the_fragment_of_a_link(owner: ConsoleClient, tenant: Tenant) -> None:
-    assert "There is no invitation yet." in (await owner.get(path_of(tenant))).text
+    assert "No invitations yet." in (await owner.get(path_of(tenant))).text
 
     link = await invite(owner, tenant)
 
@@ -66,7 +66,7 @@ async def test_the_secret_is_shown_once_in_the_fragment_of_a_link(owner: Console
 async def test_the_page_says_whether_a_mail_is_sent(owner: ConsoleClient, tenant: Tenant) -> None:
     page = await owner.submit(path_of(tenant), NEW)
 
-    assert "No e-mail is sent to ada@example.org: pass the link on yourself." in page.text
+    assert "No e-mail will be sent to ada@example.org: send them the link yourself." in page.text
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_an_open_invitation_is_revoked(owner: ConsoleClient, tenant: Tenan
 
     page = await owner.follow(await owner.submit(path))
 
-    assert "The invitation of ada@example.org was revoked." in page.text
+    assert "The invitation for ada@example.org was revoked." in page.text
     assert not page.find_all(".//table//button")
     assert (await ada.submit(ACCEPT, {"token": link})).trouble == "invitation_invalid"
     assert (await owner.submit(path)).trouble == "invitation_not_pending"
@@ -131,7 +131,7 @@ async def test_a_stranger_sees_the_form_without_a_redirect_and_joins_nothing(
     assert "You sign in on the next page" in page.text
     assert page.find_all(".//input[@name='token']")
     assert (sent.status, sent.trouble) == (401, "sign_in.not_signed_in")
-    assert "Sign in to go on" in sent.text
+    assert "Sign in to continue" in sent.text
     assert "session" not in sent.text, "there was none that could have ended"
     assert [invitation["status"] for invitation in await list_invitations(tenant)] == ["pending"]
     stranger.sign_in_as(people, "ada", clock.now(), email="ada@example.org")

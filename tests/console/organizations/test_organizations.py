@@ -15,7 +15,7 @@ async def test_a_new_person_is_told_what_to_do_first(operator: ConsoleClient) ->
     page = await operator.get("/organizations")
 
     assert page.status == 200
-    assert "You belong to no organisation yet." in page.text
+    assert "You do not belong to an organisation yet." in page.text
 
 
 async def test_an_organization_is_created_and_its_projects_are_shown(operator: ConsoleClient, api: Api) -> None:

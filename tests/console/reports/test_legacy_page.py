@@ -34,7 +34,7 @@ async def counted(tenant: Tenant, measuring: Rival, clock: FakeClock) -> Tenant:
 async def test_daily_totals_are_shown_and_said_to_be_unverified(operator: ConsoleClient, counted: Tenant) -> None:
     page = await operator.get(path_of(counted))
 
-    assert "Nobody verified these totals" in page.text
+    assert "These totals are not verified" in page.text
     assert page.find(".//dl[@class='measures']//dd").text == "1,207"
     assert [cell.text for cell in page.find_all(".//tbody/tr/td")] == ["7", "1,200"]
     (path,) = page.find_all(".//figure/{*}svg/{*}path")

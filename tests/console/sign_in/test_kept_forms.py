@@ -224,4 +224,4 @@ async def test_a_credential_is_kept_nowhere(
     assert page.trouble == trouble
     assert SECRET not in page.html
     assert person.console.jar.read("form", dict(person.cookies)) is None
-    assert "What you entered" not in page.text, "nothing is promised"
+    assert "Your entries" not in page.text, "nothing is promised"

@@ -35,7 +35,7 @@ async def test_a_person_comes_back_to_the_form_and_sends_it(person: ConsoleClien
     form = await person.follow(back)
 
     assert form.value("name") == "Radio “Ünï” <One>"
-    assert "nothing was sent yet" in form.text
+    assert "nothing has been sent yet" in form.text
     assert await names_of(people) == [], "nothing is sent before the person presses the button"
     sent = await person.submit("/organizations", {name: form.value(name) for name in ("name", "csrf_token")})
     assert sent.status == 303

@@ -38,7 +38,7 @@ async def conversations(desk: RunningSandbox) -> list[dict[str, Any]]:
 
 async def test_a_ticket_is_sent_listed_and_shown(operator: ConsoleClient, tenant: Tenant, desk: RunningSandbox) -> None:
     empty = await operator.get(tickets_path(tenant))
-    assert "There is no ticket yet." in empty.text
+    assert "No tickets yet." in empty.text
 
     page = await operator.follow(await send(operator, tenant, await fill_in(operator, tenant)))
 
@@ -107,7 +107,7 @@ async def test_a_desk_that_is_down_keeps_the_message_and_the_repeat_is_the_same_
     assert (page.status, page.trouble) == (503, "support_unavailable")
     kept = {name: page.value(name) for name in ("request_id", "subject", "message")}
     assert kept == fields
-    assert "Send it again as it is" in page.text
+    assert "Send it again unchanged" in page.text
     await desk.control("/switches/reset")
     clock.advance(minutes=1)
     assert "Your message was sent." in (await operator.follow(await send(operator, tenant, kept))).text

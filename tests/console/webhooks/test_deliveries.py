@@ -53,7 +53,7 @@ async def test_deliveries_are_listed_with_what_came_back_and_filtered(
     for words in ("campaign.created", "pending", "500", "The status code was not 2xx."):
         assert words in row
     assert waiting.find(".//nav[@class='tabs']//a[@aria-current]").text == "pending"
-    assert "no such delivery" in (await operator.get(f"{path}?status=failed")).text
+    assert "No matching deliveries" in (await operator.get(f"{path}?status=failed")).text
 
 
 async def test_a_status_that_does_not_exist_is_refused_by_name(operator: ConsoleClient, tenant: Tenant) -> None:

@@ -42,7 +42,7 @@ def test_the_types_are_those_that_core_sends() -> None:
 
 
 async def test_an_endpoint_is_created_and_its_secret_shown_once(operator: ConsoleClient, tenant: Tenant) -> None:
-    assert "There is no endpoint yet." in (await operator.get(webhooks_path(tenant))).text
+    assert "No endpoints yet." in (await operator.get(webhooks_path(tenant))).text
 
     page = await operator.submit(f"{webhooks_path(tenant)}/new", NEW)
 
@@ -184,7 +184,7 @@ async def test_the_page_says_why_the_service_disabled_an_endpoint(
     page = await operator.get(webhooks_path(tenant, endpoint))
 
     assert words in page.text
-    assert "send it what it missed" in page.text
+    assert "resend the events that it missed" in page.text
 
 
 async def test_a_new_secret_is_shown_once(operator: ConsoleClient, tenant: Tenant) -> None:

@@ -275,7 +275,7 @@ async def test_a_rotation_waits_until_the_previous_one_is_over(
     second = await keys.stage()
     await keys.put_in_place(second)
     third = await keys.stage()
-    with pytest.raises(KeyRefused, match=f"{first} signed proofs until a moment ago"):
+    with pytest.raises(KeyRefused, match=f"{first} signed proofs a moment ago"):
         await keys.put_in_place(third)
     assert await trusted(measuring) == [(second, first)]
     assert await keys.put_in_place(third, must_reach_audience=False) is True

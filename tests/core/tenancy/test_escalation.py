@@ -43,7 +43,7 @@ async def attempts(tenant: Tenant, own_subject_id: str) -> dict[str, Answer]:
 
     return {
         "become an owner": await become("owner"),
-        "become an administrator of the platform": await become("svc_platform_admin"),
+        "become a platform administrator": await become("svc_platform_admin"),
         "become two things": await become(["member", "owner"]),
         "push the owner down": await api.put(f"/v1/members/{OWNER}", params=query, json={"role": "member"}),
         "throw the owner out": await api.delete(f"/v1/members/{OWNER}", params=query),

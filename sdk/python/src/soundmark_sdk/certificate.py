@@ -58,7 +58,7 @@ _AUDIENCE_COUNTS: Final = ("integrations", "events", "integrity_days", "legacy_d
 
 
 class CertificateRejected(Exception):
-    """The first thing that is wrong with a certificate, and its location, such as `remaining.core.codes`.
+    """The first fault in a certificate, and its location, such as `remaining.core.codes`.
 
     `explanation` is an English sentence of this package. Nothing here holds text from the certificate.
     """
@@ -87,7 +87,7 @@ class VerifiedCertificate:
 
 
 def verify_certificate(certificate: bytes | Mapping[str, Any], keys: KeySet) -> VerifiedCertificate:
-    """Return what a `deletion-certificate-v1` document proves: that its subject was deleted completely.
+    """Verify a `deletion-certificate-v1` document, which proves a complete deletion; return its facts.
 
     `certificate` is the text or its JSON object. `keys` are the service's, from `read_key_history`. The checks have a
     fixed order, and the first that fails is named: JSON, shape, key, signature, subject, times, and that every count of

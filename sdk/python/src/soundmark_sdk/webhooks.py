@@ -53,7 +53,7 @@ class Headers(Protocol):
 
 
 class WebhookRejected(Exception):
-    """The first thing that is wrong with a message. Answer it with status 400, and do nothing else.
+    """The first fault in a message. Respond with status 400, and do nothing else.
 
     `explanation` is an English sentence of this package. Nothing here holds text from the message, or the secret.
     """

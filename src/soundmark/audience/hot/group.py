@@ -33,7 +33,7 @@ _REMEMBERED_MAX: Final = 100_000
 _MS_OF_S: Final = 1000
 _log: Final = structlog.get_logger()
 _batch_size: Final = Histogram(
-    "soundmark_events_group_size", "Events judged together.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
+    "soundmark_events_group_size", "Events processed in one group.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
 )
 _batch_seconds: Final = Histogram(
     "soundmark_events_group_seconds",

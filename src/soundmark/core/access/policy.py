@@ -60,15 +60,15 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "api_key.revoke": Rule(roles=_ADMINS),
     "api_key.rotate": Rule(roles=_ADMINS),
     "member.list": Rule(roles=_ADMINS),
-    "member.update": Rule(roles=_ADMINS, note="only an owner may grant, change or withdraw the roles owner and admin"),
+    "member.update": Rule(roles=_ADMINS, note="only an owner can grant, change or withdraw the roles owner and admin"),
     "member.remove": Rule(
         roles=_EVERY_MEMBER,
-        note="members may remove themselves; owners and administrators may remove others, but only an owner may "
+        note="members can remove themselves; owners and administrators can remove others, but only an owner can "
         "remove an owner or administrator",
     ),
     # The commands check the second factor of a new administrator and that an owner invited them.
     "invitation.accept": Rule(roles=None, note="joining as an administrator requires a second factor"),
-    "invitation.create": Rule(roles=_ADMINS, note="only an owner may invite an administrator"),
+    "invitation.create": Rule(roles=_ADMINS, note="only an owner can invite an administrator"),
     "invitation.list": Rule(roles=_ADMINS),
     "invitation.revoke": Rule(roles=_ADMINS),
     "audit_log.read": Rule(roles=_ADMINS),

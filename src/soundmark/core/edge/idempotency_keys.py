@@ -22,10 +22,10 @@ _OptionalKey = Annotated[
     _KeyText | None,
     Header(
         alias=KEY_HEADER,
-        description="Makes the request safe to repeat: for 24 hours a repeat returns the first response.",
+        description="Makes the request safe to retry: for 24 hours, a retry returns the first response.",
     ),
 ]
-_RequiredKey = Annotated[_KeyText, Header(alias=KEY_HEADER, description="The key that the issuance was sent with.")]
+_RequiredKey = Annotated[_KeyText, Header(alias=KEY_HEADER, description="The idempotency key of the issuance.")]
 
 
 @dataclass(frozen=True, slots=True)

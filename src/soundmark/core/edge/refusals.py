@@ -17,6 +17,8 @@ def refine_problem(error: RequestValidationError) -> Problem | None:
     """Return `intent_not_canonical` if the error is a number inside the intent that a double cannot hold, else None."""
     for each in error.errors():
         if tuple(each["loc"][:2]) == ("body", "intent") and isinstance(each.get("input"), Unrepresentable):
-            fault = FieldError("body", pointer_to(each["loc"][1:]), "must be a number that a double holds exactly")
-            return IntentNotCanonical("The intent holds a number that a double cannot hold exactly.", errors=(fault,))
+            fault = FieldError("body", pointer_to(each["loc"][1:]), "must be a number that a double can hold exactly")
+            return IntentNotCanonical(
+                "The intent contains a number that a double cannot hold exactly.", errors=(fault,)
+            )
     return None

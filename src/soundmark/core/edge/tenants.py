@@ -104,6 +104,6 @@ async def _open(request: Request, ctx: Ctx, action: Action, organization_id: str
         ("header", "X-Svc-Organization-Id", request.headers.getlist("x-svc-organization-id")),
     ):
         if any(value != organization_id for value in values):
-            raise invalid(location, name, "names a different organisation than the rest of the request")
+            raise invalid(location, name, "must name the same organisation as the rest of the request")
     request.state.scope = await authorise(ctx, request.state.caller, action, parse_id(organization_id))
     refuse_unknown_parameters(request)

@@ -19,7 +19,7 @@ _WAITING_MAX: Final = 8192  # Bounds memory; a longer queue means that the datab
 _QUERY_TIMEOUT_S: Final = 3.0
 _log: Final = structlog.get_logger()
 _batch_size: Final = Histogram(
-    "soundmark_resolve_batch_size", "Questions answered by one query.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
+    "soundmark_resolve_batch_size", "Tokens looked up by one query.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
 )
 
 

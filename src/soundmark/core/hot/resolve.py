@@ -37,7 +37,7 @@ _TOKEN: Final = re.compile(r"brd_[A-Za-z0-9_-]{16}", re.ASCII)
 _NO_TOKEN: Final = "brd_no_token"  # noqa: S105 - not a secret
 _LIMIT_STATE: Final = b'"resolve";r=%d;t=%d'
 _log: Final = structlog.get_logger()
-_answers: Final = Counter("soundmark_resolutions_total", "Answered resolutions, by outcome.", ["outcome"])
+_answers: Final = Counter("soundmark_resolutions_total", "Resolutions, by outcome.", ["outcome"])
 
 
 class Resolve:

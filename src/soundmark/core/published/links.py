@@ -242,7 +242,7 @@ def _next_page(operation: Json) -> Json:
     places = [(parameter["in"], parameter["name"]) for parameter in operation["parameters"]]
     parameters = {f"{place}.{name}": f"$request.{place}.{name}" for place, name in places if name != "cursor"}
     parameters["query.cursor"] = "$response.body#/next_cursor"
-    description = "The next page. On the last page `next_cursor` is null, and there is no next page."
+    description = "The next page. On the last page, `next_cursor` is null."
     return {"operationId": operation["operationId"], "parameters": parameters, "description": description}
 
 

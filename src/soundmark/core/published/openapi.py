@@ -18,6 +18,7 @@ from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.core.published.links import add_links
 from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED
 from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
+from soundmark.kit.http.responses.problems import Kind
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.resolution import Resolution
 from soundmark.wire.shape import Wire
@@ -26,7 +27,7 @@ _SCHEMA_REF: Final = "#/components/schemas/"
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _DESCRIPTION: Final = """
 Organisations issue **XR Codes**: immutable, signed, revocable records of an intent, broadcast as sound. A receiver
-hears the frame, resolves its token here, and verifies the signed response itself.
+hears the frame, resolves its token through this API, and verifies the signed response itself.
 
 Tenant routes take `Authorization: Bearer …`. Every failure is an RFC 9457 problem document with a stable `code`.
 Bodies and query strings are closed: an unknown or repeated member or parameter is rejected, never ignored.
@@ -35,7 +36,7 @@ Every route that supports `GET` also supports `HEAD`, except the resolve route.
 _CREDENTIALS: Final = (
     "A person's access token (JWT) from the identity provider, or an API key (`xak_…`). If no identity provider is "
     "configured, the operator token (`xop_…`) works instead of an access token, from the same machine only. "
-    "`x-svc-access` states for each route who may use it."
+    "`x-svc-access` states who may use each route."
 )
 _LICENCE: Final = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 # Generators turn tags into module names, so tags are spelled as on the wire. Prose is British.
@@ -44,13 +45,14 @@ _TAGS: Final = [
         "name": "Receivers",
         "description": "Resolve and verify a Code that was heard. No credential, account or device id.",
     },
-    {"name": "Caller", "description": "Who a credential belongs to."},
-    {"name": "Organizations", "description": "Organisations are the tenants."},
-    {"name": "Projects", "description": "Parts of an organisation. Every Code belongs to one."},
-    {"name": "Exports", "description": "Sealed archives of everything that belongs to an organisation or a project."},
+    {"name": "Caller", "description": "The owner of a credential."},
+    {"name": "Organizations", "description": "The tenants of the service."},
+    {"name": "Projects", "description": "Parts of an organisation. Every Code belongs to a project."},
+    {"name": "Exports", "description": "Sealed archives of everything in an organisation or a project."},
     {
         "name": "Leaving",
-        "description": "Delete an organisation or a project for good, and fetch the signed certificate of deletion.",
+        "description": "Permanently delete an organisation or a project, and retrieve the signed certificate of its "
+        "deletion.",
     },
     {"name": "Members", "description": "The people in an organisation, and their roles."},
     {"name": "Invitations", "description": "Invite people by e-mail to become members."},
@@ -58,22 +60,29 @@ _TAGS: Final = [
         "name": "API keys",
         "description": "Credentials for scripts and servers, limited to one project and to their scopes.",
     },
-    {"name": "Audit", "description": "The record of what was done in an organisation, and proof that it is complete."},
+    {
+        "name": "Audit",
+        "description": "The record of all actions in an organisation, and the verification that it is "
+        "complete and unaltered.",
+    },
     {
         "name": "Campaigns",
-        "description": "Groups of Codes with an optional schedule, which can be stopped all at once.",
+        "description": "Groups of Codes with an optional schedule, which can be stopped together.",
     },
     {"name": "Codes", "description": "Issue, read, revoke and render XR Codes."},
-    {"name": "Audience", "description": "Measure how often and by how many receivers a Code is heard, anonymously."},
+    {
+        "name": "Audience",
+        "description": "Anonymous measurement of how often, and by how many receivers, a Code is heard.",
+    },
     {
         "name": "Webhooks",
         "description": "Endpoints to which Core sends signed events of an organisation, and their deliveries.",
     },
-    {"name": "Usage", "description": "What an organisation has used of its quotas."},
+    {"name": "Usage", "description": "An organisation's usage of its quotas."},
     {"name": "Billing", "description": "Offers, purchases and subscriptions."},
     {
         "name": "Billing catalogue",
-        "description": "What is for sale, and what operators have granted. For platform administrators.",
+        "description": "Providers, plans, offers and contracts. For platform administrators.",
     },
     {"name": "Payment webhooks", "description": "Notifications of the payment providers."},
     {"name": "Support", "description": "Tickets to the operator's support desk, and notifications from it."},
@@ -83,16 +92,22 @@ _TAGS: Final = [
         "For platform administrators.",
     },
 ]
+_PROBLEM_NAMES: Final = {
+    Kind.MISSING: "Not found",
+    Kind.WRONG_TYPE: "Unsupported media type",
+    Kind.LIMITED: "Too many requests",
+    Kind.FAULT: "Internal error",
+}
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "description": "RFC 9457 problem document.",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
     "properties": {
-        "type": {"type": "string", "format": "uri", "description": "The address of the page that explains the code."},
+        "type": {"type": "string", "format": "uri", "description": "The URL of the page that explains the code."},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "code": {"type": "string", "description": "Stable: programs should rely on it."},
+        "code": {"type": "string", "description": "The stable identifier of the problem, for programs."},
         "request_id": {"type": "string"},
         "errors": {
             "type": "array",
@@ -206,7 +221,8 @@ def _list_implied(operation: dict[str, Any]) -> Iterable[str]:
 def _add_problem(responses: dict[str, Any], code: str, base_url: str) -> None:
     problem = CATALOGUE[code]
     response = responses.setdefault(str(int(problem.kind)), {})
-    response["description"] = problem.kind.name.replace("_", " ").capitalize()
+    name = _PROBLEM_NAMES.get(problem.kind, problem.kind.name.replace("_", " ").capitalize())
+    response["description"] = name
     content = response.setdefault("content", {}).setdefault(
         PROBLEM_TYPE, {"schema": {"$ref": _SCHEMA_REF + "Problem"}, "examples": {}}
     )
@@ -249,8 +265,8 @@ def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
         "operationId": "resolve",
         "summary": "Resolve",
         "description": (
-            "Resolve a token that was heard. Unknown, revoked and malformed tokens get the same response. With the "
-            "header, the response carries a signed envelope, without which a receiver must not act."
+            "Resolve a token that was heard. Unknown, revoked and malformed tokens get the same response. If the "
+            "request has the header, the response includes a signed envelope. A receiver must not act without one."
         ),
         "parameters": [
             {
@@ -265,7 +281,7 @@ def _resolve_operation(components: dict[str, Any]) -> dict[str, Any]:
                 "name": PROOF_HEADER_NAME,
                 "in": "header",
                 "required": False,
-                "description": "Ask for the signed envelope.",
+                "description": "Request the signed envelope.",
                 # Not `const`: some client generators cannot make a header with it optional.
                 "schema": {"type": "string", "enum": [PROOF_VALUE.decode()]},
             },

@@ -54,10 +54,10 @@ class ArchiveSeal(Wire):
 
 
 class ProjectArchive(Wire):
-    """Everything of one project, as of one moment; each list is oldest first, then in the order of ids."""
+    """Everything in one project, as of one point in time. Each list is oldest first, then in the order of ids."""
 
     format: Literal["svc-project-archive-v1"]
-    exported_at: Annotated[Timestamp, Field(description="The moment as of which every status is stated.")]
+    exported_at: Annotated[Timestamp, Field(description="The point in time that every status refers to.")]
     organization_id: str
     project: ProjectView
     campaigns: list[CampaignView]
@@ -70,10 +70,10 @@ class ProjectArchive(Wire):
 
 
 class OrganizationArchive(Wire):
-    """Everything of one organisation, as of one moment; each list is oldest first, then in the order of ids."""
+    """Everything in one organisation, as of one point in time. Each list is oldest first, then in the order of ids."""
 
     format: Literal["svc-organization-archive-v1"]
-    exported_at: Annotated[Timestamp, Field(description="The moment as of which every status is stated.")]
+    exported_at: Annotated[Timestamp, Field(description="The point in time that every status refers to.")]
     organization: OrganizationView
     members: list[MemberView]
     projects: list[ProjectView]

@@ -5,7 +5,7 @@ from soundmark.wire.shape import Timestamp, Wire
 
 
 class AccountingCustomerView(Wire):
-    """An organisation, and the third party in the accounting system that its invoices go to."""
+    """An organisation, and the third party in the accounting system to which its invoices are addressed."""
 
     organization_id: str
     organization_name: str

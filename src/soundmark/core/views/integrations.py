@@ -9,7 +9,7 @@ from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Timestamp, 
 
 
 class ArchivedIntegration(Wire):
-    """An integration as archives have it: without its secret, anything derived from it, and its name."""
+    """An integration in an archive, without its secret, anything derived from it, and its name."""
 
     id: IntegrationId
     organization_id: str
@@ -24,9 +24,9 @@ class ArchivedIntegration(Wire):
 
 
 class IntegrationView(ArchivedIntegration):
-    """An integration, without its secret and anything derived from it."""
+    """An integration, without its secret or anything derived from it."""
 
-    name: Annotated[str | None, Field(description="A name for people; null if the integration has none.")]
+    name: Annotated[str | None, Field(description="A display name; null if the integration has none.")]
 
 
 def integration_view(integration: IntegrationResponse, name: str | None) -> IntegrationView:

@@ -40,7 +40,7 @@ class MemberView(Wire):
 
 
 class ArchivedApiKey(Wire):
-    """An API key as archives have it: without its secret and its name."""
+    """An API key in an archive, without its secret and its name."""
 
     id: str
     organization_id: str
@@ -57,7 +57,7 @@ class ArchivedApiKey(Wire):
 class ApiKeyView(ArchivedApiKey):
     """An API key without its secret, which cannot be read again."""
 
-    name: Annotated[str | None, Field(description="A name for people; null if the key has none.")]
+    name: Annotated[str | None, Field(description="A display name; null if the key has none.")]
 
 
 def archived_api_key(key: ApiKey, now: datetime) -> ArchivedApiKey:

@@ -52,12 +52,12 @@ class _Check:
             case int() | float():
                 self._spend(1)
                 if not is_exact_number(value):
-                    raise NotCanonical("holds a number that a double cannot hold exactly")
+                    raise NotCanonical("contains a number that a double cannot hold exactly")
             case dict():
                 self._open(levels_left)
                 for name, member in value.items():
                     if not isinstance(name, str):
-                        raise NotCanonical("holds a member name that is no string")
+                        raise NotCanonical("contains a member name that is not a string")
                     self._spend(len(name) + 3)
                     self.value(member, levels_left - 1)
             case list() | tuple():
@@ -65,7 +65,7 @@ class _Check:
                 for item in value:
                     self.value(item, levels_left - 1)
             case _:
-                raise NotCanonical("holds a value that JSON does not have")
+                raise NotCanonical("contains a value that JSON cannot represent")
 
     def _open(self, levels_left: int) -> None:
         if levels_left == 0:

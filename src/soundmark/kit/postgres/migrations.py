@@ -66,7 +66,7 @@ def _take_turn(guard: psycopg.Connection[Any]) -> None:
         if guard.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK_KEY]).fetchone() == (True,):
             return
         time.sleep(_LOCK_POLL_S)
-    raise MigrationFailed("another migration of this database does not end")
+    raise MigrationFailed("another migration of this database is still running")
 
 
 def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:

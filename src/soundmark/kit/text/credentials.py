@@ -22,7 +22,5 @@ def read_credential(text: str) -> str:
         bare = bare[1:-1].strip()
     is_bearer = len(bare) <= _CHARS_MAX and _BEARER.fullmatch(bare) is not None
     if not is_bearer or _ASSIGNED_NOTHING.fullmatch(bare) is not None:
-        raise ValueError(
-            "must hold one server key or access token and nothing else, except for NAME= before it and quotes around it"
-        )
+        raise ValueError("must contain only one server key or access token, optionally after NAME= and in quotes")
     return bare

@@ -45,7 +45,7 @@ def require_allowed_host(host: str) -> None:
     Raises: ValueError.
     """
     if is_refused_host(host):
-        raise ValueError("must not lead to a link-local address or to the metadata server of a cloud")
+        raise ValueError("must not point to a link-local address or to a cloud metadata server")
 
 
 def check_mail_name(text: str) -> str:

@@ -9,7 +9,7 @@ from soundmark.kit.http.responses.problems import Kind, Problem
 class EntitlementRequired(Problem):
     """The organisation has no entitlement for this mode, or the entitlement has ended."""
 
-    kind, code, title = Kind.CONFLICT, "entitlement_required", "This needs an active Audience entitlement."
+    kind, code, title = Kind.CONFLICT, "entitlement_required", "This requires an active Audience entitlement."
 
 
 class EventConflict(Problem):
@@ -27,7 +27,7 @@ class EventQuotaExceeded(Problem):
 class IntegrationNotFound(Problem):
     """The organisation or the project has no such Audience integration."""
 
-    kind, code, title = Kind.MISSING, "integration_not_found", "There is no such Audience integration here."
+    kind, code, title = Kind.MISSING, "integration_not_found", "Audience integration not found."
 
 
 class IntegrationRevoked(Problem):
@@ -49,6 +49,6 @@ class ProofReplayed(Problem):
 
 
 class ReportTooLarge(Problem):
-    """A dimension of the report has more entries than a report may hold."""
+    """A dimension of the report has more entries than a report can contain. Choose a shorter period or a filter."""
 
     kind, code, title = Kind.INVALID, "report_too_large", "A dimension of this report has too many entries."

@@ -86,7 +86,7 @@ async def test_setting_a_third_party_says_that_a_right_is_missing(customer: Cust
         answer = await api.call("PUT", path, json={"thirdparty_id": 1})
     assert (answer.status, answer.code) == (503, "accounting_unavailable")
     assert answer.json["detail"] == (
-        "The accounting system refuses the user of accounting_api_key (403), which lacks a right:"
+        "The accounting system refused accounting_api_key (403), because its user lacks a right:"
         ' "Read third parties" or "Read all third parties (and their objects) by internal users".'
     )
     (logged,) = [line for line in logs if line["event"] == "accounting_call_failed"]

@@ -205,7 +205,7 @@ def test_the_page_says_what_an_operation_requires(page: Page, needs: str) -> Non
         "version value always 1",
         "code string exactly 8 characters",
         "extra any value",
-        "ETag may be absent string Its version.",
+        "ETag optional string Its version.",
     ],
 )
 def test_parameters_and_members_are_rows(page: Page, row: str) -> None:
@@ -218,9 +218,9 @@ def test_a_schema_that_contains_itself_ends(page: Page) -> None:
 
 
 def test_responses_show_their_status_and_problems_are_listed_separately(page: Page) -> None:
-    assert "Answer 200 OK" in page.text
-    assert "Answer 200 Changed. application/json" in page.text
-    assert "Answer 201 Created" in page.text
+    assert "Response 200 OK" in page.text
+    assert "Response 200 Changed. application/json" in page.text
+    assert "Response 201 Created" in page.text
     assert "Problems 404 kite_not_found No such kite. 409 kite_torn Torn. 409 kite_lost Lost." in page.text
     assert "/problems/kite_torn" in page.attributes("href")
 

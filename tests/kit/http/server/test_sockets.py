@@ -36,19 +36,19 @@ def test_an_address_of_another_machine_is_reported() -> None:
     """192.0.2.0/24 is reserved for documentation: no machine has such an address."""
     found = refusal("192.0.2.1", 8080)
     assert not isinstance(found, PortTaken)
-    assert str(found) == "192.0.2.1:8080 cannot be listened on: this machine does not have the address 192.0.2.1"
+    assert str(found) == "cannot listen on 192.0.2.1:8080: this machine does not have the address 192.0.2.1"
 
 
 @pytest.mark.parametrize("host", ["example.invalid", "999.1.1.1", "a" * 64 + ".example"])
 def test_a_malformed_host_name_is_reported(host: str) -> None:
     assert str(refusal(host, 8080)) == (
-        f"{host}:8080 cannot be listened on: the host name {host} does not resolve to an address"
+        f"cannot listen on {host}:8080: the host name {host} does not resolve to an address"
     )
 
 
 def test_any_other_system_error_is_passed_on() -> None:
     """A link-local address without its interface."""
-    assert str(refusal("fe80::1", 8080)).startswith("[fe80::1]:8080 cannot be listened on: ")
+    assert str(refusal("fe80::1", 8080)).startswith("cannot listen on [fe80::1]:8080: ")
 
 
 def test_a_reserved_port_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +62,8 @@ def test_a_reserved_port_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "_RESERVED_BELOW", Path("/nonexistent"))
     found = refusal("127.0.0.1", 80)
     assert isinstance(found, PortReserved)
-    assert str(found) == "127.0.0.1:80 cannot be listened on: ports below 1024 are reserved for root"
-    assert str(refusal("127.0.0.1", 8080)) == "127.0.0.1:8080 cannot be listened on: Permission denied"
+    assert str(found) == "cannot listen on 127.0.0.1:80: ports below 1024 are reserved for root"
+    assert str(refusal("127.0.0.1", 8080)) == "cannot listen on 127.0.0.1:8080: Permission denied"
 
 
 def test_an_unprivileged_user_is_refused_before_anything_is_tried(
@@ -77,7 +77,7 @@ def test_an_unprivileged_user_is_refused_before_anything_is_tried(
     with pytest.raises(PortReserved) as found:
         sockets.require_unreserved("::", 499, "soundmark")
     assert str(found.value) == (
-        "[::]:499 cannot be listened on: ports below 500 are reserved for root, "
+        "cannot listen on [::]:499: ports below 500 are reserved for root, "
         "and the serving process runs as the user soundmark"
     )
 
@@ -95,5 +95,5 @@ def test_the_kernel_refuses_a_reserved_port_in_these_words() -> None:
         "except PortReserved as refusal:\n    print(refusal)"
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    message = f"127.0.0.1:1 cannot be listened on: ports below {reserved_below} are reserved for root\n"
+    message = f"cannot listen on 127.0.0.1:1: ports below {reserved_below} are reserved for root\n"
     assert done.stdout == (message if reserved_below > 1 else "")

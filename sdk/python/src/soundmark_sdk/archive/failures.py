@@ -40,7 +40,7 @@ assert tuple(_EXPLANATIONS) == get_args(ArchiveFailure), "each failure has its s
 
 
 class ArchiveRejected(Exception):
-    """The first thing that is wrong with an archive, and its location, such as `codes[17].issuer`.
+    """The first fault in an archive, and its location, such as `codes[17].issuer`.
 
     `explanation` is an English sentence of this package. Nothing here holds text from the file.
     """

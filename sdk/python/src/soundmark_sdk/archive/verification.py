@@ -34,7 +34,7 @@ class VerifiedArchive:
     """The facts of an archive that is exactly what the service sealed.
 
     `keys_are_trusted` says whether the keys came from outside. If not, the archive was verified with the keys that it
-    holds itself, so it is consistent, but anybody could have made it. `key_ids` are the keys that signed it and its
+    holds itself, so it is consistent, but anyone could have created it. `key_ids` are the keys that signed it and its
     Codes; `key_id` is that of the seal.
     """
 
@@ -55,7 +55,7 @@ def verify_archive(
     *,
     on_progress: VerificationProgress | None = None,
 ) -> VerifiedArchive:
-    """Return what an archive proves: that it is complete and unaltered, and that the keys' owner issued its Codes.
+    """Verify that an archive is complete and unaltered and that the keys' owner issued its Codes; return its facts.
 
     `archive` is the path of a file, or a binary file that can seek. `keys` are the service's, from
     `read_key_history`; without them the archive is verified with the keys inside it.

@@ -30,7 +30,7 @@ async def read_report(
     """Read what an integration measured, as JSON or as CSV: of one project, or of any for the administration."""
     media_type = choose_media_type(request.headers.getlist("accept"), (_JSON, _CSV))
     if media_type is None:
-        raise NotAcceptable(f"This can be answered as {_JSON} and {_CSV}.")
+        raise NotAcceptable(f"This is available as {_JSON} and {_CSV}.")
     workspace = _find_workspace(query) or await service.get_workspace(ctx, integration_id)
     report = report_view(await service.read_report(ctx, workspace, integration_id, query), query)
     content = report.model_dump_json().encode() if media_type == _JSON else report_csv(report)

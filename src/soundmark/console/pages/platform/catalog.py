@@ -20,7 +20,7 @@ async def show_catalog(visit: Visit) -> Response:
 
 
 async def switch_provider(visit: Visit) -> Response:
-    """Put the offers of a payment provider on sale, or take them off."""
+    """Put the offers of a payment provider on sale, or withdraw them."""
     provider, is_wanted = visit.parameter("provider"), visit.form.text("enabled") == "true"
     if provider not in {"card", "local"}:
         raise TenantUnknown

@@ -158,7 +158,7 @@ class AudienceContract:
 
 @dataclass(frozen=True, slots=True)
 class AccountingCustomer:
-    """An organisation, and the third party in the accounting system that its invoices go to."""
+    """An organisation, and the third party in the accounting system to which its invoices are addressed."""
 
     organization_id: str
     organization_name: str

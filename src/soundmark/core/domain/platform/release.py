@@ -46,7 +46,7 @@ class SdkRelease:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseGates:
-    """What must be true before a stable release."""
+    """The conditions for a stable release."""
 
     available: bool
     store_uploaded: bool

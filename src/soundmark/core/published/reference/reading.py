@@ -140,7 +140,7 @@ def _needs(access: Json) -> Iterator[str]:
     roles = list(access.get("roles") or ())
     yield f"role {_either(roles)}" if roles else "any signed-in caller"
     if access.get("platform"):
-        yield "an administrator of the platform"
+        yield "a platform administrator"
     if access.get("mfa"):
         yield "second factor (MFA)"
     if access.get("key_scope"):

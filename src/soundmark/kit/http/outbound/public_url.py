@@ -58,7 +58,7 @@ def parse_public_url(url: str, *, allow_loopback: bool) -> PublicUrl:
     match = _URL.fullmatch(url)
     if match is None:
         raise ValueError(
-            "must be an https URL in ASCII, without credentials or fragment, its host's name in the A-label form"
+            "must be an https URL in ASCII, without credentials or a fragment, and with its host name in A-label form"
         )
     scheme, host = match["scheme"].lower(), match["host"].lower()
     port = int(match["port"] or _DEFAULT_PORTS[scheme])
@@ -78,18 +78,18 @@ def _judge_host(host: str, *, allow_loopback: bool) -> str:
     bare = host.removeprefix("[").removesuffix("]")
     address = find_address(bare)
     if (host != bare) != (address is not None and address.version == 6):  # noqa: PLR2004 - the version of IP
-        raise ValueError("must have a host's name or an IP address")
+        raise ValueError("must have a host name or an IP address")
     if is_loopback_host(bare) or bare.endswith(".localhost"):
         if allow_loopback and not bare.endswith(".localhost"):
             return bare
-        raise ValueError("must not lead to this machine")
+        raise ValueError("must not point to this machine")
     if address is not None:
         if not is_public(address):
             raise ValueError("must not have an IP address that is private, local or reserved")
         return bare
     labels = bare.split(".")
     if len(bare) > _HOST_CHARS_MAX or not all(_LABEL.fullmatch(label) for label in labels):
-        raise ValueError("must have a host's name or an IP address")
+        raise ValueError("must have a host name or an IP address")
     if _NUMBER.fullmatch(labels[-1]):
         raise ValueError("must have its IP address as four decimal numbers")
     return bare

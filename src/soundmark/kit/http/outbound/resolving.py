@@ -31,7 +31,7 @@ class NameNotFound(Exception):
 
 
 class Resolver:
-    """Finds the addresses of names. A server that hangs occupies one thread for each of its names, and nobody waits."""
+    """Finds the addresses of names. A server that hangs occupies one thread for each of its names, and no one waits."""
 
     def __init__(self, get: GetAddresses = get_addresses) -> None:
         self._get: Final = get

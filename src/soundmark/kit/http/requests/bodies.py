@@ -132,7 +132,7 @@ def find_crowds(value: Any) -> list[Excess]:
     Only the outermost object and its members are checked: deeper inside, the only objects in shapes are those that may
     hold anything.
     """
-    message = f"must hold at most {_MEMBERS_MAX} members"
+    message = f"must have at most {_MEMBERS_MAX} members"
     if not isinstance(value, dict):
         return []
     if len(value) > _MEMBERS_MAX:
@@ -149,7 +149,7 @@ def _parse(data: bytes, limits: BodyLimits, names: Sequence[str]) -> JsonBody:
     if not isinstance(value, Unrepresentable):
         return JsonBody(data, value, find_crowds(value))
     members = read_outline(data, names, structure_max=limits.structure_max)
-    message = "must hold fewer values and levels"
+    message = "must have fewer values and levels"
     found = [Excess((name,), message, value) for name, member in members.items() if _holds_excess(member)]
     return JsonBody(data, members, found or [Excess((), message, value)])
 

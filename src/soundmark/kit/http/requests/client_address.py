@@ -31,7 +31,7 @@ Network = IPv4Network | IPv6Network
 
 _log: Final = structlog.get_logger()
 _unreadable: Final = Counter(
-    "soundmark_forwarded_unreadable_total", "How often a trusted proxy sent no client IP address that can be read."
+    "soundmark_forwarded_unreadable_total", "Requests from a trusted proxy without a readable client IP address."
 )
 
 

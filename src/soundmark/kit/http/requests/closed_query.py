@@ -27,7 +27,7 @@ def query_faults(query_string: bytes, known: Collection[str]) -> tuple[FieldErro
         return ()
     if is_excessive(query_string):
         most = f"{_PARAMETERS_MAX} parameters and {_QUERY_BYTES_MAX:,} bytes"
-        return (FieldError("query", "/", f"must hold at most {most}"),)
+        return (FieldError("query", "/", f"must have at most {most}"),)
     # Decoded like Starlette does, so that a name is the same here and in the routes.
     counts = Counter(name for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True))
     return tuple(

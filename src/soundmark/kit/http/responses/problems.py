@@ -68,7 +68,7 @@ class Problem(Exception):
 class DatabaseUnavailable(Problem):
     """The database could not be reached or did not answer in time. Nothing was changed."""
 
-    kind, code, title = Kind.UNAVAILABLE, "database_unavailable", "The database cannot be reached right now."
+    kind, code, title = Kind.UNAVAILABLE, "database_unavailable", "The database is unavailable; try again later."
 
 
 class InternalError(Problem):
@@ -86,19 +86,19 @@ class MalformedBody(Problem):
 class MethodNotAllowed(Problem):
     """The path exists, but not for this method."""
 
-    kind, code, title = Kind.WRONG_METHOD, "method_not_allowed", "This method is not allowed here."
+    kind, code, title = Kind.WRONG_METHOD, "method_not_allowed", "This path does not support this method."
 
 
 class NotAcceptable(Problem):
     """The resource is not available in any media type that the caller accepts."""
 
-    kind, code, title = Kind.NOT_ACCEPTABLE, "not_acceptable", "None of the media types in Accept is available here."
+    kind, code, title = Kind.NOT_ACCEPTABLE, "not_acceptable", "None of the media types in Accept is available."
 
 
 class NotFound(Problem):
     """The path does not exist."""
 
-    kind, code, title = Kind.MISSING, "not_found", "There is nothing here."
+    kind, code, title = Kind.MISSING, "not_found", "This path does not exist."
 
 
 class PayloadTooLarge(Problem):
@@ -108,7 +108,7 @@ class PayloadTooLarge(Problem):
 
 
 class RateLimited(Problem):
-    """One client IP address sent too many requests in the time window, or too much of the same work is under way."""
+    """One client IP address sent too many requests in the time window, or too much work of this kind is in progress."""
 
     kind, code, title = Kind.LIMITED, "rate_limited", "Too many requests; try again later."
 
@@ -131,4 +131,4 @@ class UnsupportedMediaType(Problem):
 class ValidationFailed(Problem):
     """A member or parameter is missing, unknown or invalid. `errors` names each of them."""
 
-    kind, code, title = Kind.INVALID, "validation_failed", "The request does not have the required shape."
+    kind, code, title = Kind.INVALID, "validation_failed", "The request is invalid."

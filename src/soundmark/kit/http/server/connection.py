@@ -169,7 +169,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(*(self._refusal or (HTTPStatus.BAD_REQUEST, "This is not a valid HTTP/1.1 request.")))
         else:
             if self._head_bytes > HEAD_MAX_BYTES:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is over 64 KiB.")
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request line and headers exceed 64 KiB.")
 
     # The parser's callbacks. An exception ends the parsing; `data_received` then answers with `_refusal`.
 
@@ -197,15 +197,15 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         version = self.parser.get_http_version()
         if version not in _VERSIONS:
-            self._refusal = (HTTPStatus.BAD_REQUEST, "This server speaks HTTP/1.1 and HTTP/1.0.")
+            self._refusal = (HTTPStatus.BAD_REQUEST, "This server supports HTTP/1.1 and HTTP/1.0.")
             raise _RefusedError
         if self._hosts_count > 1 or (self._hosts_count == 0 and version == "1.1"):
             # RFC 9112, section 3.2.
-            self._refusal = (HTTPStatus.BAD_REQUEST, "A request has exactly one Host header.")
+            self._refusal = (HTTPStatus.BAD_REQUEST, "A request must have exactly one Host header.")
             raise _RefusedError
         if self._unknown_coding:
             # RFC 9112, section 6.1.
-            self._refusal = (HTTPStatus.NOT_IMPLEMENTED, "The only transfer coding is chunked.")
+            self._refusal = (HTTPStatus.NOT_IMPLEMENTED, "The only supported transfer coding is chunked.")
             raise _RefusedError
         self._begin_cycle(version)
 

@@ -83,7 +83,7 @@ def require_unreserved(host: str, port: int, user: str) -> None:
     """
     if 0 < port < (below := _find_first_open_port()):
         raise PortReserved(
-            f"{_format_address(host, port)} cannot be listened on: ports below {below} are reserved for root, "
+            f"cannot listen on {_format_address(host, port)}: ports below {below} are reserved for root, "
             f"and the serving process runs as the user {user}"
         )
 
@@ -115,16 +115,16 @@ def _bind(sock: socket.socket, host: str, port: int) -> None:
 def _refusal(error: OSError | UnicodeError, host: str, port: int) -> CannotListen:
     address = _format_address(host, port)
     if isinstance(error, UnicodeError | socket.gaierror):
-        return CannotListen(f"{address} cannot be listened on: the host name {host} does not resolve to an address")
+        return CannotListen(f"cannot listen on {address}: the host name {host} does not resolve to an address")
     match error.errno:
         case errno.EADDRINUSE:
             return PortTaken(f"{address} is in use by another program")
         case errno.EACCES if port < (below := _find_first_open_port()):
-            return PortReserved(f"{address} cannot be listened on: ports below {below} are reserved for root")
+            return PortReserved(f"cannot listen on {address}: ports below {below} are reserved for root")
         case errno.EADDRNOTAVAIL:
-            return CannotListen(f"{address} cannot be listened on: this machine does not have the address {host}")
+            return CannotListen(f"cannot listen on {address}: this machine does not have the address {host}")
         case _:
-            return CannotListen(f"{address} cannot be listened on: {error.strerror or error}")
+            return CannotListen(f"cannot listen on {address}: {error.strerror or error}")
 
 
 def _format_address(host: str, port: int) -> str:

@@ -31,15 +31,16 @@ class AsyncBilling(AsyncGroup):
     """Offers, and the purchases of an organisation. A server key may call none of these."""
 
     async def offers(self, *, country: str | None = None) -> Offers:
-        """Return everything that is for sale, or what is for sale in a country (two letters)."""
+        """Return all offers for sale, or those for sale in a country (two letters)."""
         return await self._sender.call(Offers, make_get("/v1/billing/offers", country=country))
 
     async def create_checkout(
         self, offer_id: str, *, idempotency_key: str | None = None, organization_id: str | None = None
     ) -> StartedCheckout:
-        """Start a purchase, and return the page on which a person pays.
+        """Start a purchase, and return its payment page.
 
-        Retries of one call make one checkout. To make one checkout with several calls, pass the same idempotency key.
+        Retries of one call create one checkout. To create one checkout with several calls, pass the same idempotency
+        key.
         """
         tenant = await self._sender.choose_organization(organization_id)
         body = write_body({"offer_id": offer_id})
@@ -53,7 +54,7 @@ class AsyncBilling(AsyncGroup):
         return await self._sender.call(Checkout, make_get(f"/v1/billing/checkouts/{quote_id(checkout_id)}", **tenant))
 
     async def open_portal(self, *, organization_id: str | None = None) -> Portal:
-        """Return the card provider's page on which a person changes or cancels the organisation's subscriptions."""
+        """Return the card provider's page for changing or cancelling the organisation's subscriptions."""
         tenant = await self._sender.choose_organization(organization_id)
         call = Call("POST", "/v1/billing/portal", tenant, is_repeatable=True)
         return await self._sender.call(Portal, call)
@@ -84,32 +85,32 @@ class AsyncBillingCatalog(AsyncGroup):
     """The catalogue, for administrators of the platform."""
 
     async def get(self) -> Catalog:
-        """Return all providers, plans, offers, contracts and customers of the accounting system."""
+        """Return all providers, plans, offers, contracts and accounting customers."""
         return await self._sender.call(Catalog, make_get("/v1/billing/admin/catalog"))
 
     async def put_provider(self, provider: Literal["card", "local"], *, enabled: bool) -> PaymentProvider:
-        """Put the offers of a payment provider on sale, or take them off."""
+        """Put the offers of a payment provider on sale, or withdraw them."""
         return await self._put(PaymentProvider, f"providers/{quote_id(provider)}", {"enabled": enabled})
 
     async def put_codes_plan(self, plan_id: str, *, name: str, monthly_code_quota: int, active: bool) -> Plan:
-        """Make or change a plan of Codes."""
+        """Create or change a plan of Codes."""
         document = {"name": name, "product": "codes", "monthly_code_quota": monthly_code_quota, "active": active}
         return await self._put(Plan, f"plans/{quote_id(plan_id)}", document)
 
     async def put_audience_plan(self, plan_id: str, *, name: str, monthly_event_quota: int, active: bool) -> Plan:
-        """Make or change a plan of Audience."""
+        """Create or change a plan of Audience."""
         document = {"name": name, "product": "audience", "monthly_event_quota": monthly_event_quota, "active": active}
         return await self._put(Plan, f"plans/{quote_id(plan_id)}", document)
 
     async def put_card_offer(self, offer_id: str, *, plan_id: str, price_reference: str, active: bool) -> CatalogOffer:
-        """Make or change an offer of the card provider, which is asked whether it has the price."""
+        """Create or change a card offer. The service looks up its price at the card provider."""
         document = {"plan_id": plan_id, "provider": "card", "active": active, "price_reference": price_reference}
         return await self._put(CatalogOffer, f"offers/{quote_id(offer_id)}", document)
 
     async def put_local_offer(
         self, offer_id: str, *, plan_id: str, amount_minor: int, entitlement_months: int, active: bool
     ) -> CatalogOffer:
-        """Make or change an offer of the local provider; the amount is in millimes of the Tunisian dinar."""
+        """Create or change an offer of the local provider. The amount is in millimes of the Tunisian dinar."""
         document = {
             "plan_id": plan_id,
             "provider": "local",
@@ -130,7 +131,7 @@ class AsyncBillingCatalog(AsyncGroup):
         status: Literal["active", "cancelled"],
         period_end: datetime | None = None,
     ) -> AudienceContract:
-        """Give an organisation a contract for measuring, in place of its active one, or cancel one."""
+        """Create or replace an organisation's active contract for measuring, or cancel a contract."""
         document = {
             "plan_id": plan_id,
             "contract_reference": contract_reference,
@@ -140,7 +141,7 @@ class AsyncBillingCatalog(AsyncGroup):
         return await self._put(AudienceContract, f"audience-contracts/{quote_id(organization_id)}", document)
 
     async def put_accounting_customer(self, organization_id: str, *, thirdparty_id: int) -> AccountingCustomer:
-        """Name the third party in the accounting system that an organisation's invoices go to."""
+        """Set the third party in the accounting system to which an organisation's invoices are addressed."""
         path = f"dolibarr/customers/{quote_id(organization_id)}"
         return await self._put(AccountingCustomer, path, {"thirdparty_id": thirdparty_id})
 

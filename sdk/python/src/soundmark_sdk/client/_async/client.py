@@ -114,7 +114,7 @@ class AsyncClient:
         await self._sender.aclose()
 
     async def caller(self) -> Caller:
-        """Return the person or server key that the credential belongs to; a key has an organisation and a project."""
+        """Return the person or server key of the credential. A key has an organisation and a project."""
         return await self._sender.call(Caller, make_get("/v1/caller"))
 
     async def usage(self, *, organization_id: str | None = None) -> Usage:
@@ -127,5 +127,5 @@ class AsyncClient:
         return await self._sender.call(DeletionCertificate, make_certificate_call(certificate_id))
 
     async def get_key_history(self) -> KeySet:
-        """Return every key that ever signed, to verify archives and certificates with. The credential is not sent."""
+        """Return every key ever used for signing, to verify archives and certificates. The credential is not sent."""
         return await self._sender.get_key_history()

@@ -42,24 +42,24 @@ class AsyncCodes(AsyncGroup):
         return await self._sender.issue(CodeBatch, body, is_batch=True, idempotency_key=idempotency_key)
 
     async def dry_run(self, request: IssueRequest) -> DryRun:
-        """Return what `issue` would answer now, without any effect."""
+        """Return whether `issue` would succeed now, without any effect."""
         call = make_call("POST", "/v1/codes", await self._make_document(request), is_repeatable=True, dry_run="true")
         return await self._sender.call(DryRun, call)
 
     async def dry_run_batch(self, request: IssueRequest, count: int) -> DryRun:
-        """Return what `issue_batch` would answer now, without any effect."""
+        """Return whether `issue_batch` would succeed now, without any effect."""
         document = {**await self._make_document(request), "count": count}
         call = make_call("POST", "/v1/codes/batch", document, is_repeatable=True, dry_run="true")
         return await self._sender.call(DryRun, call)
 
     async def list_unsettled(self) -> tuple[RememberedIssuance, ...]:
-        """Return the issuances whose answer is missing, oldest first, none older than 23 hours."""
+        """Return the issuances without a response, oldest first, none older than 23 hours."""
         return await self._sender.list_unsettled()
 
     async def resume(self, issuance: RememberedIssuance) -> tuple[Code, ...]:
-        """Finish an issuance whose answer is missing, and return its Codes.
+        """Finish an issuance without a response, and return its Codes.
 
-        If it took place, its answer is recovered; if not, it takes place now.
+        If it took place, its response is recovered; if not, it takes place now.
 
         Raises: ValueError for an issuance that is 23 hours old.
         """
@@ -74,7 +74,7 @@ class AsyncCodes(AsyncGroup):
         return (await self._sender.recover(Code, issuance),)
 
     async def forget(self, issuance: RememberedIssuance) -> None:
-        """Delete an issuance from the recovery store, whatever its result."""
+        """Delete an issuance from the recovery store, regardless of its result."""
         await self._sender.forget(issuance)
 
     async def page(
@@ -87,9 +87,9 @@ class AsyncCodes(AsyncGroup):
         limit: int = PAGE_SIZE_MAX,
         cursor: str | None = None,
     ) -> Page[ListedCode]:
-        """Return one page of the Codes that match the filters, newest first unless `order` says otherwise.
+        """Return one page of the Codes that match the filters, newest first unless `order` is given.
 
-        A page may be shorter than `limit`, even empty: only a `next_cursor` that is None is the end.
+        A page can be shorter than `limit`, or empty: the list ends only when `next_cursor` is None.
         """
         query = _make_list_query(filters, order, include_intent=include_intent)
         tenant = await self._sender.choose_organization(organization_id)
@@ -105,7 +105,7 @@ class AsyncCodes(AsyncGroup):
         organization_id: str | None = None,
         page_size: int = PAGE_SIZE_MAX,
     ) -> AsyncIterator[ListedCode]:
-        """Yield every Code that matches the filters, newest first unless `order` says otherwise."""
+        """Yield every Code that matches the filters, newest first unless `order` is given."""
         query = _make_list_query(filters, order, include_intent=include_intent)
         tenant = await self._sender.choose_organization(organization_id)
         async for code in self._sender.iterate(ListedCode, make_get("/v1/codes", **tenant, **query, limit=page_size)):
@@ -128,7 +128,7 @@ class AsyncCodes(AsyncGroup):
     ) -> RevokedBatch:
         """Revoke 1 to 100 Codes of one project: all of them, or none if one does not exist.
 
-        After a lost answer the call is repeated; the Codes that the first request revoked then count as unchanged.
+        If the response is lost, the call is repeated; the Codes that the first request revoked then count as unchanged.
         """
         tenant = await self._sender.choose_project(organization_id, project_id)
         document = {"project_id": tenant["project_id"], "xr_ids": [*xr_ids]}
@@ -220,16 +220,16 @@ class AsyncCampaigns(AsyncGroup):
         return await self._sender.call(Campaign, make_call("POST", path, is_repeatable=True, **tenant))
 
     async def stop(self, campaign_id: str, *, organization_id: str | None = None) -> StoppedCampaign:
-        """Archive a campaign and revoke all of its active Codes at once.
+        """Archive a campaign and revoke all of its active Codes together.
 
-        After a lost answer the call is repeated; the Codes that the first request revoked are then not counted.
+        If the response is lost, the call is repeated; its count then omits the Codes that the first request revoked.
         """
         path = f"/v1/campaigns/{quote_id(campaign_id)}/stop"
         tenant = await self._sender.choose_organization(organization_id)
         return await self._sender.call(StoppedCampaign, make_call("POST", path, is_repeatable=True, **tenant))
 
     async def summary(self, campaign_id: str, *, organization_id: str | None = None) -> CampaignSummary:
-        """Return a campaign and the counts of its Codes at one moment."""
+        """Return a campaign and the counts of its Codes, as of one point in time."""
         path = f"/v1/campaigns/{quote_id(campaign_id)}/summary"
         return await self._sender.call(
             CampaignSummary, make_get(path, **await self._sender.choose_organization(organization_id))

@@ -23,5 +23,5 @@ class AsyncPlatform(AsyncGroup):
         return await self._sender.call(Setting, make_call("PUT", path, {"value": value}, is_repeatable=True))
 
     async def release_readiness(self) -> ReleaseReadiness:
-        """Return how far the receivers' SDK is from its stable release."""
+        """Return the release status of the receivers' SDK."""
         return await self._sender.call(ReleaseReadiness, make_get("/v1/platform/release-readiness"))

@@ -19,14 +19,14 @@ class AsyncTickets(AsyncGroup):
         """Open a support ticket, under the caller's verified e-mail address.
 
         Retries of one call open one ticket. To open one ticket with several calls, pass the same `request_id`
-        (`supreq_` and 16 to 64 characters): after a failure, the next call completes what was begun.
+        (`supreq_` and 16 to 64 characters): after a failure, the next call completes the ticket.
         """
         tenant = await self._sender.choose_organization(organization_id)
         body = write_body({"request_id": choose_request_id(request_id), "subject": subject, "message": message})
         return await self._sender.call(Ticket, Call("POST", _PATH, tenant, body, is_repeatable=True))
 
     async def get(self, ticket_id: str, *, organization_id: str | None = None) -> Ticket:
-        """Return a support ticket with its messages and its present status."""
+        """Return a support ticket with its messages and its current status."""
         tenant = await self._sender.choose_organization(organization_id)
         return await self._sender.call(Ticket, make_get(f"{_PATH}/{quote_id(ticket_id)}", **tenant))
 

@@ -52,7 +52,7 @@ class AsyncOrganizations(AsyncGroup):
         return await self._sender.save(Call("GET", path, is_repeatable=True, is_digested=True), into, on_progress)
 
     async def closure_preflight(self, *, organization_id: str | None = None) -> ClosurePreflight:
-        """Return what deleting an organisation would delete, and what stands in its way. Nothing is changed."""
+        """Preview the deletion of an organisation: what it would delete, and what blocks it. Changes nothing."""
         tenant = await self._sender.choose_organization(organization_id)
         path = f"/v1/organizations/{quote_id(tenant['organization_id'])}/closure-preflight"
         return await self._sender.call(ClosurePreflight, make_get(path))
@@ -60,11 +60,11 @@ class AsyncOrganizations(AsyncGroup):
     async def delete(
         self, confirmation: str, *, certificate_id: str | None = None, organization_id: str | None = None
     ) -> str:
-        """Delete an organisation with everything in it, for good, and return the id of the certificate.
+        """Permanently delete an organisation and everything in it, and return the id of the certificate.
 
-        `confirmation` is its full id. `certificate_id` is that of the preflight, which is fetched if it is not given:
-        if the answer is lost, the certificate says whether the deletion is complete. After a failure the deletion may
-        go on, and the same call resumes it.
+        `confirmation` is its full id. `certificate_id` is the id from the preflight, which is fetched if it is not
+        given: if the response is lost, the certificate shows whether the deletion is complete. After a failure, the
+        deletion can still continue, and the same call resumes it.
         """
         tenant = await self._sender.choose_organization(organization_id)
         if certificate_id is None:
@@ -116,7 +116,7 @@ class AsyncProjects(AsyncGroup):
     async def closure_preflight(
         self, *, organization_id: str | None = None, project_id: str | None = None
     ) -> ClosurePreflight:
-        """Return what deleting a project would delete, and what stands in its way. Nothing is changed."""
+        """Preview the deletion of a project: what it would delete, and what blocks it. Changes nothing."""
         tenant = await self._sender.choose_project(organization_id, project_id)
         path = f"/v1/projects/{quote_id(tenant['project_id'])}/closure-preflight"
         return await self._sender.call(ClosurePreflight, make_get(path, organization_id=tenant["organization_id"]))
@@ -129,7 +129,7 @@ class AsyncProjects(AsyncGroup):
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> str:
-        """Delete a project with everything in it, for good, and return the id of the certificate.
+        """Permanently delete a project and everything in it, and return the id of the certificate.
 
         `confirmation` is the project's full id. Everything else is as for an organisation.
         """
@@ -171,7 +171,7 @@ class AsyncApiKeys(AsyncGroup):
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> ApiKeyWithSecret:
-        """Create a key, which lives for 90 days by default and 365 at most. Only this answer contains its secret."""
+        """Create a key, which lives for 90 days by default and 365 at most. Only this response contains its secret."""
         tenant = await self._sender.choose_project(organization_id, project_id)
         document: dict[str, Any] = {**tenant, "scopes": sorted(scopes)}
         if expires_in_days is not None:
@@ -181,7 +181,7 @@ class AsyncApiKeys(AsyncGroup):
         return await self._sender.call(ApiKeyWithSecret, make_call("POST", "/v1/api-keys", document))
 
     async def rename(self, api_key_id: str, name: str | None, *, organization_id: str | None = None) -> ApiKey:
-        """Change the name of a key, whatever its status; None removes the name."""
+        """Rename a key, regardless of its status; None removes the name."""
         path = f"/v1/api-keys/{quote_id(api_key_id)}"
         tenant = await self._sender.choose_organization(organization_id)
         return await self._sender.call(ApiKey, make_call("PATCH", path, {"name": name}, is_repeatable=True, **tenant))
@@ -193,7 +193,7 @@ class AsyncApiKeys(AsyncGroup):
         return await self._sender.call(ApiKey, make_call("POST", path, is_repeatable=True, **tenant))
 
     async def rotate_secret(self, api_key_id: str, *, organization_id: str | None = None) -> ApiKeyWithSecret:
-        """Replace the secret of an active key; the old one stops working. Only this answer contains the new one."""
+        """Replace the secret of an active key; the old one stops working. Only this response contains the new one."""
         path = f"/v1/api-keys/{quote_id(api_key_id)}/secret"
         tenant = await self._sender.choose_organization(organization_id)
         return await self._sender.call(ApiKeyWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
@@ -229,13 +229,13 @@ class AsyncMembers(AsyncGroup):
     """The members of an organisation. A server key may call none of these."""
 
     async def change_role(self, subject_id: str, role: Role, *, organization_id: str | None = None) -> Member:
-        """Change the role of a member. Only an owner may appoint, change or dismiss owners and administrators."""
+        """Change the role of a member. Only an owner can appoint, change or dismiss owners and administrators."""
         path = f"/v1/members/{quote_id(subject_id)}"
         tenant = await self._sender.choose_organization(organization_id)
         return await self._sender.call(Member, make_call("PUT", path, {"role": role}, is_repeatable=True, **tenant))
 
     async def remove(self, subject_id: str, *, organization_id: str | None = None) -> None:
-        """Remove a member. Members may remove themselves, except for the last owner."""
+        """Remove a member. Members can remove themselves, except for the last owner."""
         path = f"/v1/members/{quote_id(subject_id)}"
         tenant = await self._sender.choose_organization(organization_id)
         await self._sender.execute(make_call("DELETE", path, is_repeatable=False, **tenant))
@@ -268,7 +268,7 @@ class AsyncInvitations(AsyncGroup):
         expires_in_days: int | None = None,
         organization_id: str | None = None,
     ) -> InvitationWithSecret:
-        """Invite a person. The secret is in this answer and, if the service sends mail, in the invitation e-mail."""
+        """Invite a person. The secret is in this response and, if mail is configured, in the e-mail to them."""
         tenant = await self._sender.choose_organization(organization_id)
         document: dict[str, Any] = {**tenant, "email": email, "role": role}
         if expires_in_days is not None:

@@ -31,9 +31,10 @@ class Integrations(Group):
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> IntegrationWithSecret:
-        """Create an integration. Only this answer contains its HMAC secret.
+        """Create an integration. Only this response contains its HMAC secret.
 
-        If the answer is lost, so is the secret: find the integration with `list`; revoke it or use `rotate_secret`.
+        If the response is lost, so is the secret: find the integration with `list`, then revoke it or use
+        `rotate_secret`.
         """
         tenant = self._sender.choose_project(organization_id, project_id)
         document: dict[str, Any] = {**tenant, "mode": mode, "retention_days": retention_days}
@@ -49,7 +50,7 @@ class Integrations(Group):
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> Integration:
-        """Change the name of an integration, whatever its status; None removes the name."""
+        """Rename an integration, regardless of its status; None removes the name."""
         path = f"/v1/audience/integrations/{quote_id(integration_id)}"
         tenant = self._sender.choose_project(organization_id, project_id)
         call = make_call("PATCH", path, {"name": name}, is_repeatable=True, **tenant)
@@ -66,7 +67,7 @@ class Integrations(Group):
     def rotate_secret(
         self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None
     ) -> IntegrationWithSecret:
-        """Replace the HMAC secret of an active integration. Only this answer contains it; the old one stops working."""
+        """Replace the HMAC secret of an active integration. Only this response contains it; the old one stops."""
         path = f"/v1/audience/integrations/{quote_id(integration_id)}/secret"
         tenant = self._sender.choose_project(organization_id, project_id)
         return self._sender.call(IntegrationWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
@@ -79,9 +80,9 @@ class Integrations(Group):
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> ChangedRetention:
-        """Change how many days an integration keeps its events. Those that are older are deleted at once.
+        """Change how many days an integration keeps its events. Older events are deleted immediately.
 
-        After a lost answer the call is repeated; the events that the first request deleted are then not counted.
+        If the response is lost, the call is repeated; its count then omits the events that the first request deleted.
         """
         path = f"/v1/audience/integrations/{quote_id(integration_id)}/retention"
         tenant = self._sender.choose_project(organization_id, project_id)
@@ -91,7 +92,7 @@ class Integrations(Group):
     def replace_core_key(
         self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None
     ) -> ReplacedCoreKey:
-        """Make an integration trust the key with which Core signs now. A key rotation does this by itself."""
+        """Make an integration trust Core's current signing key. A key rotation does this automatically."""
         path = f"/v1/audience/integrations/{quote_id(integration_id)}/core-key"
         tenant = self._sender.choose_project(organization_id, project_id)
         return self._sender.call(ReplacedCoreKey, make_call("POST", path, is_repeatable=True, **tenant))
@@ -104,7 +105,7 @@ class Integrations(Group):
         limit: int = PAGE_SIZE_MAX,
         cursor: str | None = None,
     ) -> Page[Integration]:
-        """Return one page of a project's integrations, with the revoked ones."""
+        """Return one page of a project's integrations, including revoked ones."""
         tenant = self._sender.choose_project(organization_id, project_id)
         call = make_get("/v1/audience/integrations", **tenant, limit=limit, cursor=cursor)
         return self._sender.get_page(Integration, call)
@@ -116,7 +117,7 @@ class Integrations(Group):
         project_id: str | None = None,
         page_size: int = PAGE_SIZE_MAX,
     ) -> Iterator[Integration]:
-        """Yield every integration of a project, with the revoked ones."""
+        """Yield every integration of a project, including revoked ones."""
         tenant = self._sender.choose_project(organization_id, project_id)
         call = make_get("/v1/audience/integrations", **tenant, limit=page_size)
         yield from self._sender.iterate(Integration, call)
@@ -133,7 +134,7 @@ class Audience(Group):
         organization_id: str | None = None,
         project_id: str | None = None,
     ) -> AudienceReport:
-        """Return the report of an integration at one moment. A revoked one has reports until its retention ends."""
+        """Return the report of an integration, as of one point in time, including a revoked integration."""
         path = f"/v1/audience/reports/{quote_id(integration_id)}"
         query = {**self._sender.choose_project(organization_id, project_id), **filters.make_query()}
         return self._sender.call(AudienceReport, make_get(path, **query))

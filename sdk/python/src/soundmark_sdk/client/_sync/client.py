@@ -115,7 +115,7 @@ class Client:
         self._sender.close()
 
     def caller(self) -> Caller:
-        """Return the person or server key that the credential belongs to; a key has an organisation and a project."""
+        """Return the person or server key of the credential. A key has an organisation and a project."""
         return self._sender.call(Caller, make_get("/v1/caller"))
 
     def usage(self, *, organization_id: str | None = None) -> Usage:
@@ -128,5 +128,5 @@ class Client:
         return self._sender.call(DeletionCertificate, make_certificate_call(certificate_id))
 
     def get_key_history(self) -> KeySet:
-        """Return every key that ever signed, to verify archives and certificates with. The credential is not sent."""
+        """Return every key ever used for signing, to verify archives and certificates. The credential is not sent."""
         return self._sender.get_key_history()

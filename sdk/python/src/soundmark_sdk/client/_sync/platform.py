@@ -24,5 +24,5 @@ class Platform(Group):
         return self._sender.call(Setting, make_call("PUT", path, {"value": value}, is_repeatable=True))
 
     def release_readiness(self) -> ReleaseReadiness:
-        """Return how far the receivers' SDK is from its stable release."""
+        """Return the release status of the receivers' SDK."""
         return self._sender.call(ReleaseReadiness, make_get("/v1/platform/release-readiness"))

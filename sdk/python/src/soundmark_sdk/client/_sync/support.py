@@ -20,14 +20,14 @@ class Tickets(Group):
         """Open a support ticket, under the caller's verified e-mail address.
 
         Retries of one call open one ticket. To open one ticket with several calls, pass the same `request_id`
-        (`supreq_` and 16 to 64 characters): after a failure, the next call completes what was begun.
+        (`supreq_` and 16 to 64 characters): after a failure, the next call completes the ticket.
         """
         tenant = self._sender.choose_organization(organization_id)
         body = write_body({"request_id": choose_request_id(request_id), "subject": subject, "message": message})
         return self._sender.call(Ticket, Call("POST", _PATH, tenant, body, is_repeatable=True))
 
     def get(self, ticket_id: str, *, organization_id: str | None = None) -> Ticket:
-        """Return a support ticket with its messages and its present status."""
+        """Return a support ticket with its messages and its current status."""
         tenant = self._sender.choose_organization(organization_id)
         return self._sender.call(Ticket, make_get(f"{_PATH}/{quote_id(ticket_id)}", **tenant))
 

@@ -37,9 +37,9 @@ class Webhooks(Group):
         project_id: str | None = None,
         organization_id: str | None = None,
     ) -> WebhookEndpointWithSecret:
-        """Create an endpoint. Only this answer contains its secret.
+        """Create an endpoint. Only this response contains its secret.
 
-        `event_types` None means all. `project_id` None means the organisation and all its projects, also if the client
+        `event_types` None means all. `project_id` None means the organisation and all its projects, even if the client
         has a project.
         """
         document: dict[str, Any] = {
@@ -67,7 +67,7 @@ class Webhooks(Group):
         enabled: bool | Unchanged = UNCHANGED,
         organization_id: str | None = None,
     ) -> WebhookEndpoint:
-        """Change an endpoint. Enabling it forgets why it was disabled; a replay sends what it missed."""
+        """Change an endpoint. Enabling it clears the reason why it was disabled; `replay` sends missed events."""
         types = event_types if isinstance(event_types, Unchanged) else _write_types(event_types)
         changes = {"url": url, "event_types": types, "description": description, "enabled": enabled}
         document = {member: value for member, value in changes.items() if not isinstance(value, Unchanged)}
@@ -81,13 +81,13 @@ class Webhooks(Group):
         self._sender.execute(make_call("DELETE", _path(endpoint_id), is_repeatable=False, **tenant))
 
     def roll_secret(self, endpoint_id: str, *, organization_id: str | None = None) -> WebhookEndpointWithSecret:
-        """Give an endpoint a new secret. The one before signs beside it for 24 hours."""
+        """Give an endpoint a new secret. The previous secret also signs for 24 hours."""
         tenant = self._sender.choose_organization(organization_id)
         call = make_call("POST", f"{_path(endpoint_id)}/secret", is_repeatable=False, **tenant)
         return self._sender.call(WebhookEndpointWithSecret, call)
 
     def test(self, endpoint_id: str, *, organization_id: str | None = None) -> WebhookTest:
-        """Send a test message to an endpoint, also to a disabled one, and return what it answered."""
+        """Send a test message to an endpoint, even a disabled one, and return the result."""
         tenant = self._sender.choose_organization(organization_id)
         call = make_call("POST", f"{_path(endpoint_id)}/test", is_repeatable=False, **tenant)
         return self._sender.call(WebhookTest, call)
@@ -139,8 +139,8 @@ class Webhooks(Group):
     ) -> WebhookReplay:
         """Deliver the events of a period that match an endpoint again; `to_at` is exclusive.
 
-        Events of which the endpoint has a pending delivery are left out. An organisation may replay 10 times within a
-        minute, and 100,000 deliveries in a UTC day; one that would exceed this is refused, and replays nothing.
+        Events with a pending delivery to the endpoint are skipped. An organisation can make 10 replays a minute and
+        100,000 deliveries a UTC day; a replay over a limit is refused and sends nothing.
         """
         document = {"from": write_time(from_at), "to": write_time(to_at)}
         return self._replay(endpoint_id, document, organization_id)
@@ -148,7 +148,7 @@ class Webhooks(Group):
     def replay_events(
         self, endpoint_id: str, event_ids: Collection[str], *, organization_id: str | None = None
     ) -> WebhookReplay:
-        """Deliver up to 100 events again, those that match an endpoint, within the limits of `replay`."""
+        """Deliver up to 100 events again, if they match the endpoint, within the limits of `replay`."""
         return self._replay(endpoint_id, {"event_ids": [*event_ids]}, organization_id)
 
     def _replay(self, endpoint_id: str, document: dict[str, Any], organization_id: str | None) -> WebhookReplay:

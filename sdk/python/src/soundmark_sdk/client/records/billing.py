@@ -38,7 +38,7 @@ class Offer(Record):
 
 @dataclass(frozen=True, slots=True)
 class Offers(Record):
-    """Everything that is for sale."""
+    """All offers for sale."""
 
     data: tuple[Offer, ...]
 

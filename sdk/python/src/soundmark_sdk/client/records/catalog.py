@@ -1,4 +1,4 @@
-"""The catalogue of an administrator of the platform."""
+"""The catalogue that platform administrators maintain."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

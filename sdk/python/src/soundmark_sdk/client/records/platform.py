@@ -43,7 +43,7 @@ class SdkRelease(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseGates(Record):
-    """What must be true before a stable release."""
+    """The conditions for a stable release."""
 
     available: bool
     store_uploaded: bool

@@ -29,6 +29,6 @@ class TicketMessage(Record):
 
 @dataclass(frozen=True, slots=True)
 class Ticket(ListedTicket):
-    """A support ticket with its messages, the oldest first."""
+    """A support ticket with its messages, oldest first."""
 
     messages: tuple[TicketMessage, ...] = field(repr=False)

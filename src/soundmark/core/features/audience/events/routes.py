@@ -74,7 +74,7 @@ _OPERATION: Final = Operation(
     responses={
         200: {
             "model": EventAnswer,
-            "description": "A duplicate: an exact replay, or a Code and token that were already counted that day.",
+            "description": "A duplicate: an exact replay, or a Code and token that have already been counted that day.",
         }
     },
     openapi_extra=_BODY,
@@ -88,8 +88,8 @@ async def deliver_event(
 ) -> Response:
     """Deliver one Audience event, signed by the publisher's backend.
 
-    A retry must send the same bytes. If the event was already stored, the response is `duplicate` and it is counted
-    once.
+    A retry must send the same bytes. If the event was already stored, the response is `duplicate`, and the event is not
+    counted again.
     """
     await refused.check(client)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:

@@ -98,7 +98,7 @@ async def rename_integration(
     target: Target,
     body: RenameIntegration,
 ) -> IntegrationView:
-    """Change the name of an integration, whatever its status; null removes the name."""
+    """Rename an integration, regardless of its status; null removes the name."""
     renamed = await names.rename_integration(ctx, scope, target, name=body.name, request_id=request_id)
     return integration_view(renamed, body.name)
 
@@ -131,7 +131,7 @@ async def rotate_integration_secret(
     scope: Tenant,
     target: Target,
 ) -> IntegrationWithSecret:
-    """Replace an integration's HMAC secret. The old one stops working at once; the new one is returned only here."""
+    """Replace an integration's HMAC secret. The old secret stops working; only this response has the new one."""
     return with_secret_view(*await service.rotate_secret(ctx, scope, target, request_id=request_id))
 
 
@@ -148,7 +148,7 @@ async def change_integration_retention(
     target: Target,
     body: ChangeRetention,
 ) -> RetentionView:
-    """Change how long an integration keeps its events. Events beyond a shorter retention are deleted at once."""
+    """Change how long an integration keeps its events. Events beyond a shorter retention are deleted immediately."""
     changed = await service.change_retention(
         ctx, scope, target, retention_days=body.retention_days, request_id=request_id
     )

@@ -33,7 +33,7 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
                     "type": "string",
                     "description": (
                         "The same report as CSV (RFC 4180, UTF-8) with the columns "
-                        f"{', '.join(CSV_COLUMNS)}, one line for each number. A null key is an empty cell."
+                        f"{', '.join(CSV_COLUMNS)}, with one line for each number. A null key is an empty cell."
                     ),
                 }
             }
@@ -103,7 +103,7 @@ async def read_audience_report(
     ],
     filters: Annotated[ReportFilter, Depends(_read_filter)],
 ) -> Response:
-    """Return the report of an integration as JSON or CSV (`Accept`). A revoked integration can still be reported."""
+    """Return the report of an integration as JSON or CSV (`Accept`). A revoked integration still has its report."""
     media_type = _media_type(request)
     report = await service.read_report(ctx, scope, integration_id, filters, request_id=request_id)
     return _answer(report, media_type, report_csv)
@@ -124,7 +124,7 @@ async def read_legacy_report(
     scope: Tenant,
     filters: Annotated[ReportFilter, Depends(_read_legacy_filter)],
 ) -> Response:
-    """Return the daily totals from before XR v1 as JSON or CSV (`Accept`), for every day that the period touches."""
+    """Return the daily totals from before XR v1 as JSON or CSV (`Accept`), for every day that the period overlaps."""
     media_type = _media_type(request)
     report = await service.read_legacy_report(ctx, scope, filters, request_id=request_id)
     return _answer(report, media_type, legacy_csv)

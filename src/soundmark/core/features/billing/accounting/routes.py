@@ -24,7 +24,7 @@ THIRDPARTY_ID_MAX = 2**31 - 1  # The accounting system keeps its ids in 32-bit c
 
 
 class PutAccountingCustomer(Wire):
-    """The third party that an organisation's invoices go to."""
+    """The third party to which an organisation's invoices are addressed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"thirdparty_id": 17}]})
 
@@ -56,12 +56,12 @@ operations = Operations("Billing catalogue")
 async def put_accounting_customer(
     ctx: Ctx, user: CallingUser, organization_id: OrganizationPath, body: PutAccountingCustomer
 ) -> AccountingCustomerView:
-    """Set the third party in the accounting system that an organisation's draft invoices go to.
+    """Set the third party in the accounting system to which an organisation's draft invoices are addressed.
 
-    If the accounting system is configured, it must have the third party already (else 422), and be reachable.
+    If the accounting system is configured, it must be reachable and already have the third party (else 422).
     """
     try:
         customer = await service.put_customer(ctx, user, parse_id(organization_id), thirdparty_id=body.thirdparty_id)
     except service.UnknownThirdparty:
-        raise invalid("body", "thirdparty_id", "must be a third party that the accounting system has") from None
+        raise invalid("body", "thirdparty_id", "must be an existing third party of the accounting system") from None
     return AccountingCustomerView.from_record(customer)

@@ -25,7 +25,7 @@ from soundmark.settings.registry import AccountingSettings
 _log: Final = structlog.get_logger()
 # The rights as the accounting system's page spells them.
 _FORBIDDEN: Final = (
-    "The accounting system refuses the user of accounting_api_key (403), which lacks a right:"
+    "The accounting system refused accounting_api_key (403), because its user lacks a right:"
     ' "Read third parties" or "Read all third parties (and their objects) by internal users".'
 )
 

@@ -57,7 +57,7 @@ async def _find_provider(
     example=catalog_view(example.CATALOG),
 )
 async def get_catalog(ctx: Ctx) -> CatalogView:
-    """Return all providers, plans, offers, contracts for measuring and customers of the accounting system."""
+    """Return all providers, plans, offers, contracts for measuring and accounting customers."""
     return catalog_view(await service.read_catalog(ctx))
 
 
@@ -70,10 +70,10 @@ async def get_catalog(ctx: Ctx) -> CatalogView:
 async def put_payment_provider(
     ctx: Ctx, user: CallingUser, provider: Annotated[ProviderName, Depends(_find_provider)], body: PutProvider
 ) -> ProviderView:
-    """Put the offers of a payment provider on sale, or take them off.
+    """Put the offers of a payment provider on sale, or withdraw them.
 
-    Without its credentials, which are platform settings, checkouts are answered with 503. The offers of the card
-    provider are not for sale until it has named their prices.
+    Checkouts return 503 until the provider's credentials are in the platform settings. Card offers are not for sale
+    until the card provider has confirmed their prices.
     """
     return provider_view(await service.put_provider(ctx, user, provider, enabled=body.enabled))
 
@@ -85,9 +85,9 @@ async def put_payment_provider(
     example=plan_view(example.PLAN),
 )
 async def put_plan(ctx: Ctx, user: CallingUser, plan_id: PlanPath, body: PutPlan) -> PlanView:
-    """Make a plan, or change one. Its product never changes, and the two plans of the start stay active (else 422).
+    """Create or change a plan. Its product cannot be changed, and the two initial plans cannot be made inactive (422).
 
-    A new quota applies to everybody who has the plan.
+    A new quota applies to every organisation that has the plan.
     """
     return plan_view(await service.put_plan(ctx, user, plan_id, plan_terms(body)))
 
@@ -99,13 +99,13 @@ async def put_plan(ctx: Ctx, user: CallingUser, plan_id: PlanPath, body: PutPlan
     example=offer_view(example.CARD_OFFER),
 )
 async def put_offer(ctx: Ctx, user: CallingUser, offer_id: OfferPath, body: PutOffer) -> OfferView:
-    """Make an offer of a plan, or change one. Its plan and its provider never change (else 422).
+    """Create or change an offer. Its plan and its provider cannot be changed (422).
 
-    The plan of contracts, `plan_audience_contract`, is not for sale (422). Checkouts that are pending keep the price
-    under which they were made.
+    The plan of contracts, `plan_audience_contract`, is not for sale (422). Pending checkouts keep the price at which
+    they were created.
 
-    The card provider is asked about the price of its offer. An active offer needs one that exists, is active and recurs
-    (else 422). If the provider does not answer, a price that is new to the offer is `unknown`, and the offer not for
-    sale, until a job has asked again.
+    Core looks up the price of a card offer at the card provider. An active offer needs an active, recurring price (else
+    422). If the provider does not answer, a price that is new to the offer is `unknown`, and the offer is not for sale
+    until a job has looked it up.
     """
     return offer_view(await service.put_offer(ctx, user, offer_id, offer_terms(body)))

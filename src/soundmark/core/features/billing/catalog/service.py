@@ -49,7 +49,7 @@ async def read_catalog(ctx: Context) -> Catalog:
 
 
 async def put_provider(ctx: Context, user: User, name: ProviderName, *, enabled: bool) -> PaymentProvider:
-    """Put the offers of a payment provider on sale, or take them off.
+    """Put the offers of a payment provider on sale, or withdraw them.
 
     Subscriptions and pending checkouts stay as they are.
 
@@ -115,7 +115,7 @@ async def put_offer(ctx: Context, user: User, offer_id: str, terms: OfferTerms) 
             _judge_terms(await plans.find(tx, terms.plan_id), await offers.find(tx, offer_id), terms)
         price = await ask_for_price(ctx, offer_id, terms.price_reference)
         if terms.active and price.status == "missing":
-            raise _refuse("price_reference", "must name a price of the card provider that is active and recurs")
+            raise _refuse("price_reference", "must name an active, recurring price at the card provider")
     async with ctx.db.transaction() as tx:
         plan = await plans.find(tx, terms.plan_id)
         if plan is None:

@@ -50,8 +50,9 @@ class CardOfferView(Wire):
     price_status: Annotated[
         PriceStatus,
         Field(
-            description="Whether the card provider has the price. Only a `known` one is for sale. `unknown`: the "
-            "provider has not answered yet and is asked again. `missing`: it is gone, inactive or does not recur."
+            description="Whether the card provider has the price. An offer is for sale only if its price is "
+            "`known`. `unknown`: the provider has not answered yet, and Core asks again. `missing`: the price does "
+            "not exist, is inactive, or does not recur."
         ),
     ]
     updated_at: Timestamp
@@ -84,7 +85,7 @@ class OfferView(RootModel[Annotated[CardOfferView | LocalOfferView, Discriminato
 
 
 class CatalogView(Wire):
-    """Everything that operators have decided about billing."""
+    """The billing configuration that platform administrators maintain."""
 
     providers: list[ProviderView]
     plans: list[PlanView]

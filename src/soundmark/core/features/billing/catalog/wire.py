@@ -49,21 +49,23 @@ _LOCAL_OFFER: Final[JsonDict] = {
     "entitlement_months": 1,
 }
 
-MonthlyQuota = Annotated[int, Field(ge=0, le=INTEGER_MAX, description="How many in a calendar month (UTC).")]
+MonthlyQuota = Annotated[int, Field(ge=0, le=INTEGER_MAX, description="The quota for a calendar month (UTC).")]
 Active = Annotated[
-    bool, Field(description="Whether it is for sale. Those who have it keep it when it is made inactive.")
+    bool,
+    Field(description="Whether it is for sale. Organisations that already have it keep it when it becomes inactive."),
 ]
 PriceReference = Annotated[
     str,
     StringConstraints(pattern=r"^price_[A-Za-z0-9_]{1,249}$"),
     Field(
         repr=False,
-        description="A recurring price at the card provider. Its amount and currency are read from there, for display.",
+        description="The id of a recurring price at the card provider. Core reads its amount and currency from "
+        "there, for display.",
     ),
 ]
 AmountMinor = Annotated[int, Field(ge=1, le=INTEGER_MAX, description="The price in millimes.")]
 EntitlementMonths = Annotated[
-    int, Field(ge=1, le=_MONTHS_MAX, description="How many calendar months one payment entitles for.")
+    int, Field(ge=1, le=_MONTHS_MAX, description="The number of calendar months of entitlement for one payment.")
 ]
 
 

@@ -81,7 +81,10 @@ async def _require_purchase(tx: Tx, organization_id: str, offer_id: str, now: da
     pending = await checkouts.count_pending(tx, organization_id, now=now)
     if pending.count >= PENDING_MAX and pending.first_expires_at is not None:
         wait_s = max(1, -(-(pending.first_expires_at - now) // _SECOND))
-        raise RateLimited("Too many checkouts of this organisation are pending.", headers={"Retry-After": str(wait_s)})
+        raise RateLimited(
+            "This organisation has too many pending checkouts. Try again when one has been paid or has expired.",
+            headers={"Retry-After": str(wait_s)},
+        )
     return purchase
 
 

@@ -51,7 +51,7 @@ CheckoutIdPath = Annotated[ResourceId, Path(description="The checkout's id.", ex
     example=example.CREATED,
 )
 async def create_checkout(ctx: Ctx, scope: Tenant, body: CreateCheckout, keyed: OptionallyKeyed) -> Response:
-    """Buy an offer on a page of its payment provider. The checkout stays pending until the provider has been paid."""
+    """Start the purchase of an offer. The checkout is pending until it is paid on the provider's page."""
     answer = await service.create_checkout(ctx, scope, body.offer_id, keyed)
     return Response(answer, status_code=HTTPStatus.CREATED, media_type="application/json")
 
@@ -63,5 +63,5 @@ async def create_checkout(ctx: Ctx, scope: Tenant, body: CreateCheckout, keyed: 
     example=example.COMPLETED,
 )
 async def get_checkout(ctx: Ctx, scope: Tenant, checkout_id: CheckoutIdPath) -> CheckoutView:
-    """Return a checkout, for the page on which somebody waits for it."""
+    """Return a checkout with its current status."""
     return checkout_view(await service.get_checkout(ctx, scope, checkout_id), ctx.clock.now())

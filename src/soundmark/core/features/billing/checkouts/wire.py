@@ -15,11 +15,11 @@ class CreateCheckout(Wire):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"offer_id": "offer_codes_monthly"}]})
 
-    offer_id: Annotated[UnboundedId, Field(description="An offer that is for sale.")]
+    offer_id: Annotated[UnboundedId, Field(description="The id of an offer that is for sale.")]
 
 
 class CheckoutView(Wire):
-    """A checkout, without anything of the provider or the payment."""
+    """A checkout, without data of the provider or the payment."""
 
     id: str
     status: CheckoutStatus
@@ -29,9 +29,9 @@ class CheckoutView(Wire):
 
 
 class CreatedCheckoutView(CheckoutView):
-    """A new checkout with the page on which it is paid."""
+    """A new checkout with its payment page."""
 
-    checkout_url: Annotated[str, Field(description="The provider's page. Send the person who pays there.")]
+    checkout_url: Annotated[str, Field(description="The provider's payment page. Redirect the customer to it.")]
 
 
 def checkout_view(checkout: Checkout, now: datetime) -> CheckoutView:

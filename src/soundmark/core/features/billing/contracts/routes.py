@@ -37,10 +37,10 @@ operations = Operations("Billing catalogue")
 async def put_audience_contract(
     ctx: Ctx, user: CallingUser, organization_id: OrganizationPath, body: PutAudienceContract
 ) -> AudienceContractView:
-    """Grant an organisation a contract for measuring, change one, or cancel one.
+    """Create, change or cancel an organisation's contract for measuring.
 
-    An organisation has one active contract at most: activating another reference cancels the one before, and the
-    organisation's integrations are under the new one within a minute.
+    An organisation has at most one active contract. Activating another reference cancels the previous contract, and the
+    organisation's integrations move to the new one within a minute.
     """
     request = ContractRequest(body.plan_id, body.contract_reference, body.status, body.period_end)
     return AudienceContractView.from_record(

@@ -10,7 +10,7 @@ from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp, Wire
 ContractReference = Annotated[
     str,
     StringConstraints(min_length=1, max_length=160, pattern=NO_CONTROL_CHARS),
-    Field(description="Your own reference of the contract. No two organisations have the same (else 409)."),
+    Field(description="Your own reference for the contract, unique among organisations (else 409)."),
 ]
 
 
@@ -35,5 +35,8 @@ class PutAudienceContract(Wire):
     status: Literal["active", "cancelled"]
     period_end: Annotated[
         Timestamp | None,
-        Field(description="When it ends; null or absent: never. Must be in the future while it is active (else 422)."),
+        Field(
+            description="When the contract ends; null or absent: never. Must be in the future if `active` is true "
+            "(else 422)."
+        ),
     ] = None

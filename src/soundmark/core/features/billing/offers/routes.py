@@ -16,7 +16,7 @@ CountryQuery = Annotated[
     str | None,
     Query(
         pattern="^[A-Za-z]{2}$",
-        description="Only what is for sale in this country, given by two letters (ISO 3166-1). Default: everything.",
+        description="Only offers for sale in this country (ISO 3166-1 alpha-2). Default: all offers.",
         examples=["TN"],
     ),
 ]
@@ -24,9 +24,9 @@ CountryQuery = Annotated[
 
 @operations.add("GET", "/v1/billing/offers", Operation("offer.list", tenant="none"), example=offer_list(example.OFFERS))
 async def list_offers(ctx: Ctx, country: CountryQuery = None) -> OfferList:
-    """List what is for sale: active offers of active plans of enabled payment providers.
+    """List the offers for sale: active offers of active plans from enabled payment providers.
 
-    An offer of the card provider is listed while the provider has its price.
+    A card offer is listed only while its price is `known`.
     """
     async with ctx.db.snapshot() as tx:
         return offer_list(await offers.list_for_sale(tx, country=country and country.upper()))

@@ -19,7 +19,7 @@ class OfferedPlan(Wire):
 
 
 class ListedOfferView(Wire):
-    """An offer. `amount_minor` is null for a card offer in tiers, and `interval` if it is no single month or year."""
+    """An offer. `amount_minor` is null for tiered card prices; `interval` is null unless it is one month or year."""
 
     id: str
     plan: OfferedPlan
@@ -27,14 +27,14 @@ class ListedOfferView(Wire):
     country: Annotated[str | None, Field(description="Null: for sale in every country.")]
     currency: str | None
     amount_minor: Annotated[int | None, Field(description="The price in the currency's minor unit, for display.")]
-    interval: Annotated[PriceInterval | None, Field(description="How often a card offer is paid.")]
+    interval: Annotated[PriceInterval | None, Field(description="The billing interval of a card offer.")]
     entitlement_months: Annotated[
-        int | None, Field(description="How many months one payment to the local provider entitles for.")
+        int | None, Field(description="The number of months of entitlement for one payment to the local provider.")
     ]
 
 
 class OfferList(Wire):
-    """Everything that is for sale."""
+    """All offers for sale."""
 
     data: list[ListedOfferView]
 

@@ -14,7 +14,9 @@ from soundmark.wire.shape import Wire
 class PortalView(Wire):
     """A page of the card provider."""
 
-    portal_url: Annotated[str, Field(description="The page. It works for a short time; do not store its address.")]
+    portal_url: Annotated[
+        str, Field(description="The portal page. It works only for a short time; do not store its address.")
+    ]
 
 
 operations = Operations("Billing")
@@ -27,7 +29,7 @@ operations = Operations("Billing")
     example=PortalView(portal_url="https://billing.example.com/p/session/9dK2x0vT"),
 )
 async def open_portal(ctx: Ctx, scope: Tenant) -> PortalView:
-    """Return a temporary page of the card provider, where the organisation changes or cancels its subscriptions."""
+    """Return a temporary page of the card provider on which the organisation can change or cancel its subscriptions."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         customer = await card_customers.find(tx, scope.organization_id)
     if customer is None:

@@ -19,7 +19,7 @@ operations = Operations("Billing")
 async def list_subscriptions(
     ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None
 ) -> SubscriptionPage:
-    """List the subscriptions of an organisation, newest first, whatever their status."""
+    """List the subscriptions of an organisation, newest first, regardless of status."""
     cursors = ctx.cursors.bind("subscriptions", organization_id=scope.organization_id)
     found = await service.list_subscriptions(ctx, scope, before=cursors.read(cursor), limit=limit)
     return cursors.show(

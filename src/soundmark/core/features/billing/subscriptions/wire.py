@@ -14,10 +14,10 @@ class AccountingView(Wire):
 
 
 class SubscriptionView(Wire):
-    """What an organisation has bought, or was granted by contract; without anything of the payment itself.
+    """A purchase of an organisation or a contract granted to it, without payment data.
 
-    `current_period_end` is when the provider tries to renew; what entitles is `paid_through`. If that is null, nothing
-    was paid of a card subscription yet, and a contract has no end.
+    `current_period_end` is when the provider tries to renew. The entitlement follows `paid_through`. If `paid_through`
+    is null, a card subscription has not been paid yet, and a contract has no end.
     """
 
     id: str

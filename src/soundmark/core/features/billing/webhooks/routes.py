@@ -32,7 +32,7 @@ from soundmark.wire.shape import Wire
 
 
 class WebhookAnswer(Wire):
-    """What became of a notification. `pending`: it is judged again, by the next one or by ourselves."""
+    """The outcome of a notification. `pending`: Core judges it again, at the next notification or in a job."""
 
     status: Literal["processed", "pending", "ignored"]
 
@@ -131,15 +131,15 @@ _LOCAL_OPERATION: Final = Operation(
     unanswered=(MalformedBody, UnsupportedMediaType, ValidationFailed),
 )
 
-WebhookSecret = Annotated[str, Path(description="The secret of one checkout, which only the provider is given.")]
+WebhookSecret = Annotated[str, Path(description="The secret of one checkout, which only the provider receives.")]
 
 
 @operations.add("POST", "/v1/billing/webhooks/card", _CARD_OPERATION, openapi_extra=_CARD, example=_PROCESSED)
 async def receive_card_event(request: Request, ctx: Ctx) -> WebhookAnswer:
     """Receive an event of the card provider.
 
-    It is a trigger: what is granted is what the provider says when it is asked. An event that was processed is answered
-    without asking.
+    The event is only a trigger: Core asks the provider and grants what the provider confirms. If the event was already
+    processed, Core does not ask again.
     """
     body = await _read_signed_body(request, ctx)
     if media_type_of(request) != _JSON:
@@ -155,16 +155,16 @@ async def receive_card_event(request: Request, ctx: Ctx) -> WebhookAnswer:
 async def receive_local_notification(request: Request, ctx: Ctx, client: ClientDigest) -> WebhookAnswer:
     """Receive a notification of the local provider.
 
-    Only a payment's id is taken from it. The payment is verified with the provider before anything is granted, unless
-    that was done before. One that the provider has called unpaid in the last ten seconds is `pending` without being
-    verified; a job verifies it once they are over.
+    Core reads only the payment's id. It verifies the payment with the provider before it grants anything, unless it
+    already has. If the provider reported the payment as unpaid in the last ten seconds, the response is `pending`, and
+    a job verifies the payment after that time.
     """
     return await _receive_local(request, ctx, client, None)
 
 
 @operations.add("GET", "/v1/billing/webhooks/local", _LOCAL_OPERATION, openapi_extra=_LOCAL_QUERY, example=_PROCESSED)
 async def receive_local_query(request: Request, ctx: Ctx, client: ClientDigest) -> WebhookAnswer:
-    """Receive a notification of the local provider in a query, the way in which it really sends them."""
+    """Receive a notification of the local provider as a query, which is how it sends them in practice."""
     return await _receive_local(request, ctx, client, None)
 
 
@@ -174,7 +174,7 @@ async def receive_local_query(request: Request, ctx: Ctx, client: ClientDigest) 
 async def receive_checkout_notification(
     request: Request, ctx: Ctx, client: ClientDigest, secret: WebhookSecret
 ) -> WebhookAnswer:
-    """Receive a notification of the local provider at the address that it was given for one checkout."""
+    """Receive a notification of the local provider at the address of one checkout."""
     return await _receive_local(request, ctx, client, secret)
 
 
@@ -184,7 +184,7 @@ async def receive_checkout_notification(
 async def receive_checkout_query(
     request: Request, ctx: Ctx, client: ClientDigest, secret: WebhookSecret
 ) -> WebhookAnswer:
-    """Receive a notification in a query at the address that the local provider was given for one checkout."""
+    """Receive a notification of the local provider as a query at the address of one checkout."""
     return await _receive_local(request, ctx, client, secret)
 
 

@@ -102,7 +102,7 @@ async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath)
     example=stopped_view(StopResult(example.ARCHIVED, revoked_count=60)),
 )
 async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> StoppedView:
-    """Stop a campaign in an emergency: archive it and revoke all its active Codes at once."""
+    """Stop a campaign in an emergency: archive it and revoke all its active Codes together."""
     return stopped_view(await service.stop_campaign(ctx, scope, campaign_id))
 
 

@@ -9,7 +9,7 @@ from soundmark.core.edge.parameters import ResourceId
 from soundmark.core.views.campaigns import CampaignView
 from soundmark.wire.shape import Name, Timestamp, Wire
 
-StartsAt = Annotated[Timestamp | None, Field(description="When issuing Codes begins; null: at once.")]
+StartsAt = Annotated[Timestamp | None, Field(description="When issuing Codes begins; null: immediately.")]
 EndsAt = Annotated[
     Timestamp | None, Field(description="When issuing Codes ends; null: never. Must be after `starts_at`.")
 ]
@@ -86,7 +86,7 @@ class CountsView(Wire):
 
 
 class SummaryView(Wire):
-    """A campaign with counts of its Codes, all from the same point in time."""
+    """A campaign with counts of its Codes, all as of the same point in time."""
 
     campaign: CampaignView
     counts: CountsView

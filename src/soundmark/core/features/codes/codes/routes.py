@@ -31,8 +31,8 @@ async def _read_filter(
     status: Annotated[
         CodeStatus | None,
         Query(
-            description="Only Codes with this status. The status is judged when a page is read, so a Code that "
-            "expires or is revoked between two pages moves from one list to another."
+            description="Only Codes with this status. The status is evaluated when a page is read, so a Code that "
+            "expires or is revoked between two pages moves to another list."
         ),
     ] = None,
     project_id: Annotated[ResourceId | None, Query(description="Only Codes of this project.")] = None,
@@ -53,9 +53,9 @@ async def _read_filter(
         Query(
             min_length=1,
             max_length=ADDRESS_CHARS_MAX,
-            description="Only Codes whose intent's `resource.url` is a text that begins with this one. Characters are "
-            "compared as they are, and nothing is decoded; the case of ASCII letters does not count in scheme and "
-            "host, which end with the first `/`, `?` or `#` after `://`.",
+            description="Only Codes whose intent's `resource.url` is a string that begins with this one. Characters "
+            "are compared without decoding. ASCII letters in the scheme and host, which end at the first `/`, `?` "
+            "or `#` after `://`, are compared case-insensitively.",
             examples=["https://example.org/programmes/"],
         ),
     ] = None,
@@ -77,10 +77,10 @@ async def _read_filter(
 async def _read_order(
     *,
     sort: Annotated[
-        Literal["issued_at", "expires_at"], Query(description="The time by which to order. Default: `issued_at`.")
+        Literal["issued_at", "expires_at"], Query(description="The time to sort by. Default: `issued_at`.")
     ] = "issued_at",
     order: Annotated[
-        Literal["desc", "asc"], Query(description="The latest time first, or the earliest. Default: `desc`.")
+        Literal["desc", "asc"], Query(description="Latest first (`desc`) or earliest first (`asc`). Default: `desc`.")
     ] = "desc",
 ) -> CodeOrder:
     """Return the order of a request (a dependency)."""
@@ -100,14 +100,14 @@ async def list_codes(
     order: Annotated[CodeOrder, Depends(_read_order)],
     include: Annotated[
         Literal["intent"] | None,
-        Query(description="What to add to each Code: its intent. It is no filter, and may change between pages."),
+        Query(description="Add the intent to each Code. This is not a filter, and can differ between pages."),
     ] = None,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> CodePage:
-    """List the Codes of an organisation, newest first unless the request orders them otherwise.
+    """List the Codes of an organisation, newest first unless the request specifies another order.
 
-    A page may be shorter than `limit`, even empty: only a `next_cursor` that is null is the end.
+    A page can be shorter than `limit`, or empty: the list ends only when `next_cursor` is null.
     """
     cursors = ctx.cursors.bind("codes", **_bound_to(scope, filters, order))
     data: list[CodeWithIntent | CodeSummary]
@@ -134,7 +134,7 @@ async def get_code(
     xr_id: XrIdPath,
     project_id: Annotated[ResourceId | None, Query(description="Only a Code of this project (else 404).")] = None,
 ) -> CodeDetail:
-    """Return one Code with its signed record, whatever its status."""
+    """Return one Code with its signed record, regardless of its status."""
     code = await service.get_code(ctx, scope, xr_id, project_id=project_id)
     return detail_view(code, ctx.clock.now())
 

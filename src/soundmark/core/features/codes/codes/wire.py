@@ -22,7 +22,7 @@ class RevokeCodes(Wire):
 
 
 class RevokedCodes(Wire):
-    """How many Codes the request named, how many it revoked, and how many were already revoked or expired."""
+    """How many Codes the request named, how many it revoked, and how many had already been revoked or expired."""
 
     requested_count: int
     revoked_count: int
@@ -30,9 +30,9 @@ class RevokedCodes(Wire):
 
 
 class CodePage(Wire):
-    """Codes, newest first unless the request orders them otherwise, without signed records.
+    """Codes, newest first unless the request specifies another order, without signed records.
 
-    They have their intents if the request includes them.
+    The Codes have their intents if the request includes them.
     """
 
     data: list[CodeWithIntent | CodeSummary]  # In this order, because generated clients take the first that fits.

@@ -50,7 +50,8 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 DryRun = Annotated[
-    bool, Query(description="Only report whether the request would succeed. Excludes an idempotency key.")
+    bool,
+    Query(description="Only report whether the request would succeed. Cannot be combined with an idempotency key."),
 ]
 
 

@@ -71,11 +71,11 @@ class CreateCode(Wire):
 
 
 class CreateCodes(CreateCode):
-    """Codes that differ only in their ids and tokens. Either all of them are issued or none."""
+    """Codes that differ only in their ids and tokens. Either all are issued or none."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{**_CODE, "count": 12}]})
 
-    count: Annotated[int, Field(ge=1, le=BATCH_MAX, description="How many Codes.")]
+    count: Annotated[int, Field(ge=1, le=BATCH_MAX, description="The number of Codes to issue.")]
 
 
 class IssuedCodes(Wire):
@@ -85,13 +85,13 @@ class IssuedCodes(Wire):
 
 
 class Verdict(Wire):
-    """Whether an issuance would succeed at this moment."""
+    """Whether an issuance would succeed now."""
 
     would_issue: bool
     code: Annotated[
         str | None, Field(description="The code of the problem that would be returned; null if it would succeed.")
     ]
-    quota_remaining: Annotated[int, Field(ge=0, description="Codes that may still be issued this month.")]
+    quota_remaining: Annotated[int, Field(ge=0, description="The number of Codes that can still be issued this month.")]
 
 
 def render_response(issued: Sequence[Code], route: IssuanceRoute) -> bytes:

@@ -38,9 +38,9 @@ async def list_keys(ctx: Ctx, response: Response) -> KeySet:
 
 @operations.add("GET", "/v1/keys/history", Operation(None), example=example.KEY_HISTORY)
 async def list_key_history(ctx: Ctx, response: Response) -> KeyHistory:
-    """Return every public key that was ever used for signing, including retired keys, to verify old Codes and archives.
+    """Return every public key ever used for signing, including retired keys, to verify old Codes and archives.
 
-    Receivers must use `/v1/keys` only: a new response that is signed with a retired key must not be trusted.
+    Receivers must use only `/v1/keys`: they must not trust a new response that is signed with a retired key.
     """
     records = await _read_keys(ctx)
     response.headers["cache-control"] = _CACHED

@@ -63,6 +63,6 @@ def verification_key(key_id: str, public_key: bytes, status: PublishedStatus) ->
 
 
 class KeyHistory(Wire):
-    """A JWK Set of every key that was ever used for signing, oldest first."""
+    """A JWK Set of every key ever used for signing, oldest first."""
 
     keys: list[HistoricKey]

@@ -45,7 +45,7 @@ async def put_in_place(
     except AudienceUnavailable:
         if must_reach_audience:
             raise KeyRefused(
-                f"Audience does not answer, so {key_id} does not sign yet; run this again, or leave it to the worker"
+                f"Audience does not answer, so {key_id} does not sign yet; run this again, or let the worker finish"
             ) from None
         is_pushed = False
     await service.activate(ctx, key_id)
@@ -99,7 +99,7 @@ def _require_calm(records: list[SigningKeyRecord], now: datetime) -> None:
     """
     for record in records:
         if record.superseded_at is not None and now < record.superseded_at + PROOFS_GONE_AFTER:
-            raise KeyRefused(f"{record.key_id} signed proofs until a moment ago; try again in six minutes")
+            raise KeyRefused(f"{record.key_id} signed proofs a moment ago; try again in six minutes")
 
 
 async def _note_pushed(ctx: Context, key_id: str) -> None:

@@ -80,11 +80,11 @@ async def retire(ctx: Context, key_id: str) -> None:
         if key.status == "retired":
             return
         if key.status != "retiring":
-            raise KeyRefused(f"{key_id} is {key.status}; only a key that another one has replaced can be retired")
+            raise KeyRefused(f"{key_id} is {key.status}; only a key that has been replaced can be retired")
         now = ctx.clock.now()
         assert key.superseded_at is not None, "a retiring key was superseded at some time"
         if now < key.superseded_at + PROOFS_GONE_AFTER:
-            raise KeyRefused(f"{key_id} signed proofs until a moment ago; try again in six minutes")
+            raise KeyRefused(f"{key_id} signed proofs a moment ago; try again in six minutes")
         if await codes.find_unexpired_signed_by(tx, key_id, now=now) is not None:
             raise KeyRefused(f"{key_id} signed Codes that have not expired")
         await signing_keys.update_status(tx, key_id, "retired", now=now)

@@ -1,1 +1,1 @@
-"""What an organisation has used of its quotas."""
+"""An organisation's usage of its quotas."""

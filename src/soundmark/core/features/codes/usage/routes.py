@@ -20,5 +20,5 @@ operations = Operations("Usage")
     ),
 )
 async def get_usage(ctx: Ctx, request_id: RequestId, scope: Tenant) -> UsageView:
-    """Read what an organisation has used in the current calendar month."""
+    """Return an organisation's usage in the current calendar month."""
     return usage_view(scope.organization_id, await service.read_usage(ctx, scope, request_id=request_id))

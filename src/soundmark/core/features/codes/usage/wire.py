@@ -7,7 +7,7 @@ from soundmark.wire.shape import Wire
 
 
 class CodesUsageView(Wire):
-    """Codes issued this month, whatever their status, and the monthly quota."""
+    """Codes issued this month, regardless of status, and the monthly quota."""
 
     issued: int
     monthly_quota: int
@@ -31,7 +31,7 @@ class AudienceUsageView(Wire):
 
 
 class UsageView(Wire):
-    """The usage of an organisation in the current calendar month (UTC)."""
+    """An organisation's usage in the current calendar month (UTC)."""
 
     organization_id: str
     month: str

@@ -16,9 +16,9 @@ operations = Operations("Platform")
     example=example.READINESS,
 )
 async def get_release_readiness(ctx: Ctx) -> ReleaseReadinessView:
-    """Return how far the receivers' SDK is from its stable release: its preview, the gates, and the stable release.
+    """Return the release status of the receivers' SDK: its preview, the gates, and the stable release.
 
     Core's worker reads the evidence every five minutes. If the evidence is missing, malformed, contradictory or more
-    than ten minutes old, the answer is 503.
+    than ten minutes old, the response is 503.
     """
     return readiness_view(await service.read_readiness(ctx))

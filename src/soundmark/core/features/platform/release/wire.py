@@ -23,17 +23,17 @@ class SdkReleaseView(Wire):
 
 
 class ReleaseGatesView(Wire):
-    """What must be true before a stable release."""
+    """The conditions for a stable release."""
 
     available: Annotated[bool, Field(description="The preview can be obtained.")]
-    store_uploaded: Annotated[bool, Field(description="It was uploaded to the stores.")]
+    store_uploaded: Annotated[bool, Field(description="The preview was uploaded to the app stores.")]
     android_acoustic: Annotated[bool, Field(description="An Android device heard a Code through the air.")]
     ios_acoustic: Annotated[bool, Field(description="An iOS device heard a Code through the air.")]
     stable_channel_signed: Annotated[bool, Field(description="The stable channel is signed.")]
 
 
 class ReleaseReadinessView(Wire):
-    """How far the SDK is from its stable release. `stable` is null until there is one."""
+    """The release status of the SDK. `stable` is null until the SDK has a stable release."""
 
     computed_at: Timestamp
     preview: SdkReleaseView

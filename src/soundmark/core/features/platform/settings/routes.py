@@ -50,7 +50,7 @@ async def _find_configuration(name: NameInPath) -> PlatformSetting[Value]:
     example=settings_view(example.PLATFORM),
 )
 async def get_platform_settings(ctx: Ctx) -> Wire:
-    """Return every setting and its source. For a credential, only whether it is configured is shown."""
+    """Return every setting and its source. For a credential, the response only shows whether it is configured."""
     return settings_view(await ctx.platform_settings.list_all())
 
 

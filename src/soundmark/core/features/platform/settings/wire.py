@@ -27,7 +27,7 @@ def _refuse_as_one(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     try:
         return validate(value)
     except ValidationError:
-        message = f"must be a text of at most {TEXT_CHARS_MAX} characters, an exact number, a boolean or null"
+        message = f"must be a string of at most {TEXT_CHARS_MAX} characters, an exact number, a boolean or null"
         raise ValueError(message) from None
 
 
@@ -38,7 +38,7 @@ class PutSecret(Wire):
 
 
 class PutConfiguration(Wire):
-    """An override of a setting. Null removes it, so that the environment or the default applies again."""
+    """An override of a setting. Null removes it; then the environment or the default applies again."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"value": "mail.example.org"}]})
 
@@ -50,7 +50,7 @@ class PutConfiguration(Wire):
 
 
 class SecretView(Wire):
-    """Whether a credential is configured, in database or environment, and when it was stored in the database."""
+    """Whether a credential is configured (in the database or the environment), and when it was last stored."""
 
     configured: bool
     updated_at: Timestamp | None
@@ -86,7 +86,7 @@ class RateSetting(_SourcedView):
 
 
 class SwitchSetting(_SourcedView):
-    """A setting that is either on or off."""
+    """A boolean setting."""
 
     value: bool
 
@@ -107,7 +107,7 @@ ConfigurationView: Final = create_model(
 PlatformSettingsView: Final = create_model(
     "PlatformSettingsView",
     __base__=Wire,
-    __doc__="Everything that a platform administrator can set.",
+    __doc__="The settings and credentials that a platform administrator can change.",
     secrets=SecretsView,
     configuration=ConfigurationView,
 )

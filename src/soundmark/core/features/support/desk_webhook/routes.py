@@ -30,7 +30,7 @@ from soundmark.wire.shape import Wire
 
 
 class DeskAnswer(Wire):
-    """What became of a delivery of the desk."""
+    """The outcome of a delivery from the desk."""
 
     status: Literal["processed", "duplicate", "ignored"]
 
@@ -66,7 +66,7 @@ _DELIVERY: Final[dict[str, Any]] = {
             "name": DELIVERY_HEADER,
             "in": "header",
             "required": True,
-            "description": "The id of the delivery, the same each time it is repeated.",
+            "description": "The id of the delivery. It is the same in every retry.",
             "schema": {"type": "string", "pattern": "^[ -~]{1,128}$"},
         },
     ],
@@ -88,10 +88,10 @@ _OPERATION: Final = Operation(
     "POST", "/v1/support/webhooks/desk", _OPERATION, openapi_extra=_DELIVERY, example=DeskAnswer(status="processed")
 )
 async def receive_desk_delivery(request: Request, ctx: Ctx) -> DeskAnswer:
-    """Receive a change of a conversation from the support desk.
+    """Receive a change to a conversation from the support desk.
 
-    Only the conversation's id, status and time, and the ticket that it names, are read. With
-    `SOUNDMARK_SUPPORT_NATIVE_SIGNATURE`, a stock desk's own signature is taken in place of these headers.
+    Core reads only the conversation's id, status and time, and the ticket that it names. With
+    `SOUNDMARK_SUPPORT_NATIVE_SIGNATURE`, Core accepts a stock desk's own signature instead of these headers.
     """
     body = await _read_signed_body(request, ctx)
     digest = _read_delivery(request, ctx, body)

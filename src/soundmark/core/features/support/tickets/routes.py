@@ -29,14 +29,20 @@ TicketIdPath = Annotated[ResourceId, Path(description="The ticket's id.", exampl
     "/v1/support/tickets",
     Operation("ticket.create", problems=(ResourceDeletionInProgress, SupportUnavailable)),
     status=HTTPStatus.CREATED,
-    responses={HTTPStatus.OK: {"model": TicketView, "description": "A repeated request: the ticket that it opened."}},
+    responses={
+        HTTPStatus.OK: {
+            "model": TicketView,
+            "description": "A repeated request: the ticket that the first request opened.",
+        }
+    },
     example=ticket_view(example.OPENED),
 )
 async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: Response) -> TicketView:
     """Open a support ticket.
 
     A repeated `request_id` of the same person in the same organisation returns the same ticket with 200, and completes
-    it if it was cut short. After 503 the ticket is there and pending: send the same request again, or leave it to us.
+    it if the first request was interrupted. After a 503, the ticket exists and is pending: send the same request again,
+    or let Core pass the ticket on.
     """
     opened = await service.create_ticket(ctx, scope, new_ticket(body))
     if not opened.is_new:
@@ -51,7 +57,7 @@ async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: R
     example=TicketPage(data=[ListedTicketView.from_record(example.TICKET)], next_cursor=None),
 )
 async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None) -> TicketPage:
-    """List the organisation's support tickets, newest first, as they are known here."""
+    """List the organisation's support tickets, newest first, with the last status that Core has received."""
     cursors = ctx.cursors.bind("tickets", organization_id=scope.organization_id)
     page = await service.list_tickets(ctx, scope, before=cursors.read(cursor), limit=limit)
     return cursors.show(TicketPage, page, ListedTicketView.from_record)
@@ -64,5 +70,5 @@ async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cu
     example=ticket_view(example.ANSWERED),
 )
 async def get_ticket(ctx: Ctx, scope: Tenant, ticket_id: TicketIdPath) -> TicketView:
-    """Return a support ticket with its messages from the support desk, and its present status there."""
+    """Return a support ticket with its messages and its current status from the support desk."""
     return ticket_view(await service.get_ticket(ctx, scope, ticket_id))

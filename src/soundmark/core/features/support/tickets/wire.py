@@ -15,7 +15,7 @@ _INNER: Final = r"\x00-\x1f\x7f"
 _RequestId = Annotated[
     str,
     StringConstraints(pattern=r"^supreq_[A-Za-z0-9_-]{16,64}$"),
-    Field(description="Chosen by the caller. A repeated request with the same one opens no second ticket."),
+    Field(description="Chosen by the caller. A repeated request with the same id opens no second ticket."),
 ]
 _Subject = Annotated[
     str,
@@ -59,7 +59,9 @@ class CreateTicket(Wire):
 class TicketMessageView(Wire):
     """A message of a ticket, as plain text."""
 
-    author: Annotated[MessageAuthor, Field(description="`customer` asked, `agent` answered.")]
+    author: Annotated[
+        MessageAuthor, Field(description="`customer`: a member of the organisation; `agent`: the support desk.")
+    ]
     body: str
     created_at: Timestamp
 
@@ -72,13 +74,13 @@ class ListedTicketView(Wire):
     subject: str
     status: Annotated[
         TicketStatus,
-        Field(description="The desk's status. `pending` also as long as the desk does not have the ticket."),
+        Field(description="The status at the desk. It is also `pending` until the desk has the ticket."),
     ]
     created_at: Timestamp
 
 
 class TicketView(ListedTicketView):
-    """A support ticket with its messages, the oldest first."""
+    """A support ticket with its messages, oldest first."""
 
     messages: list[TicketMessageView]
 

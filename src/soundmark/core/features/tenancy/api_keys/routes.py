@@ -64,7 +64,7 @@ async def list_api_keys(
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> ApiKeyPage:
-    """List the API keys of an organisation or of one of its projects, newest first, whatever their status."""
+    """List the API keys of an organisation or of one of its projects, newest first, regardless of status."""
     cursors = ctx.cursors.bind("api_keys", organization_id=scope.organization_id, project_id=project_id)
     page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=cursors.read(cursor), limit=limit)
     return cursors.show(ApiKeyPage, page, lambda key: api_key_view(key, now))
@@ -77,7 +77,7 @@ async def list_api_keys(
     example=api_key_view(API_KEY, ISSUED_AT),
 )
 async def rename_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath, body: RenameApiKey) -> ApiKeyView:
-    """Change the name of an API key, whatever its status; null removes the name."""
+    """Rename an API key, regardless of its status; null removes the name."""
     key, now = await service.rename_api_key(ctx, scope, api_key_id, name=body.name)
     return api_key_view(key, now)
 
@@ -104,6 +104,6 @@ async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> A
     example=api_key_with_secret(replace(API_KEY, secret_rotated_at=LATER), _EXAMPLE_SECRET, LATER),
 )
 async def rotate_api_key_secret(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyWithSecret:
-    """Replace the secret of an active API key. The old secret stops working; the new one is returned only here."""
+    """Replace the secret of an active API key. The old secret stops working; only this response has the new one."""
     key, secret, now = await service.rotate_secret(ctx, scope, api_key_id)
     return api_key_with_secret(key, secret, now)

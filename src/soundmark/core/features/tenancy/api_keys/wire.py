@@ -19,7 +19,7 @@ LIFETIME_DAYS_MAX: Final = 365
 
 def _refuse_repetition(scopes: list[KeyScope]) -> list[KeyScope]:
     if len(set(scopes)) < len(scopes):
-        raise ValueError("must name each scope once")
+        raise ValueError("must not name a scope twice")
     return scopes
 
 

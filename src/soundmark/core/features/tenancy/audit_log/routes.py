@@ -46,7 +46,7 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
             _LINES: {
                 "schema": {
                     "type": "string",
-                    "description": "Every entry that matches the filters, newest first, as one line of JSON each.",
+                    "description": "Every entry that matches the filters, newest first, one JSON object on each line.",
                 }
             },
             _CSV: {
@@ -55,7 +55,7 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
                     "description": (
                         "Every entry that matches the filters, newest first, as CSV (RFC 4180, UTF-8) with the columns "
                         f"{', '.join(CSV_COLUMNS)}. Every cell is quoted, null is an empty cell, and `metadata` is "
-                        "JSON. A cell that a spreadsheet could take for a formula begins with an apostrophe."
+                        "JSON. A cell that a spreadsheet could interpret as a formula begins with an apostrophe."
                     ),
                 }
             },

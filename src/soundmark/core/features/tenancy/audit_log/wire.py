@@ -61,11 +61,11 @@ class AuditEntryPage(Wire):
 class AuditVerification(Wire):
     """The result of verifying an audit log."""
 
-    verified: Annotated[bool, Field(description="Whether every sealed entry is unchanged and none is missing.")]
+    verified: Annotated[bool, Field(description="Whether every sealed entry is unchanged and no entry is missing.")]
     entries: Annotated[int, Field(description="The number of entries.")]
     unsealed: Annotated[int, Field(description="The number of entries that are too new to be sealed.")]
     first_broken: Annotated[
-        str | None, Field(description="The entry at which the chain first breaks; null if there is none to name.")
+        str | None, Field(description="The first entry at which the chain breaks; null if no entry can be named.")
     ]
 
 

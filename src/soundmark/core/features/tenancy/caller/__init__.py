@@ -1,1 +1,1 @@
-"""Who a credential belongs to."""
+"""The owner of a credential."""

@@ -18,5 +18,5 @@ operations = Operations("Caller")
     ),
 )
 async def get_caller(caller: AnyCaller) -> CallerView:
-    """Return who the credential belongs to and, for an API key, its organisation and project."""
+    """Return the owner of the credential and, for an API key, its organisation and project."""
     return caller_view(caller)

@@ -38,7 +38,7 @@ CertificateIdPath = Annotated[
 ]
 _DELETED: Final[dict[int | str, dict[str, Any]]] = {
     204: {
-        "description": "Nothing is left.",
+        "description": "The deletion is complete.",
         "headers": {
             "Location": {"description": "The path of the deletion certificate.", "schema": {"type": "string"}},
         },
@@ -53,7 +53,7 @@ _DELETED: Final[dict[int | str, dict[str, Any]]] = {
     example=organization_preflight(example.ORGANIZATION_PREVIEW),
 )
 async def preview_organization_deletion(ctx: Ctx, scope: Tenant, request_id: RequestId) -> OrganizationPreflight:
-    """Tell what the deletion of the organisation would delete, and what is in its way. Nothing is changed."""
+    """Preview the deletion of the organisation: what it would delete, and what blocks it. Changes nothing."""
     subject = ClosureSubject(scope.organization_id, None)
     return organization_preflight(await preflight.preview_closure(ctx, scope, subject, request_id=request_id))
 
@@ -67,7 +67,7 @@ async def preview_organization_deletion(ctx: Ctx, scope: Tenant, request_id: Req
 async def preview_project_deletion(
     ctx: Ctx, scope: Tenant, project_id: ProjectIdPath, request_id: RequestId
 ) -> ProjectPreflight:
-    """Tell what the deletion of the project would delete, and what is in its way. Nothing is changed."""
+    """Preview the deletion of the project: what it would delete, and what blocks it. Changes nothing."""
     subject = ClosureSubject(scope.organization_id, project_id)
     return project_preflight(await preflight.preview_closure(ctx, scope, subject, request_id=request_id))
 
@@ -86,10 +86,10 @@ async def preview_project_deletion(
 async def delete_organization(
     ctx: Ctx, scope: Tenant, body: DeleteOrganization, request_id: RequestId, response: Response
 ) -> None:
-    """Delete the organisation with everything in it, for good. It may take minutes.
+    """Permanently delete the organisation and everything in it. This can take minutes.
 
-    If it fails or is interrupted, the organisation stays marked, and a repetition continues. Nothing can be added
-    meanwhile. The certificate of the deletion needs no credential.
+    If the request fails or is interrupted, the organisation stays marked for deletion, and repeating the request
+    continues it. In the meantime, nothing can be added. The deletion certificate needs no credential.
     """
     subject = ClosureSubject(scope.organization_id, None)
     response.headers["location"] = _certificate_path(
@@ -116,10 +116,10 @@ async def delete_organization(
 async def delete_project(
     ctx: Ctx, scope: Tenant, project_id: ProjectIdPath, body: DeleteProject, request_id: RequestId, response: Response
 ) -> None:
-    """Delete the project with everything in it, for good. It may take minutes.
+    """Permanently delete the project and everything in it. This can take minutes.
 
-    If it fails or is interrupted, the project stays marked, and a repetition continues. Nothing can be added meanwhile.
-    The certificate of the deletion needs no credential.
+    If the request fails or is interrupted, the project stays marked for deletion, and repeating the request continues
+    it. In the meantime, nothing can be added. The deletion certificate needs no credential.
     """
     subject = ClosureSubject(scope.organization_id, project_id)
     response.headers["location"] = _certificate_path(
@@ -135,7 +135,7 @@ async def delete_project(
     example=example.CERTIFICATE,
 )
 async def get_deletion_certificate(ctx: Ctx, certificate_id: CertificateIdPath) -> Response:
-    """Return the signed certificate that nothing of an organisation or a project is left. It is kept for ever."""
+    """Return the signed certificate of the complete deletion of an organisation or a project. It is kept for ever."""
     async with ctx.db.transaction() as tx:
         document = await deletion_certificates.find(tx, certificate_id)
     if document is None:

@@ -8,7 +8,7 @@ from soundmark.wire.shape import Timestamp, Wire
 
 
 class DeleteOrganization(Wire):
-    """The full id of the organisation to delete, for good."""
+    """The full id of the organisation to delete permanently."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"confirmation": "org_b2xkLXJhZGlvLWV4YW1wbA"}]})
 
@@ -16,7 +16,7 @@ class DeleteOrganization(Wire):
 
 
 class DeleteProject(Wire):
-    """The full id of the project to delete, for good."""
+    """The full id of the project to delete permanently."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"confirmation": "prj_bW9ybmluZy1zaG93LWV4YW"}]})
 
@@ -24,14 +24,14 @@ class DeleteProject(Wire):
 
 
 class BlockerView(Wire):
-    """The problem with which a deletion would be refused now, and the ids of what is in the way."""
+    """The problem that a deletion would return now, and the ids of the resources that block it."""
 
     code: str
     ids: list[str]
 
 
 class ProjectContents(Wire):
-    """What the deletion of a project deletes. `audience_integrations` is null if Audience does not answer."""
+    """The contents of a project to delete. `audience_integrations` is null if Audience does not answer."""
 
     campaigns: int
     codes: int
@@ -41,14 +41,14 @@ class ProjectContents(Wire):
 
 
 class OrganizationContents(ProjectContents):
-    """What the deletion of an organisation deletes. `audience_integrations` is null if Audience does not answer."""
+    """The contents of an organisation to delete. `audience_integrations` is null if Audience does not answer."""
 
     projects: int
     members: int
 
 
 class ProjectPreflight(Wire):
-    """What the deletion of a project would do now. Its certificate will have the id `certificate_id`."""
+    """The result of deleting a project now. Its certificate will have the id `certificate_id`."""
 
     can_delete: bool
     blockers: list[BlockerView]
@@ -58,7 +58,7 @@ class ProjectPreflight(Wire):
 
 
 class OrganizationPreflight(Wire):
-    """What the deletion of an organisation would do now. Its certificate will have the id `certificate_id`."""
+    """The result of deleting an organisation now. Its certificate will have the id `certificate_id`."""
 
     can_delete: bool
     blockers: list[BlockerView]

@@ -91,4 +91,4 @@ def _report_unwritable(error: OSError) -> InternalError:
     """Log why the disk did not take an archive, and return the problem to raise."""
     reason = errno.errorcode.get(error.errno or 0, "unknown")
     _log.error("archive_not_written", reason=reason, folder=tempfile.gettempdir())
-    return InternalError("The server has no room to write the archive. Ask its operator, and quote the request id.")
+    return InternalError("The server has no disk space for the archive. Contact its operator and quote the request id.")

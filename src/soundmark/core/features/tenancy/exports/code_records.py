@@ -99,5 +99,6 @@ class CodeRenderer:
 def broken_code_problem() -> InternalError:
     """Return the problem of an archive that would not be complete."""
     return InternalError(
-        "A stored Code does not verify, so no complete archive can be made. Ask the operator, and quote the request id."
+        "A stored Code fails verification, so the archive would be incomplete. Contact the operator and quote the "
+        "request id."
     )

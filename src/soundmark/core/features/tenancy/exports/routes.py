@@ -53,11 +53,11 @@ async def export_organization(
     ctx: Ctx,
     scope: Tenant,
 ) -> Response:
-    """Download everything of an organisation as one sealed archive, as of one moment.
+    """Download everything in an organisation as one sealed archive, as of one point in time.
 
-    It has the organisation, its members, projects, campaigns, signed Codes, and its API keys and Audience integrations
-    without their secrets. Only one export from an organisation is made at a time (429 `rate_limited`). An archive that
-    would be too large is refused, never cut short.
+    The archive contains the organisation, its members, projects, campaigns and signed Codes, and its API keys and
+    Audience integrations without their secrets. Only one export from an organisation can run at a time (429
+    `rate_limited`). An archive that would be too large is refused, never truncated.
     """
     return await _export(request, ctx, scope, organization_subject(scope.organization_id))
 
@@ -71,11 +71,11 @@ async def export_organization(
     example=example.PROJECT_ARCHIVE,
 )
 async def export_project(request: Request, ctx: Ctx, scope: Tenant, project_id: ProjectIdPath) -> Response:
-    """Download everything of a project as one sealed archive, as of one moment.
+    """Download everything in a project as one sealed archive, as of one point in time.
 
-    It has the project, its campaigns, signed Codes, and its API keys and Audience integrations without their secrets.
-    Only one export from an organisation is made at a time (429 `rate_limited`). An archive that would be too large is
-    refused, never cut short.
+    The archive contains the project, its campaigns and signed Codes, and its API keys and Audience integrations without
+    their secrets. Only one export from an organisation can run at a time (429 `rate_limited`). An archive that would be
+    too large is refused, never truncated.
     """
     return await _export(request, ctx, scope, project_subject(project_id))
 

@@ -104,7 +104,7 @@ async def _read_integrations(
         scope.organization_id, subject.project_id, count_max=INTEGRATIONS_MAX, request_id=request_id
     )
     if len(listed) > INTEGRATIONS_MAX:
-        raise subject.too_large(f"An archive holds at most {INTEGRATIONS_MAX:,} Audience integrations.")
+        raise subject.too_large(f"An archive can contain at most {INTEGRATIONS_MAX:,} Audience integrations.")
     # Audience's database may sort ids differently.
     return sorted(listed, key=lambda integration: (integration.created_at, integration.id))
 
@@ -129,6 +129,6 @@ async def _require_no_other(tx: Tx, scope: TenantScope) -> None:
 
 def _already_exporting() -> RateLimited:
     return RateLimited(
-        "Another export from this organisation is under way. Try again when it has ended.",
+        "Another export from this organisation is in progress. Try again when it has finished.",
         headers={"retry-after": str(_RETRY_AFTER_S)},
     )

@@ -20,7 +20,7 @@ from soundmark.kit.crypto.secret import Secret
 _AS: Final[Mapping[InvitedRole, str]] = {
     "admin": "an administrator",
     "member": "a member",
-    "billing": "a member for billing",
+    "billing": "a billing member",
 }
 
 _SUBJECT: Final = "Invitation to an organisation on Soundmark"
@@ -36,12 +36,12 @@ and use this invitation token:
 
 {token}
 
-A program accepts with
+A program can accept it with
 POST {base_url}/v1/member-invitations/accept
 and the body {{"token": "<the token>"}}.
 
 The invitation works once, for this e-mail address only, until {until}.
-If you did not expect it, do nothing: nobody joins without the token.
+If you did not expect this invitation, ignore it: nobody can join without the token.
 """
 
 _HTML: Final = """\
@@ -52,10 +52,10 @@ _HTML: Final = """\
 <p><a href="{accept_url}#token={token}">{accept_url}#token={token}</a></p>
 <p>If the link does not work, open <a href="{accept_url}">{accept_url}</a> and use this invitation token:</p>
 <p><code>{token}</code></p>
-<p>A program accepts with <code>POST {base_url}/v1/member-invitations/accept</code> and the body
+<p>A program can accept it with <code>POST {base_url}/v1/member-invitations/accept</code> and the body
 <code>{{"token": "&lt;the token&gt;"}}</code>.</p>
 <p>The invitation works once, for this e-mail address only, until {until}.<br>
-If you did not expect it, do nothing: nobody joins without the token.</p>
+If you did not expect this invitation, ignore it: nobody can join without the token.</p>
 </body></html>
 """
 

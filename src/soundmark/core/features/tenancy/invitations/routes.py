@@ -46,7 +46,7 @@ InvitationIdPath = Annotated[
     example=created_view(example.CREATED),
 )
 async def create_invitation(ctx: Ctx, scope: Tenant, body: CreateInvitation) -> CreatedInvitationView:
-    """Invite a person. The secret is returned only in this response. Only an owner may invite an administrator."""
+    """Invite a person. The secret is returned only in this response. Only an owner can invite an administrator."""
     mailbox = read_mailbox(body.email)
     assert mailbox is not None, "the model has validated it"
     lifetime = timedelta(days=body.expires_in_days)
@@ -65,7 +65,7 @@ async def list_invitations(
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> InvitationPage:
-    """List the invitations of an organisation, newest first, whatever their status."""
+    """List the invitations of an organisation, newest first, regardless of status."""
     cursors = ctx.cursors.bind("invitations", organization_id=scope.organization_id)
     page = await service.list_invitations(ctx, scope, before=cursors.read(cursor), limit=limit)
     now = ctx.clock.now()

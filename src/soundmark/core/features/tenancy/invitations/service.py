@@ -67,7 +67,7 @@ async def create_invitation(
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         own_role = await hold_open_organization(tx, scope)
         if role == "admin" and own_role != "owner":
-            raise Forbidden("Only an owner invites an administrator.")
+            raise Forbidden("Only an owner can invite an administrator.")
         now = ctx.clock.now()
         organization_id = scope.organization_id
         has_mail = has_server and await take_mail(

@@ -27,7 +27,7 @@ Address = Annotated[
 
 
 class CreateInvitation(Wire):
-    """An invitation of one person to an organisation. Nobody can be invited as an owner."""
+    """An invitation for one person to an organisation. The role owner cannot be given by invitation."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -26,7 +26,7 @@ class ChangeMember(Wire):
 
 
 class MemberPage(Wire):
-    """Members, newest first; those created at the same time in descending order of subject id."""
+    """Members, newest first; members created at the same time are in descending order of subject id."""
 
     data: list[MemberView]
     next_cursor: str | None
@@ -72,7 +72,7 @@ async def change_member(
     subject_id: SubjectPath,
     body: ChangeMember,
 ) -> MemberView:
-    """Change a member's role. Only an owner may grant, change or withdraw the roles owner and admin.
+    """Change a member's role. Only an owner can grant, change or withdraw the roles owner and admin.
 
     Assigning the role that the member already has changes nothing and writes no audit entry.
     """
@@ -86,5 +86,5 @@ async def change_member(
     status=HTTPStatus.NO_CONTENT,
 )
 async def remove_member(ctx: Ctx, scope: Tenant, subject_id: SubjectPath) -> None:
-    """Remove a member. Members may remove themselves. Only an owner may remove another owner or administrator."""
+    """Remove a member. Members can remove themselves. Only an owner can remove another owner or administrator."""
     await service.remove_member(ctx, scope, subject_id)

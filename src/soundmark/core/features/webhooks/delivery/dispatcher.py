@@ -42,7 +42,7 @@ for _outcome in ("delivered", "retried", "failed"):
     _attempts.labels(_outcome)  # Exported as zero from the start.
 _pending: Final = Gauge("soundmark_webhook_deliveries_pending", "Deliveries that are neither delivered nor failed.")
 _oldest: Final = Gauge("soundmark_webhook_oldest_pending_seconds", "The age of the oldest pending delivery.")
-_overdue: Final = Gauge("soundmark_webhook_overdue_seconds", "For how long the first due delivery has waited.")
+_overdue: Final = Gauge("soundmark_webhook_overdue_seconds", "How long the oldest due delivery has waited.")
 
 
 def count_attempt(outcome: AttemptOutcome) -> None:

@@ -16,16 +16,16 @@ _SUBJECT: Final = "A webhook endpoint of your organisation was disabled"
 _TEXT: Final = """\
 The webhook endpoint {endpoint_id}
 of your organisation {organization_id}
-has accepted no message for five days. Soundmark has disabled it and no longer sends to it.
+has not accepted a message for five days, so Soundmark has disabled it.
 
 When your server accepts messages again, enable the endpoint with
 
 PATCH {base_url}/v1/webhook-endpoints/{endpoint_id}?organization_id={organization_id}
 and the body {{"enabled": true}}.
 
-Events are kept for 30 days. To have those sent that your server missed, request a replay.
+Events are kept for 30 days. To send those that your server missed, request a replay.
 
-You receive this mail because you own the organisation.
+You receive this e-mail because you own the organisation.
 """
 
 

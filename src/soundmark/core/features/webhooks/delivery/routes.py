@@ -14,20 +14,22 @@ from soundmark.wire.shape import Wire
 
 
 class WebhookTestView(Wire):
-    """What came back from an endpoint. Exactly one of `status_code` and `error` is null, or none if it is not 2xx."""
+    """The result of a test. `error` is null after a 2xx response; `status_code` is null without a response."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"status_code": 503, "duration_ms": 87, "error": "status_not_successful"}]}
     )
 
-    status_code: Annotated[int | None, Field(description="The status of the response; null if there was none.")]
-    duration_ms: Annotated[int, Field(ge=0, description="How long the response, or giving up, took.")]
+    status_code: Annotated[
+        int | None, Field(description="The status code of the response; null if there was no response.")
+    ]
+    duration_ms: Annotated[int, Field(ge=0, description="The time until the response or the failure.")]
     error: Annotated[
         str | None,
         Field(
-            description="Why this is no success: `url_refused`, `name_not_resolved`, `address_refused`, "
+            description="Why the test failed: `url_refused`, `name_not_resolved`, `address_refused`, "
             "`connection_failed`, `tls_failed`, `connection_lost`, `invalid_response`, `timeout`, "
-            "`status_not_successful` or `internal_error`; null if the endpoint took the message."
+            "`status_not_successful` or `internal_error`; null if the endpoint accepted the message."
         ),
     ]
 
@@ -44,10 +46,10 @@ EndpointIdPath = Annotated[ResourceId, Path(description="The endpoint's id.", ex
     example=WebhookTestView(status_code=204, duration_ms=87, error=None),
 )
 async def test_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookTestView:
-    """Send a message of the type `webhook.test` to an endpoint now, also to a disabled one, and answer what came back.
+    """Send a message of the type `webhook.test` to an endpoint, even a disabled one, and return the result.
 
-    It is signed like every message. It is no delivery: it is in no list, and is not repeated. An organisation may have
-    one test under way, and 30 in a minute.
+    The message is signed like any other. A test is not a delivery: it is not listed and not retried. An organisation
+    can run one test at a time, and 30 a minute.
     """
     tested = await service.test_endpoint(ctx, scope, endpoint_id)
     return WebhookTestView(status_code=tested.status_code, duration_ms=tested.duration_ms, error=tested.error)

@@ -18,10 +18,10 @@ from soundmark.kit.text.ids import mint
 # For the statement that replays, instead of the usual 30 s: a month may hold millions of events, of which a hundred
 # thousand take about two seconds.
 _REPLAY_TIMEOUT_S: Final = 600
-_TOO_OFTEN: Final = f"This organisation has replayed events {REPLAYS_PER_MINUTE} times within a minute."
+_TOO_OFTEN: Final = f"An organisation can make {REPLAYS_PER_MINUTE} replays a minute. Try again in a minute."
 _TOO_MANY: Final = (
-    f"Replays of this organisation may make {REPLAYED_PER_DAY:,} deliveries in a UTC day. This one would exceed that, "
-    "so it made none. Replay a shorter period."
+    f"An organisation's replays can create {REPLAYED_PER_DAY:,} deliveries a UTC day. This one would exceed that, so "
+    "it created none. Replay a shorter period."
 )
 
 
@@ -102,7 +102,7 @@ async def _require_enabled(tx: Tx, scope: TenantScope, endpoint_id: str) -> None
     if endpoint is None:
         raise WebhookEndpointNotFound
     if not endpoint.enabled:
-        raise ValidationFailed("This webhook endpoint is disabled. Enable it, then replay what it missed.")
+        raise ValidationFailed("This webhook endpoint is disabled. Enable it, then replay the events that it missed.")
 
 
 def _require_pause(counts: ReplayCounts, now: datetime) -> None:

@@ -48,7 +48,7 @@ EventIdPath = Annotated[ResourceId, Path(description="The event's id.", examples
     example=endpoint_with_secret(example.ENDPOINT, example.SECRET),
 )
 async def create_webhook_endpoint(ctx: Ctx, scope: Tenant, body: CreateWebhookEndpoint) -> WebhookEndpointWithSecret:
-    """Create a webhook endpoint. Its secret is returned only in this response. An organisation may have 20."""
+    """Create a webhook endpoint. Its secret is returned only in this response. An organisation can have 20."""
     new = service.NewEndpoint(body.project_id, body.url, body.event_types, body.description)
     return endpoint_with_secret(*await service.create_endpoint(ctx, scope, new))
 
@@ -75,7 +75,7 @@ async def list_webhook_endpoints(
     example=endpoint_view(example.ENDPOINT),
 )
 async def get_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointView:
-    """Read a webhook endpoint."""
+    """Return a webhook endpoint."""
     return endpoint_view(await service.get_endpoint(ctx, scope, endpoint_id))
 
 
@@ -88,7 +88,7 @@ async def get_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdP
 async def update_webhook_endpoint(
     ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath, body: UpdateWebhookEndpoint
 ) -> WebhookEndpointView:
-    """Change, enable or disable a webhook endpoint. A disabled endpoint gets no deliveries."""
+    """Change, enable or disable a webhook endpoint. A disabled endpoint receives no deliveries."""
     return endpoint_view(await service.update_endpoint(ctx, scope, endpoint_id, _changes_of(body)))
 
 
@@ -99,7 +99,7 @@ async def update_webhook_endpoint(
     status=HTTPStatus.NO_CONTENT,
 )
 async def delete_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> None:
-    """Delete a webhook endpoint. Deliveries that wait are dropped."""
+    """Delete a webhook endpoint. Pending deliveries are dropped."""
     await service.delete_endpoint(ctx, scope, endpoint_id)
 
 
@@ -110,7 +110,7 @@ async def delete_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: Endpoint
     example=endpoint_with_secret(example.ENDPOINT, example.ROLLED),
 )
 async def roll_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointWithSecret:
-    """Replace the secret of a webhook endpoint. The new one is returned only here; for 24 hours, both sign."""
+    """Replace the secret of a webhook endpoint. Only this response has the new one. For 24 hours, both secrets sign."""
     return endpoint_with_secret(*await service.roll_secret(ctx, scope, endpoint_id))
 
 
@@ -149,11 +149,11 @@ async def list_webhook_deliveries(
 async def replay_webhook_events(
     ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath, body: ReplayWebhookEvents
 ) -> ReplayedView:
-    """Send events of the last 30 days again, whether they were delivered or not, with the same ids as before.
+    """Send events of the last 30 days again, with the same ids, even if they were delivered.
 
-    Events that the endpoint does not match are left out, and so are events of which it has a pending delivery. Events
-    from before the endpoint existed are sent too. A disabled endpoint has to be enabled first. An organisation may
-    replay 10 times within a minute, and 100,000 deliveries in a UTC day; one that would exceed this replays nothing.
+    Skips events that the endpoint does not match and events with a pending delivery to it. Includes events from before
+    the endpoint existed. A disabled endpoint must be enabled first. An organisation can make 10 replays a minute and
+    100,000 deliveries a UTC day; a replay over a limit sends nothing.
     """
     if "event_ids" in body.model_fields_set:
         count = await replays.replay_events(ctx, scope, endpoint_id, body.event_ids)
@@ -170,7 +170,7 @@ async def replay_webhook_events(
     example=WebhookMessage.model_validate_json(render_body(example.EVENT)),
 )
 async def get_webhook_event(ctx: Ctx, scope: Tenant, event_id: EventIdPath) -> Response:
-    """Read the message of an event of the last 30 days, byte for byte as it is sent."""
+    """Return the message of an event of the last 30 days, byte for byte as it is sent."""
     return Response(render_body(await events.get_event(ctx, scope, event_id)), media_type="application/json")
 
 

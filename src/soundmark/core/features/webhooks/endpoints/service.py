@@ -20,7 +20,7 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
 
-_TOO_MANY: Final = f"An organisation may have {ENDPOINTS_MAX} webhook endpoints. Delete one first."
+_TOO_MANY: Final = f"An organisation can have {ENDPOINTS_MAX} webhook endpoints. Delete one first."
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def _require_known(event_type: str) -> str:
 
 def _require_once(values: list[str] | None) -> list[str] | None:
     if values is not None and len(set(values)) < len(values):
-        raise ValueError("must name each one once")
+        raise ValueError("must not name a type twice")
     return values
 
 
@@ -51,12 +51,12 @@ EventTypes = Annotated[
 Url = Annotated[
     str,
     StringConstraints(min_length=1, max_length=URL_MAX),
-    Field(description="Where to send events: https, a public host, neither credentials nor a fragment."),
+    Field(description="Where to send events: an https URL with a public host, without credentials or a fragment."),
 ]
 Description = Annotated[
     str | None,
     StringConstraints(max_length=DESCRIPTION_MAX, pattern=NO_CONTROL_CHARS),
-    Field(description="A note for people."),
+    Field(description="A note for the organisation's members."),
 ]
 
 
@@ -100,7 +100,10 @@ class UpdateWebhookEndpoint(Wire):
     description: Description = None
     enabled: Annotated[
         bool,
-        Field(default_factory=bool, description="true forgets the failures for which the service disabled it."),
+        Field(
+            default_factory=bool,
+            description="true also clears the failures for which the service disabled the endpoint.",
+        ),
     ]
 
     @model_validator(mode="after")
@@ -120,7 +123,7 @@ EventIds = Annotated[
 
 
 class ReplayWebhookEvents(Wire):
-    """The events to send again: those from one time until before another, or those with these ids."""
+    """The events to send again: those from `from` (inclusive) to `to` (exclusive), or those with these ids."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -147,8 +150,8 @@ class ReplayWebhookEvents(Wire):
 class WebhookEndpointView(Wire):
     """A webhook endpoint without its secret, which cannot be read again.
 
-    `disabled_reason` says why the service disabled it: `gone` after the answer 410, `failing` after five days of
-    failures. It is null if it is enabled, or was disabled by a person.
+    `disabled_reason` says why the service disabled the endpoint: `gone` after a 410 response, `failing` after five days
+    of failures. It is null if the endpoint is enabled or was disabled by a person.
     """
 
     id: str
@@ -204,7 +207,7 @@ class MessageActor(Wire):
 
 
 class MessageData(Wire):
-    """What happened. The members besides these are the metadata of the audit entry, or the facts of the event."""
+    """The data of the event. Its other members are the metadata of the audit entry, or the facts of the event."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -222,7 +225,7 @@ class WebhookMessage(Wire):
 
 
 class ReplayedView(Wire):
-    """How many deliveries were made: one for each of the events that the endpoint matches and has none pending of."""
+    """The number of deliveries created: one for each matching event without a pending delivery to the endpoint."""
 
     replayed_count: int
 
