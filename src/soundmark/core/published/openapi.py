@@ -15,7 +15,6 @@ from soundmark.core.edge.operations import PUBLIC, Example, OperationRoute
 from soundmark.core.hot.envelope import EnvelopeSigner, answer_body
 from soundmark.core.hot.resolve import PROOF_HEADER_NAME, PROOF_VALUE
 from soundmark.core.published.catalogue import CATALOGUE
-from soundmark.core.published.links import add_links
 from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED
 from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
 from soundmark.kit.http.responses.problems import Kind
@@ -159,7 +158,6 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
         for method in _METHODS:
             if method in path:
                 _complete(path[method], base_url, shown[path[method]["operationId"]])
-    add_links(document["paths"])
     return document
 
 
