@@ -51,7 +51,7 @@ class RunningSandbox:
         return response.json()
 
     async def misbehave(self, system: str, kind: str, **fields: Any) -> None:
-        """Turn a switch on: `operation`, `times` (0: until reset), `seconds` and `merge` are optional."""
+        """Turn a switch on: `operation`, `times` (0: until reset), `seconds`, `merge` and `headers` are optional."""
         await self.control("/switches", system=system, kind=kind, **fields)
 
     async def hold(self, system: str, times: int = 1) -> None:

@@ -12,10 +12,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.billing.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
+from support.billing.card_purchase import PATH, CardPurchase, begin_purchase, list_paths, sign, status_of
 from support.billing.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.command_server import ForkedCommand
 from support.processes.killable import running_core, running_worker, until_alone
@@ -37,7 +36,7 @@ DUE_RECEIPT = (
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
     return await begin_purchase(tenant, rival, card)
 
 
@@ -92,7 +91,7 @@ async def test_a_core_that_dies_in_phase_1_of_an_event(
     purchase: CardPurchase,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
@@ -103,7 +102,7 @@ async def test_a_core_that_dies_in_phase_1_of_an_event(
         process.kill()
         await delivering
     await until_alone(rival)
-    assert (card.received, await rival.rows("SELECT 1 FROM payment_receipts")) == ([], [])
+    assert (await card.calls("card"), await rival.rows("SELECT 1 FROM payment_receipts")) == ([], [])
 
     assert await status_of(tenant.api, event) == "processed"
     await require_whole(rival)
@@ -113,16 +112,16 @@ async def test_a_core_that_dies_in_phase_2_of_an_event(
     purchase: CardPurchase,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
 ) -> None:
     event = purchase.event("invoice.paid")
     async with doomed(database_url, measuring_url, outside_urls) as (client, process):
-        card.faults.append("slow")
+        await card.hold("card")
         delivering = asyncio.create_task(post_event(client, event))
-        await asyncio.wait_for(card.worked.wait(), 30)
+        await card.until_held("card")
         process.kill()
         await delivering
     assert await rival.rows("SELECT status, checkout_id FROM payment_receipts") == [("pending", purchase.checkout_id)]
@@ -135,18 +134,18 @@ async def test_a_core_that_dies_in_phase_3_of_an_event(
     purchase: CardPurchase,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
 ) -> None:
     event = purchase.event("invoice.paid")
     async with doomed(database_url, measuring_url, outside_urls) as (client, process):
-        card.faults.append("slow")
+        await card.hold("card")
         delivering = asyncio.create_task(post_event(client, event))
-        await asyncio.wait_for(card.worked.wait(), 30)
+        await card.until_held("card")
         async with rival.holding(CHECKOUTS):
-            card.release.set()
+            await card.release("card")
             await rival.until_someone_waits()
             process.kill()
             await delivering
@@ -193,7 +192,7 @@ async def test_a_core_that_dies_while_a_local_payment_is_verified(
 async def test_a_worker_that_dies_while_it_asks_again(
     purchase: CardPurchase,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
@@ -209,13 +208,13 @@ async def test_a_worker_that_dies_while_it_asks_again(
                 await rival.run(REREADING)
                 await rival.until_someone_waits()
             else:
-                card.faults.append("slow")
+                await card.hold("card")
                 await rival.run(REREADING)
-                await asyncio.wait_for(card.worked.wait(), 30)
+                await card.until_held("card")
                 if phase == "3":
                     # The session was read; the subscription is next, then the lock.
                     await held.enter_async_context(rival.holding(CHECKOUTS))
-                    card.release.set()
+                    await card.release("card")
                     await rival.until_someone_waits()
             worker.kill()
             worker.wait()
@@ -223,7 +222,7 @@ async def test_a_worker_that_dies_while_it_asks_again(
     assert await rival.rows("SELECT status FROM checkouts") == [("pending",)]
     await rival.run("DELETE FROM procrastinate_jobs")
     await rival.run("UPDATE checkouts SET reread_at = '2020-01-01'")
-    card.faults.clear()
+    await card.control("/switches/reset")
 
     with running_worker(database_url, measuring_url, **outside_urls):
         await rival.run(REREADING)
@@ -237,7 +236,7 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
     purchase: CardPurchase,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
@@ -245,13 +244,12 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
 ) -> None:
     """Before the question, before the answer, and before what follows is stored: the next worker asks once more."""
     assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "processed"
-    card.received.clear()
+    await card.control("/calls/clear")
 
-    def count_of(path: str) -> int:
+    async def count_of(path: str) -> int:
         """Another job of the worker asks about prices."""
-        return sum(request.path.startswith(path) for request in card.received)
+        return sum(each.startswith(path) for each in await list_paths(card))
 
-    card.worked.clear()
     due = "UPDATE subscriptions SET reread_at = '2020-01-01', paid_through = NULL, paid_invoice_at = NULL"
     await rival.run(due)
     asking = REREADING.replace("reread_payments", "reread_subscriptions")
@@ -262,22 +260,22 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
             await rival.run(asking)
             await rival.until_someone_waits()
         else:
-            card.faults.append("slow")
+            await card.hold("card")
             await rival.run(asking)
-            await asyncio.wait_for(card.worked.wait(), 30)
+            await card.until_held("card")
         if phase == "3":
             await held.enter_async_context(rival.holding(CHECKOUTS))
-            card.release.set()
+            await card.release("card")
             await rival.until_someone_waits()
         worker.kill()
         worker.wait()
     await until_alone(rival)
     rereads = 0 if phase == "1" else 1
     stored = "SELECT paid_through, rereads, reread_at IS NULL FROM subscriptions"
-    assert (count_of("/v1/subscriptions/"), await rival.rows(stored)) == (rereads, [(None, rereads, False)])
+    assert (await count_of("/v1/subscriptions/"), await rival.rows(stored)) == (rereads, [(None, rereads, False)])
     await rival.run("DELETE FROM procrastinate_jobs")
     await rival.run("UPDATE subscriptions SET reread_at = '2020-01-01'")
-    card.faults.clear()
+    await card.control("/switches/reset")
 
     with running_worker(database_url, measuring_url, **outside_urls):
         await rival.run(asking)
@@ -286,7 +284,7 @@ async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
                 await asyncio.sleep(0.01)
 
     assert await rival.rows(stored) == [(purchase.period_end, rereads + 1, True)]
-    assert count_of("/v1/subscriptions/") == rereads + 1
+    assert await count_of("/v1/subscriptions/") == rereads + 1
     assert len(await rival.audited("billing.entitlement_changed")) == 2, "the purchase, and what was paid"
 
 

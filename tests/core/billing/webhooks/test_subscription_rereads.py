@@ -4,9 +4,9 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from support.billing.card_purchase import CardPurchase, begin_purchase, status_of
+from support.billing.card_purchase import CardPurchase, begin_purchase, list_paths, status_of
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
 
@@ -27,28 +27,28 @@ async def upgrade(rival: Rival, purchase: CardPurchase, clock: FakeClock) -> Non
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock) -> CardPurchase:
     made = await begin_purchase(tenant, rival, card)
     await status_of(tenant.api, made.event("checkout.session.completed"))
     await upgrade(rival, made, clock)
-    card.received.clear()
+    await card.control("/calls/clear")
     return made
 
 
 async def test_each_is_asked_about_once_within_an_hour(
-    purchase: CardPurchase, work: Context, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     others = [await begin_purchase(tenant, rival, card) for _ in range(3)]
     for other in others:
         await status_of(tenant.api, other.event("checkout.session.completed"))
     await upgrade(rival, purchase, clock)
-    card.received.clear()
+    await card.control("/calls/clear")
 
     for _ in range(60):
         await reread_subscriptions(work)
         clock.advance(minutes=1)
 
-    asked = sorted(request.path for request in card.received)
+    asked = sorted(await list_paths(card))
     assert asked == sorted(f"/v1/subscriptions/{each.subscription_id}" for each in (purchase, *others))
     ends = sorted(each.period_end for each in (purchase, *others))
     assert await rival.rows(f"{STATE} ORDER BY 1") == [(end, None, 1) for end in ends]
@@ -59,7 +59,7 @@ async def test_more_than_are_listed_at_once_are_all_asked_about(
     work: Context,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -72,25 +72,25 @@ async def test_more_than_are_listed_at_once_are_all_asked_about(
 
 
 async def test_what_is_not_due_or_is_over_is_not_asked_about(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     assert await reread_subscriptions(work) == 0
     clock.advance(minutes=30)
     await rival.run("UPDATE subscriptions SET status = 'cancelled'")
     assert await reread_subscriptions(work) == 0
-    assert (card.received, purchase.is_paid) == ([], True)
+    assert (await card.calls("card"), purchase.is_paid) == ([], True)
 
 
 async def test_an_outage_puts_it_off_and_counts_for_nothing(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     clock.advance(minutes=30)
-    card.faults.append("refused")
+    await card.misbehave("card", "refused")
     assert await reread_subscriptions(work) == 0
     again_at = clock.now() + timedelta(minutes=4)
     assert await rival.rows(STATE) == [(purchase.began_at - timedelta(days=1), again_at, 1)]
     assert await reread_subscriptions(work) == 0
-    card.faults.clear()
+    await card.control("/switches/reset")
     clock.advance(minutes=4)
 
     assert await reread_subscriptions(work) == 1
@@ -99,21 +99,21 @@ async def test_an_outage_puts_it_off_and_counts_for_nothing(
 
 
 async def test_a_provider_that_fails_is_not_asked_about_everything(
-    purchase: CardPurchase, work: Context, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     for _ in range(4):
         await status_of(tenant.api, (await begin_purchase(tenant, rival, card)).event("checkout.session.completed"))
     await upgrade(rival, purchase, clock)
     clock.advance(minutes=30)
-    card.received.clear()
-    card.faults.extend(["refused"] * 5)
-    assert (await reread_subscriptions(work), len(card.received)) == (0, 3)
+    await card.control("/calls/clear")
+    await card.misbehave("card", "refused", times=5)
+    assert (await reread_subscriptions(work), len(await card.calls("card"))) == (0, 3)
 
 
 async def test_one_that_the_provider_does_not_have_is_left_alone_after_a_day(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
-    card.objects.clear()
+    await purchase.withdraw(card)
     began_at = clock.now()
     for _ in range(REREADS_MAX):
         clock.advance(hours=1)
@@ -123,41 +123,41 @@ async def test_one_that_the_provider_does_not_have_is_left_alone_after_a_day(
 
 
 async def test_without_a_secret_key_nothing_is_asked_and_it_stays_due(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     await rival.run("DELETE FROM platform_secrets WHERE name = 'card_secret_key'")
     clock.advance(minutes=30)
-    assert (await reread_subscriptions(work), card.received) == (0, [])
+    assert (await reread_subscriptions(work), await card.calls("card")) == (0, [])
     assert (await rival.rows(STATE))[0][2] == 0, purchase.checkout_id
 
 
 async def test_a_status_that_is_ignored_is_an_answer_too(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     purchase.status = "paused"
-    purchase.publish(card)
+    await purchase.publish(card)
     clock.advance(minutes=30)
     assert await reread_subscriptions(work) == 1
     assert await rival.rows(STATE) == [(purchase.began_at - timedelta(days=1), None, 1)]
 
 
 async def test_of_two_workers_one_asks(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     clock.advance(minutes=30)
     async with rival.holding("SELECT FROM checkouts FOR UPDATE"):
         both = [asyncio.create_task(reread_subscriptions(work)) for _ in range(2)]
         await rival.until_someone_waits(2)
     assert sorted(await asyncio.gather(*both)) == [0, 1]
-    assert len(card.received) == 1, purchase.checkout_id
+    assert len(await card.calls("card")) == 1, purchase.checkout_id
 
 
 async def test_audience_gets_what_the_migration_stored_even_if_the_provider_says_the_same(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     """The release before had projected the end of a period that is not paid."""
     purchase.status, purchase.is_paid = "past_due", False
-    purchase.publish(card)
+    await purchase.publish(card)
     end = clock.now() + timedelta(days=90)
     await rival.run(
         "INSERT INTO plans (id, name, product, monthly_event_quota, active)"
