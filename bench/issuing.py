@@ -19,6 +19,7 @@ from bench import seed, wrk
 from bench.figures import Figure, rates, ratio_of_rounds
 from bench.service import OPERATOR_TOKEN, Seeded, Service, audio, core, key_of, seeded
 from bench.wrk import Demand, Load
+from soundmark.core.domain.codes.address import address_of
 from soundmark.core.domain.codes.code import sign_code
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -251,8 +252,8 @@ def _insert_batch(connection: psycopg.Connection[Any], facts: Any, key: SigningK
             ],
         )
         connection.execute(
-            "INSERT INTO codes (organization_id, project_id, issuer, issued_at, expires_at, key_id, xr_id,"
-            " broadcast_token) SELECT %s, %s, %s, %s, %s, %s, * FROM unnest(%s::text[], %s::text[])",
+            "INSERT INTO codes (organization_id, project_id, issuer, issued_at, expires_at, key_id, address,"
+            " xr_id, broadcast_token) SELECT %s, %s, %s, %s, %s, %s, %s, * FROM unnest(%s::text[], %s::text[])",
             [
                 facts.organization_id,
                 facts.project_id,
@@ -260,6 +261,7 @@ def _insert_batch(connection: psycopg.Connection[Any], facts: Any, key: SigningK
                 facts.issued_at,
                 facts.expires_at,
                 facts.key_id,
+                address_of(seed.RESOURCE),
                 [code.xr_id for code in codes],
                 [code.broadcast_token for code in codes],
             ],

@@ -24,8 +24,8 @@ def seed_checkouts(url: Secret, count: int) -> None:
     seed.seed_organizations(url, ORGANIZATIONS)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute(
-            "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
-            " VALUES (%s, 'plan_bench', 'card', true, %s, now())",
+            "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
+            " VALUES (%s, 'plan_bench', 'card', true, %s, 'unknown', now())",
             (_OFFER, _PRICE),
         )
         with connection.cursor() as cursor:

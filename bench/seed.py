@@ -60,8 +60,8 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range, *, campaign_id: str
             (ORGANIZATION_ID, PROJECT_ID, now),
         )
         connection.execute(
-            "INSERT INTO plans (id, name, product, monthly_code_quota, active)"
-            " VALUES ('plan_bench', 'Bench', 'codes', 1000000000, true) ON CONFLICT DO NOTHING"
+            "INSERT INTO plans (id, name, product, monthly_code_quota, active, updated_at)"
+            " VALUES ('plan_bench', 'Bench', 'codes', 1000000000, true, now()) ON CONFLICT DO NOTHING"
         )
         connection.execute(
             "INSERT INTO code_entitlements (organization_id, plan_id) VALUES (%s, 'plan_bench') ON CONFLICT DO NOTHING",

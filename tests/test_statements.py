@@ -33,7 +33,6 @@ EVERY_TENANT: Final = {
     "core.support.tickets.find_organization_id": "a delivery of the support desk names a ticket by its id alone",
     "core.billing.references.find": "a provider's notification names no organisation",
     "core.billing.subscriptions.list_over": "a job ends what is over, in every organisation",
-    "core.billing.subscriptions.list_due": "a job asks the card provider about what is due, in every organisation",
     "core.billing.subscriptions.list_holders": "a plan's new quota is that of every organisation that has it",
     "core.audience.entitlements.list_with_successor": "a job carries on with the next one, in every organisation",
     "core.billing.references.find_local_payment": "a provider's notification names no organisation",
@@ -49,7 +48,6 @@ EVERY_TENANT: Final = {
     "core.webhooks.dispatch.list_waiting": "the dispatcher serves the endpoints of every organisation in turn",
     "core.webhooks.dispatch.list_postponed_tenants": "a clock that was set back postpones deliveries everywhere",
     "core.webhooks.dispatch.find_backlog": "metrics are about all organisations together",
-    "core.codes.codes.find_tenant_without_addresses": "a job fills in the addresses of every organisation's old Codes",
     "core.codes.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
     "core.tenancy.invitations.find_by_digest": "an invitation's secret comes without its organisation",
     "core.codes.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
@@ -82,6 +80,8 @@ BOTH_HALVES: Final = {"core.codes.codes.insert", "core.codes.codes.update_revoke
 MAKERS_OF_CONSTANTS: Final = {
     "audience.purges._deleting",
     "audience.retention._aged_table",
+    "core.platform.sealed_values._of_platform",
+    "core.platform.sealed_values._of_tenants",
     "core.tenancy.deletions._deleting",
 }
 NO_STORE_VERB: Final = {

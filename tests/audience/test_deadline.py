@@ -1,6 +1,5 @@
 """The deadline that travels with each private call: when it passes, Audience stops, and nothing is changed."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -49,12 +48,6 @@ def calls(given: AudienceIntegration) -> dict[str, tuple[str, str, dict[str, Any
     }
 
 
-async def until_nobody_waits(rival: Rival) -> None:
-    async with asyncio.timeout(30):
-        while await rival.rows(WAITING):  # noqa: ASYNC110 - the event happens in PostgreSQL
-            await asyncio.sleep(0.01)
-
-
 async def stored(rival: Rival) -> list[Any]:
     """Return everything that a private operation could change."""
     return [
@@ -78,7 +71,7 @@ async def test_every_operation_ends_at_the_deadline_and_changes_nothing(
 
     async with audience_rival.holding(EVERYTHING):
         ended = [await call(audience, given, name, SHORT) for name in names]
-        await until_nobody_waits(audience_rival)
+        await audience_rival.until_rows(WAITING)
 
     late = (503, "deadline_passed")
     assert {name: (answer.status, answer.json["code"]) for name, answer in zip(names, ended, strict=True)} == (

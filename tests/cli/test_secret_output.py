@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from soundmark.cli import Refused
-from soundmark.cli.secret_output import secret_sink
+from soundmark.cli.secret_output import SecretOutput, secret_sink
 
 
 def test_a_secret_that_cannot_be_written_is_reported_as_lost(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
     folder.mkdir()
-    with secret_sink(folder / "key", force=False) as keep:
+    with secret_sink(SecretOutput(folder / "key")) as keep:
         shutil.rmtree(folder)
         with pytest.raises(Refused, match="the secret is lost, so rotate it"):
             keep("xak_secret")
@@ -24,9 +24,9 @@ def test_a_secret_is_not_written_through_a_link(tmp_path: Path, link: str) -> No
     path.symlink_to(target)
     if link == "to a file":
         target.write_text("somebody's")
-    with pytest.raises(Refused, match="already exists"), secret_sink(path, force=False):
+    with pytest.raises(Refused, match="already exists"), secret_sink(SecretOutput(path)):
         pass
-    with secret_sink(path, force=True) as keep:
+    with secret_sink(SecretOutput(path, force=True)) as keep:
         keep("xak_secret")
     assert (path.is_symlink(), path.read_text()) == (False, "xak_secret\n")
     assert not target.exists() or target.read_text() == "somebody's"

@@ -107,15 +107,8 @@ RETRYING = (
 )
 
 
-async def until(rival: Rival, statement: str, *rows: tuple[Any, ...]) -> None:
-    """Wait until the query returns exactly these rows."""
-    async with asyncio.timeout(END_S):
-        while await rival.rows(statement) != list(rows):  # noqa: ASYNC110 - it happens in PostgreSQL
-            await asyncio.sleep(0.02)
-
-
 async def until_delivered(rival: Rival, status: str) -> None:
-    await until(rival, "SELECT delivery_status FROM invitations", (status,))
+    await rival.until_rows("SELECT delivery_status FROM invitations", (status,))
 
 
 async def test_a_person_is_invited_gets_a_mail_and_joins(
@@ -125,7 +118,7 @@ async def test_a_person_is_invited_gets_a_mail_and_joins(
         invitation = await tenant.make_invitation(email="Ada@example.org", role="admin")
         await until_delivered(rival, "sent")
         # The worker reads the release evidence at start, and serves metrics.
-        await until(rival, "SELECT finding FROM release_readiness", (None,))
+        await rival.until_rows("SELECT finding FROM release_readiness", (None,))
         served = httpx2.get(f"http://127.0.0.1:{worker.settings['JOBS_METRICS_PORT']}/metrics")
         assert "soundmark_webhook_deliveries_pending 0.0" in served.text
         process.terminate()
@@ -190,7 +183,7 @@ async def test_a_mail_is_tried_again_by_itself(
     async with worker():
         await tenant.make_invitation()
         waiting = "SELECT status::text, attempts FROM procrastinate_jobs WHERE task_name = 'deliver_invitation'"
-        await until(rival, waiting, ("todo", 1))
+        await rival.until_rows(waiting, ("todo", 1))
         pause = "SELECT scheduled_at - now() BETWEEN interval '10 s' AND interval '30 s' FROM procrastinate_jobs"
         assert (True,) in await rival.rows(f"{pause} WHERE task_name = 'deliver_invitation'")
         server.replies.clear()

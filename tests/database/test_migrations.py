@@ -1,8 +1,11 @@
 """Migrations: their result, several at once, and the refusal of what they must not do."""
 
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +18,24 @@ from soundmark.kit.postgres.schema_version import current_revision, is_current, 
 from soundmark.kit.postgres.transaction import Tx
 
 COMPONENTS = ["core", "audience"]
+NAME = "migrations_under_test"
+TWO_REVISIONS = "database.two_revisions"
+ROWS = Path(__file__).with_name("rows")
+CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
+
+
+def list_revisions(package: str) -> list[str]:
+    """Return the revisions of a component, oldest first."""
+    return sorted(
+        each.name[:4] for each in files(package).joinpath("migrations", "versions").iterdir() if each.name[0] == "0"
+    )
+
+
+UPGRADES = [
+    (package, revision)
+    for package in ("soundmark.core", "soundmark.audience", TWO_REVISIONS)
+    for revision in list_revisions(package)[:-1]
+]
 
 
 @pytest.fixture
@@ -23,20 +44,56 @@ def empty(cluster: RunningCluster) -> Secret:
 
 
 def new_database(cluster: RunningCluster) -> Secret:
-    name = "migrations_under_test"
     with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-    return cluster.create_role_and_database(name)
+        connection.execute(f"DROP DATABASE IF EXISTS {NAME}".encode())
+    return cluster.create_role_and_database(NAME)
 
 
-def schema_of(cluster: RunningCluster, url: Secret) -> list[str]:
-    """Return the statements that would create the database, in an order that does not depend on its history."""
-    options = ["--schema-only", "--no-owner", "--no-privileges", "--exclude-table=alembic_version"]
+def read_schema(cluster: RunningCluster) -> list[str]:
+    """Return the statements that would create the database with its rows, in an order that ignores its history."""
+    # The row of proof_transition is the time of the migration.
+    without = ["--exclude-table=alembic_version", "--exclude-table-data=proof_transition"]
+    options = ["--inserts", "--no-owner", "--no-privileges", *without]
     dump = subprocess.run(
-        [str(cluster.cluster.programs / "pg_dump"), *options, url.reveal()], check=True, capture_output=True, text=True
+        [str(cluster.cluster.programs / "pg_dump"), *options, cluster.superuser_url_of(NAME).reveal()],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     # The dump begins and ends with a random word.
     return [line for line in dump.splitlines() if line and not line.startswith(("--", "\\restrict", "\\unrestrict"))]
+
+
+def read_rows(url: Secret) -> list[tuple[str, dict[str, Any]]]:
+    """Return the rows of all tables, each with the name of its table."""
+    with psycopg.connect(url.reveal()) as connection:
+        names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        return [
+            (name, row)
+            for (name,) in names
+            if name != "alembic_version"
+            for (row,) in connection.execute(f'SELECT to_jsonb(t) FROM "{name}" t'.encode()).fetchall()
+        ]
+
+
+def find_lost_rows(cluster: RunningCluster, package: str, revision: str, rows: str) -> list[tuple[str, dict[str, Any]]]:
+    """Upgrade a database from `revision`, with the rows of a script; return the rows of before that changed or went.
+
+    What a row has in columns that the upgrade adds or drops does not count.
+    """
+    url = new_database(cluster)
+    superuser_url = cluster.superuser_url_of(NAME)
+    migrate(url, package, until=revision)
+    with psycopg.connect(superuser_url.reveal()) as connection:
+        connection.execute(rows.encode())
+    before = read_rows(superuser_url)
+    migrate(url, package)
+    after = read_rows(superuser_url)
+    return [
+        (name, row)
+        for name, row in before
+        if not any(name == other and all(row[key] == kept[key] for key in row.keys() & kept) for other, kept in after)
+    ]
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -44,14 +101,24 @@ def test_replaying_all_migrations_makes_the_reviewed_schema(
     cluster: RunningCluster, empty: Secret, component: str
 ) -> None:
     assert migrate(empty, f"soundmark.{component}")[-1] == newest_revision(f"soundmark.{component}")
-    migrated = schema_of(cluster, empty)
+    migrated = read_schema(cluster)
     url = new_database(cluster)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute(files("soundmark.kit.postgres").joinpath("jobs_schema_3_10_0.sql").read_bytes())
         connection.execute(files(f"soundmark.{component}").joinpath("schema.sql").read_bytes())
-    reviewed = schema_of(cluster, url)
+    reviewed = read_schema(cluster)
     assert len(migrated) > 100
     assert migrated == reviewed
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_released_baseline_runs_a_copy(component: str) -> None:
+    """`schema.sql` goes on changing; the revision that a released database had does not."""
+    is_released = re.search(r"^## \[?\d", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    versions = files(f"soundmark.{component}").joinpath("migrations", "versions")
+    is_copied = versions.joinpath("0100_baseline.sql").is_file()
+    assert is_copied == is_released, "docs/contributing/releasing.md"
+    assert is_copied != ('"schema.sql"' in versions.joinpath("0100_baseline.py").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -78,74 +145,24 @@ def test_a_migration_that_never_ends_is_given_up(empty: Secret, monkeypatch: pyt
 
 def test_a_migration_does_not_wait_for_a_table_in_use(empty: Secret) -> None:
     """Its other users, resolution among them, would otherwise queue behind the migration."""
-    migrate(empty, "soundmark.core", until="0007")
+    migrate(empty, TWO_REVISIONS, until="0100")
     with psycopg.connect(empty.reveal()) as backup:
-        backup.execute("SELECT FROM codes")
+        backup.execute("SELECT FROM notes")
         with pytest.raises(MigrationFailed, match="in use"):
-            migrate(empty, "soundmark.core")
-    assert migrate(empty, "soundmark.core") == [
-        "0008",
-        "0009",
-        "0010",
-        "0011",
-        "0012",
-        "0013",
-        "0014",
-        "0015",
-        "0016",
-        "0017",
-        "0018",
-        "0019",
-        "0020",
-        "0021",
-    ]
+            migrate(empty, TWO_REVISIONS)
+    assert migrate(empty, TWO_REVISIONS) == ["0101"]
 
 
-def test_an_index_that_was_not_finished_is_built_anew(empty: Secret) -> None:
-    migrate(empty, "soundmark.core", until="0008")
-    with psycopg.connect(empty.reveal(), autocommit=True) as interrupted:
-        interrupted.execute("CREATE INDEX codes_broadcast_token_of_organization ON codes (issuer)")
-    assert migrate(empty, "soundmark.core") == [
-        "0009",
-        "0010",
-        "0011",
-        "0012",
-        "0013",
-        "0014",
-        "0015",
-        "0016",
-        "0017",
-        "0018",
-        "0019",
-        "0020",
-        "0021",
-    ]
-    with psycopg.connect(empty.reveal()) as connection:
-        found = connection.execute(
-            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'codes_broadcast_token_key'"
-        ).fetchone()
-    assert found == ("UNIQUE (organization_id, broadcast_token)",)
+@pytest.mark.parametrize(("package", "revision"), UPGRADES)
+def test_an_upgrade_keeps_every_row(cluster: RunningCluster, package: str, revision: str) -> None:
+    """`rows/<component>/<revision>.sql` holds rows as the release with that revision wrote them."""
+    rows = (ROWS / package.rpartition(".")[2] / f"{revision}.sql").read_text(encoding="utf-8")
+    assert find_lost_rows(cluster, package, revision, rows) == []
 
 
-def test_the_prices_of_card_offers_are_known_where_currency_and_amount_are(empty: Secret) -> None:
-    migrate(empty, "soundmark.core", until="0015")
-    with psycopg.connect(empty.reveal(), autocommit=True) as connection:
-        connection.execute("""
-            INSERT INTO offers (id, plan_id, provider, active, price_reference, country, currency, amount_minor,
-                                entitlement_months, updated_at)
-            VALUES ('offer_asked', 'plan_codes_starter', 'card', true, 'price_1', NULL, 'EUR', 0, NULL, now()),
-                   ('offer_local', 'plan_codes_starter', 'local', true, NULL, 'TN', 'TND', 1, 1, now()),
-                   ('offer_new', 'plan_codes_starter', 'card', true, 'price_2', NULL, NULL, NULL, NULL, now()),
-                   ('offer_tiers', 'plan_codes_starter', 'card', false, 'price_3', NULL, 'EUR', NULL, NULL, now())
-        """)
-        migrate(empty, "soundmark.core")
-        found = connection.execute("SELECT id, price_status FROM offers ORDER BY id").fetchall()
-    assert found == [
-        ("offer_asked", "known"),
-        ("offer_local", None),
-        ("offer_new", "unknown"),
-        ("offer_tiers", "unknown"),
-    ]
+def test_a_row_that_an_upgrade_loses_is_noticed(cluster: RunningCluster) -> None:
+    rows = "INSERT INTO notes (id, body) VALUES (1, ''), (2, 'Kept.')"
+    assert find_lost_rows(cluster, TWO_REVISIONS, "0100", rows) == [("notes", {"id": 1, "body": ""})]
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -161,7 +178,7 @@ def test_a_database_in_another_encoding_is_refused_in_one_line(cluster: RunningC
 def test_an_unreachable_database_is_reported_without_its_password(empty: Secret) -> None:
     password = psycopg.conninfo.conninfo_to_dict(empty.reveal())["password"]
     with pytest.raises(MigrationFailed, match="cannot be reached") as failed:
-        migrate(Secret(empty.reveal().replace("//migrations_under_test:", "//nobody:")), "soundmark.core")
+        migrate(Secret(empty.reveal().replace(f"//{NAME}:", "//nobody:")), "soundmark.core")
     assert str(password) not in str(failed.value)
 
 
@@ -169,8 +186,22 @@ def test_a_database_from_the_future_is_left_alone(empty: Secret) -> None:
     migrate(empty, "soundmark.core")
     with psycopg.connect(empty.reveal(), autocommit=True) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(MigrationFailed, match="9999"):
+    with pytest.raises(MigrationFailed, match=r"'9999'.*a newer release made it, run that one"):
         migrate(empty, "soundmark.core")
+
+
+@pytest.mark.parametrize(("component", "revision"), [("core", "0021"), ("audience", "0003")])
+async def test_a_database_of_a_checkout_from_before_the_first_release_is_refused(
+    empty: Secret, component: str, revision: str
+) -> None:
+    """These were the last revisions. A process does not serve such a database, and it cannot be upgraded."""
+    package = f"soundmark.{component}"
+    migrate(empty, package)
+    async with await psycopg.AsyncConnection.connect(empty.reveal(), autocommit=True) as connection:
+        await connection.execute("UPDATE alembic_version SET version_num = %s", [revision])
+        assert not await is_current(Tx(connection), package)
+    with pytest.raises(MigrationFailed, match=rf"'{revision}'.*before 0\.1\.0 did, start with a new database$"):
+        migrate(empty, package)
 
 
 async def test_a_serving_process_knows_whether_its_schema_is_there(empty: Secret) -> None:

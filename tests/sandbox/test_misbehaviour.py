@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from support.outside.accounting import list_invoices, post_invoice
 from support.outside.running_sandbox import RunningSandbox
 
 from soundmark.sandbox.misbehaviour import OPERATION_KINDS, WEBHOOK_KINDS
@@ -68,6 +69,8 @@ async def test_a_connection_ends_without_a_whole_answer(sandbox: RunningSandbox,
         ("conflict", 409, "application/json"),
         ("html_as_json", 200, "application/json"),
         ("list", 200, "application/json"),
+        ("empty_list", 200, "application/json"),
+        ("firewall", 403, "text/html; charset=utf-8"),
         ("html", 200, "text/html; charset=utf-8"),
         ("wrong_object", 200, "application/json"),
     ],
@@ -164,18 +167,22 @@ async def test_a_slow_answer_is_late_and_right(sandbox: RunningSandbox) -> None:
 
 async def test_an_answer_that_is_lost_did_its_work(sandbox: RunningSandbox) -> None:
     await sandbox.misbehave("accounting", "lost_answer", operation="create_invoice")
-    headers = credentials(sandbox)["accounting"]
     with pytest.raises(CUT_OFF):
-        await sandbox.client.post("/accounting/api/index.php/invoices", json={"socid": 1}, headers=headers)
-    assert len((await sandbox.look("accounting"))["invoices"]) == 1
+        await post_invoice(sandbox)
+    assert len(await list_invoices(sandbox)) == 1
+
+
+async def test_an_error_that_is_false_did_its_work(sandbox: RunningSandbox) -> None:
+    await sandbox.misbehave("accounting", "false_error", operation="create_invoice")
+    assert (await post_invoice(sandbox)).status_code == 500
+    assert len(await list_invoices(sandbox)) == 1
 
 
 async def test_a_system_that_is_down_did_none(sandbox: RunningSandbox) -> None:
     await sandbox.misbehave("accounting", "down", operation="create_invoice")
-    headers = credentials(sandbox)["accounting"]
     with pytest.raises(CUT_OFF):
-        await sandbox.client.post("/accounting/api/index.php/invoices", json={"socid": 1}, headers=headers)
-    assert (await sandbox.look("accounting"))["invoices"] == []
+        await post_invoice(sandbox)
+    assert await list_invoices(sandbox) == []
 
 
 async def test_a_wrong_amount_is_one_unit_too_high(sandbox: RunningSandbox) -> None:
@@ -184,8 +191,7 @@ async def test_a_wrong_amount_is_one_unit_too_high(sandbox: RunningSandbox) -> N
     await sandbox.misbehave("local", "wrong_amount", operation="verify_payment")
     assert (await ask(sandbox, "local")).json()["result"]["amount"] == 1001
     headers = credentials(sandbox)["accounting"]
-    line = {"subprice": 10}
-    await sandbox.client.post("/accounting/api/index.php/invoices", json={"socid": 1, "lines": [line]}, headers=headers)
+    await post_invoice(sandbox, subprice=10, tva_tx=0)
     await sandbox.misbehave("accounting", "wrong_amount", operation="read_invoice")
     read = await sandbox.client.get("/accounting/api/index.php/invoices/1", headers=headers)
     assert read.json()["total_ttc"] == "11.00000000"
@@ -196,6 +202,15 @@ async def test_an_altered_answer_has_what_was_merged_into_it(sandbox: RunningSan
     price = (await ask(sandbox, "card")).json()
     assert (price["recurring"]["interval"], price["recurring"]["interval_count"]) == ("year", 1)
     assert "currency" not in price
+
+
+async def test_each_item_of_a_list_is_altered(sandbox: RunningSandbox) -> None:
+    for _ in range(2):
+        await post_invoice(sandbox)
+    await sandbox.misbehave("accounting", "altered", merge={"id": "7"})
+    path = "/accounting/api/index.php/invoices?properties=id,socid"
+    found = await sandbox.client.get(path, headers=credentials(sandbox)["accounting"])
+    assert found.json() == [{"id": "7", "socid": "1"}] * 2
 
 
 async def test_a_switch_is_for_one_operation_and_some_times(sandbox: RunningSandbox) -> None:

@@ -1,5 +1,5 @@
--- The whole schema of Audience, as reviewed. Replaying all migrations gives exactly this (tests/embedded), beside the
--- queue of background jobs: soundmark/kit/jobs_schema_3_10_0.sql.
+-- The whole schema of Audience and its first row, as reviewed. All revisions together make exactly this (tests/database),
+-- beside the queue of background jobs: soundmark/kit/postgres/jobs_schema_3_10_0.sql.
 
 -- A publisher's source of measurements. The millions of rows below hold its `number` instead of its id. The HMAC secret
 -- is sealed, not digested, because every event needs it. Proofs are verified with Core's key; the key before it is
@@ -145,6 +145,9 @@ CREATE TABLE proof_transition (
     CONSTRAINT proof_transition_pkey PRIMARY KEY (only_row),
     CONSTRAINT proof_transition_one_row CHECK (only_row)
 );
+
+-- The database's own clock counts here alone.
+INSERT INTO proof_transition (began_at) VALUES (clock_timestamp());
 
 -- The purges of tenants that left, begun or completed, with the numbers of rows deleted so far. A row stays for ever and
 -- keeps everything of its subject from coming back. It names the subject by a digest: ids are random, so nobody who

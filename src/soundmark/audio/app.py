@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.audio.problems import AudioBusy
 from soundmark.audio.render import QueueFull, Renderer, RenderQueue
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -28,9 +27,23 @@ from soundmark.kit.http.requests.private_endpoint import JSON_TYPE
 from soundmark.kit.http.requests.refusals import ClientAddresses
 from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 from soundmark.kit.http.responses.problem_documents import body_errors
-from soundmark.kit.http.responses.problems import InternalError, MalformedBody, UnsupportedMediaType, ValidationFailed
+from soundmark.kit.http.responses.problems import (
+    InternalError,
+    Kind,
+    MalformedBody,
+    Problem,
+    UnsupportedMediaType,
+    ValidationFailed,
+)
 from soundmark.settings import AudioSettings
 from soundmark.wire.private.audio import RENDER, RenderRequest
+
+
+class AudioBusy(Problem):
+    """The queue is full; nothing was rendered."""
+
+    kind, code, title = Kind.UNAVAILABLE, "audio_busy", "Too many renderings are waiting; try again in a moment."
+
 
 BODY_MAX_BYTES: Final = 1024  # A request has 53 bytes.
 

@@ -1,7 +1,7 @@
 """What the commands that call Core's API share: their client and their output."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -149,37 +149,28 @@ def show_facts(facts: Iterable[tuple[str, Any]]) -> None:
 
 def show_made(
     record: Record,
-    identity: str,
     headings: Iterable[str],
-    row: Iterable[Any],
+    row: Sequence[Any],
     *,
     as_json: bool,
-    quiet: bool,
-    secret: tuple[str, str] | None = None,
+    quiet: bool = False,
+    shown_once: str | None = None,
     secret_file: Path | None = None,
 ) -> None:
-    """Print what a command created or changed. `secret` is the member that the service shows once, and its value.
+    """Print what a command created or changed. `shown_once` names the member of it that is a secret.
 
     A secret that was written to a file is not printed.
     """
     if quiet:
-        typer.echo(identity)
+        typer.echo(row[0])
     elif as_json:
-        hidden = {secret[0]} if secret is not None and secret_file is not None else set()
-        show_json({name: value for name, value in record.document.items() if name not in hidden})
+        hidden = None if secret_file is None else shown_once
+        show_json({name: value for name, value in record.document.items() if name != hidden})
     else:
         show_table(headings, [row])
-        if secret is not None:
-            typer.echo(f"secret, in {secret_file}" if secret_file else f"secret, shown only once: {secret[1]}")
-
-
-def check_quiet(secret_file: Path | None, *, quiet: bool) -> None:
-    """Refuse to print only an id if that would lose a secret.
-
-    Raises: typer.BadParameter.
-    """
-    if quiet and secret_file is None:
-        raise typer.BadParameter("--quiet does not print the secret; add --secret-file")
+        if shown_once is not None:
+            secret = record.document[shown_once]
+            typer.echo(f"secret, in {secret_file}" if secret_file else f"secret, shown only once: {secret}")
 
 
 def check_new_name(name: str | None, *, no_name: bool) -> None:

@@ -6,20 +6,9 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import ApiKey
 
-from soundmark.cli.api import check_new_name, check_quiet, open_client, show_made, show_outcome, show_page
-from soundmark.cli.options import (
-    AsJson,
-    Connection,
-    NewName,
-    NoName,
-    Organization,
-    Paging,
-    Project,
-    ProjectFilter,
-    Quiet,
-    command,
-)
-from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+from soundmark.cli.api import check_new_name, open_client, show_made, show_outcome, show_page
+from soundmark.cli.options import NewName, NoName, OrganizationCall, Paging, ProjectCall, ProjectFilter, Quiet, command
+from soundmark.cli.secret_output import SecretOutput, secret_sink
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -50,90 +39,62 @@ def create(
         int | None, typer.Option(metavar="DAYS", min=1, max=365, help="Days until it expires. Default: 90.")
     ] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
-    secret_file: SecretFile = None,
-    force: Force = False,
-    organization: Organization = None,
-    project: Project = None,
+    output: SecretOutput,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: ProjectCall,
 ) -> None:
     """Create a key for one project. Its secret is shown only once."""
-    check_quiet(secret_file, quiet=quiet)
     with (
-        secret_sink(secret_file, force=force) as keep,
-        open_client(connection, organization, project) as client,
+        secret_sink(output, quiet=quiet) as keep,
+        open_client(call.connection, call.organization, call.project) as client,
     ):
         made = client.api_keys.create({scope.value for scope in scopes}, expires_in_days=expires_in_days, name=name)
         keep(made.secret)
-    secret = ("secret", made.secret)
     show_made(
-        made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet, secret=secret, secret_file=secret_file
+        made,
+        _HEADINGS,
+        _row(made),
+        as_json=call.as_json,
+        quiet=quiet,
+        shown_once="secret",
+        secret_file=output.secret_file,
     )
 
 
 @command(app, "list")
-def list_api_keys(
-    *,
-    organization: Organization = None,
-    project: ProjectFilter = None,
-    paging: Paging,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def list_api_keys(*, project: ProjectFilter = None, paging: Paging, call: OrganizationCall) -> None:
     """List an organisation's keys, newest first, including revoked and expired ones."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.api_keys.page(project_id=project, limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 @command(app)
-def rename(
-    api_key_id: KeyId,
-    name: NewName = None,
-    *,
-    no_name: NoName = False,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def rename(api_key_id: KeyId, name: NewName = None, *, no_name: NoName = False, call: OrganizationCall) -> None:
     """Change the name of a key, whatever its status."""
     check_new_name(name, no_name=no_name)
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         renamed = client.api_keys.rename(api_key_id, name)
-    show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
+    show_made(renamed, _HEADINGS, _row(renamed), as_json=call.as_json)
 
 
 @command(app)
-def revoke(
-    api_key_id: KeyId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
-) -> None:
+def revoke(api_key_id: KeyId, *, call: OrganizationCall) -> None:
     """Revoke a key at once and for good. Repeating it is safe."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         key = client.api_keys.revoke(api_key_id)
-    show_outcome(key, f"{key.id} is {key.status}", as_json=as_json)
+    show_outcome(key, f"{key.id} is {key.status}", as_json=call.as_json)
 
 
 @command(app, "rotate-secret")
-def rotate_secret(
-    api_key_id: KeyId,
-    *,
-    secret_file: SecretFile = None,
-    force: Force = False,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def rotate_secret(api_key_id: KeyId, *, output: SecretOutput, call: OrganizationCall) -> None:
     """Give an active key a new secret, shown only once. The old one stops working at once."""
-    with (
-        secret_sink(secret_file, force=force) as keep,
-        open_client(connection, organization) as client,
-    ):
+    with secret_sink(output) as keep, open_client(call.connection, call.organization) as client:
         rotated = client.api_keys.rotate_secret(api_key_id)
         keep(rotated.secret)
-    secret = ("secret", rotated.secret)
-    row = _row(rotated)
-    show_made(rotated, rotated.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
+    show_made(
+        rotated, _HEADINGS, _row(rotated), as_json=call.as_json, shown_once="secret", secret_file=output.secret_file
+    )
 
 
 def _row(key: ApiKey) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ from soundmark.cli.api import open_client, show_facts, show_json, show_table
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.intents import printable
-from soundmark.cli.options import AsJson, Connection, Organization, Project, command, read_moment
+from soundmark.cli.options import ProjectCall, command, read_moment
 from soundmark.cli.pictures import load_drawing
 from soundmark.core.context import Context
 from soundmark.core.features.audience.legacy_import.service import ImportRefused, import_legacy_days
@@ -65,8 +65,6 @@ def audience() -> None:
 def report(
     integration_id: Annotated[str, typer.Argument(metavar="INTEGRATION", help="The integration's id.")],
     *,
-    organization: Organization = None,
-    project: Project = None,
     filters: ReportFilterOptions,
     plot: Annotated[
         Path | None,
@@ -76,19 +74,18 @@ def report(
             help="Also draw reach, frequency and integrity: an SVG if the name ends in .svg, otherwise a PNG.",
         ),
     ] = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: ProjectCall,
 ) -> None:
     """Report what an integration measured. The default period is from the start of its retention until now."""
     if plot is not None and plot.suffix.lower() not in _PICTURES:
         raise typer.BadParameter(f"{printable(plot.suffix)} is not a supported picture format; use .png or .svg")
     # Before the request, so that a missing extra costs none.
     drawing: Any = load_drawing("report_picture") if plot is not None else None
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         found = client.audience.report(integration_id, ReportFilters(**asdict(filters)))
     if plot is not None:
         _draw(drawing, found, plot)
-    if as_json:
+    if call.as_json:
         show_json(found.document)
         return
     _show(found)

@@ -7,7 +7,7 @@ from soundmark_sdk.client.records import Checkout, Offer, Subscription
 
 from soundmark.cli.api import open_client, show_facts, show_json, show_outcome, show_page, show_table
 from soundmark.cli.intents import printable
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, command
+from soundmark.cli.options import AsJson, Connection, OrganizationCall, Paging, command
 from soundmark.core.domain.billing.accounting import amount_of
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -52,14 +52,12 @@ def checkout(
             metavar="KEY", help="Repeating the command with the same key within 24 hours prints the same page."
         ),
     ] = None,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Start buying a plan, and print the page on which a person pays. It expires after a day."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         started = client.billing.create_checkout(offer, idempotency_key=idempotency_key)
-    if as_json:
+    if call.as_json:
         show_json(started.document)
         return
     # In one piece: a table would break the address into lines.
@@ -70,35 +68,31 @@ def checkout(
 def show(
     checkout_id: Annotated[str, typer.Argument(metavar="CHECKOUT", help="The checkout's id.")],
     *,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Show a checkout."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         found = client.billing.get_checkout(checkout_id)
-    if as_json:
+    if call.as_json:
         show_json(found.document)
     else:
         show_facts(_checkout_facts(found))
 
 
 @command(app)
-def subscriptions(
-    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
-) -> None:
+def subscriptions(*, paging: Paging, call: OrganizationCall) -> None:
     """List what an organisation has bought or was granted, newest first."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.subscriptions.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _SUBSCRIPTION_HEADINGS, _subscription_row, as_json=as_json)
+    show_page(page, _SUBSCRIPTION_HEADINGS, _subscription_row, as_json=call.as_json)
 
 
 @command(app)
-def portal(*, organization: Organization = None, connection: Connection, as_json: AsJson = False) -> None:
+def portal(*, call: OrganizationCall) -> None:
     """Print the card provider's page on which a person changes or cancels subscriptions. It is valid for minutes."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         opened = client.billing.open_portal()
-    show_outcome(opened, printable(opened.portal_url), as_json=as_json)
+    show_outcome(opened, printable(opened.portal_url), as_json=call.as_json)
 
 
 def _offer_row(offer: Offer) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ import typer
 from soundmark_sdk.client.records import Campaign
 
 from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_outcome, show_page
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, Project, Quiet, command, read_moment
+from soundmark.cli.options import OrganizationCall, Paging, ProjectCall, Quiet, command, read_moment
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -24,8 +24,6 @@ def campaigns() -> None:
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other campaign of the project has.")],
     *,
-    organization: Organization = None,
-    project: Project = None,
     starts_at: Annotated[
         datetime | None,
         typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it becomes possible, RFC 3339."),
@@ -35,53 +33,41 @@ def create(
         typer.Option(parser=read_moment, metavar="TIME", help="When issuing under it stops being possible, RFC 3339."),
     ] = None,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: ProjectCall,
 ) -> None:
     """Create a campaign. This needs a person's access token or, on this machine, the operator token."""
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         campaign = client.campaigns.create(name, starts_at=starts_at, ends_at=ends_at)
-    show_made(campaign, campaign.id, _HEADINGS, _row(campaign), as_json=as_json, quiet=quiet)
+    show_made(campaign, _HEADINGS, _row(campaign), as_json=call.as_json, quiet=quiet)
 
 
 @command(app, "list")
-def list_campaigns(
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    paging: Paging,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def list_campaigns(*, paging: Paging, call: ProjectCall) -> None:
     """List the campaigns of a project, newest first."""
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         page = client.campaigns.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 @command(app)
-def stop(
-    campaign_id: CampaignId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
-) -> None:
+def stop(campaign_id: CampaignId, *, call: OrganizationCall) -> None:
     """Archive a campaign and revoke all its active Codes, at once and for good.
 
     There is no confirmation prompt, because this is for emergencies. Repeating it is safe.
     """
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         stopped = client.campaigns.stop(campaign_id)
     show_outcome(
-        stopped, f"{stopped.campaign.id} is archived; {_codes(stopped.revoked_count)} revoked now", as_json=as_json
+        stopped, f"{stopped.campaign.id} is archived; {_codes(stopped.revoked_count)} revoked now", as_json=call.as_json
     )
 
 
 @command(app)
-def summary(
-    campaign_id: CampaignId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
-) -> None:
+def summary(campaign_id: CampaignId, *, call: OrganizationCall) -> None:
     """Count a campaign's Codes by status."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         found = client.campaigns.summary(campaign_id)
-    if as_json:
+    if call.as_json:
         show_json(found.document)
         return
     counts = found.counts

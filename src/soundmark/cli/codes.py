@@ -15,22 +15,25 @@ from soundmark_sdk.client.records import Status
 
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
-from soundmark.cli.code_table import HEADINGS, code_row, row_with_intent, show_issued
 from soundmark.cli.intents import format_intent, read_intent
 from soundmark.cli.issuing import (
     AT_ONCE_MAX,
+    HEADINGS,
     check_quota,
+    code_row,
     issue_batches,
     judge_issuance,
     resumable_issuance,
+    row_with_intent,
+    show_issued,
     show_verdict,
 )
 from soundmark.cli.options import (
-    AsJson,
     Connection,
     Organization,
+    OrganizationCall,
     Paging,
-    Project,
+    ProjectCall,
     ProjectFilter,
     Quiet,
     command,
@@ -142,15 +145,7 @@ def codes() -> None:
 
 
 @command(app)
-def issue(
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    options: IssueOptions,
-    quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def issue(*, options: IssueOptions, quiet: Quiet = False, call: ProjectCall) -> None:
     """Issue a Code, or several identical ones. If the connection breaks, it retries and never issues twice.
 
     Give either --expires-in or --expires-at. If the retries fail too, the last line of output says which options
@@ -158,38 +153,36 @@ def issue(
     """
     request = _read_request(options)
     count, key = options.count, options.idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         if options.dry_run:
-            show_verdict(judge_issuance(client, request, count), as_json=as_json)
+            show_verdict(judge_issuance(client, request, count), as_json=call.as_json)
         elif count is None:
             with resumable_issuance(request, key, [], 1):
                 code = client.codes.issue(request, idempotency_key=key)
-            show_issued([code], code.document, as_json=as_json, quiet=quiet)
+            show_issued([code], code.document, as_json=call.as_json, quiet=quiet)
         else:
             # Not with the caller's own key: the command may be a repeat whose first batches already used the quota.
             if count > AT_ONCE_MAX and options.idempotency_key is None:
                 check_quota(judge_issuance(client, request, count))
-            issue_batches(client, request, count, key, as_json=as_json, quiet=quiet)
+            issue_batches(client, request, count, key, as_json=call.as_json, quiet=quiet)
 
 
 @command(app, "list")
 def list_codes(
     *,
-    organization: Organization = None,
     filters: CodeFilterOptions,
     sort: Annotated[SortTime | None, typer.Option(help="The time to order by. Default: issued_at.")] = None,
     order: Annotated[Direction | None, typer.Option(help="The latest first, or the earliest. Default: desc.")] = None,
     include_intent: Annotated[bool, typer.Option("--include-intent", help="Show their intents, too.")] = False,
     paging: Paging,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """List Codes, newest first unless --sort and --order say otherwise."""
     # An older service knows no orders, so that the default is not sent.
     chosen = CodeOrder(sort=sort or "issued_at", order=order or "desc") if sort or order else None
     wanted = CodeFilters(**asdict(filters))
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.codes.page(
             wanted, order=chosen, include_intent=include_intent, limit=paging.limit, cursor=paging.cursor
         )
@@ -198,26 +191,24 @@ def list_codes(
             typer.echo(code.xr_id)
         return
     if include_intent:
-        show_page(page, (*HEADINGS, "Intent"), row_with_intent, as_json=as_json)
+        show_page(page, (*HEADINGS, "Intent"), row_with_intent, as_json=call.as_json)
     else:
-        show_page(page, HEADINGS, code_row, as_json=as_json)
+        show_page(page, HEADINGS, code_row, as_json=call.as_json)
 
 
 @command(app)
 def show(
     xr_id: XrId,
     *,
-    organization: Organization = None,
     project: Annotated[
         str | None, typer.Option("--project", metavar="PROJECT", help="Show it only if it is of this project.")
     ] = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Show one Code, whatever its status."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         code = client.codes.show(xr_id, project_id=project)
-    if as_json:
+    if call.as_json:
         show_json(code.document)
         return
     show_facts(
@@ -234,17 +225,10 @@ def show(
 
 
 @command(app)
-def revoke(
-    xr_ids: XrIds,
-    *,
-    organization: Organization = None,
-    project: OwnProject = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def revoke(xr_ids: XrIds, *, project: OwnProject = None, call: OrganizationCall) -> None:
     """Revoke one Code, or up to 100 Codes of one project: all of them or none. Repeating it is safe."""
     _check_selection(xr_ids)
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, project) as client:
         if project is None and len(xr_ids) == 1:
             code = client.codes.revoke(xr_ids[0])
             document, line = code.document, f"{code.xr_id} is {code.status}"
@@ -252,7 +236,7 @@ def revoke(
             done = client.codes.revoke_batch(xr_ids)
             document = done.document
             line = f"{done.revoked_count} revoked now, {done.unchanged_count} already revoked or expired"
-    if as_json:
+    if call.as_json:
         show_json(document)
     else:
         typer.echo(line)

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import AudienceMode, Integration
 
-from soundmark.cli.api import check_new_name, check_quiet, open_client, show_made, show_outcome, show_page
-from soundmark.cli.options import AsJson, Connection, NewName, NoName, Organization, Paging, Project, Quiet, command
-from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+from soundmark.cli.api import check_new_name, open_client, show_made, show_outcome, show_page
+from soundmark.cli.options import NewName, NoName, Paging, ProjectCall, Quiet, command
+from soundmark.cli.secret_output import SecretOutput, secret_sink
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -30,97 +30,70 @@ def create(
         int, typer.Option(metavar="DAYS", min=1, help="Days to keep events; at most 14 in demo mode.")
     ],
     name: Annotated[str | None, typer.Option(metavar="NAME", help="A name for people. It need not be unique.")] = None,
-    secret_file: SecretFile = None,
-    force: Force = False,
-    organization: Organization = None,
-    project: Project = None,
+    output: SecretOutput,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: ProjectCall,
 ) -> None:
     """Create an integration. Its HMAC secret, with which the publisher signs, is shown only once."""
-    check_quiet(secret_file, quiet=quiet)
     with (
-        secret_sink(secret_file, force=force) as keep,
-        open_client(connection, organization, project) as client,
+        secret_sink(output, quiet=quiet) as keep,
+        open_client(call.connection, call.organization, call.project) as client,
     ):
         made = client.integrations.create(mode, retention_days=retention_days, name=name)
         keep(made.hmac_secret)
-    secret = ("hmac_secret", made.hmac_secret)
     show_made(
-        made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet, secret=secret, secret_file=secret_file
+        made,
+        _HEADINGS,
+        _row(made),
+        as_json=call.as_json,
+        quiet=quiet,
+        shown_once="hmac_secret",
+        secret_file=output.secret_file,
     )
 
 
 @command(app, "list")
-def list_integrations(
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    paging: Paging,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def list_integrations(*, paging: Paging, call: ProjectCall) -> None:
     """List a project's integrations, newest first, including revoked ones."""
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         page = client.integrations.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 @command(app)
-def rename(
-    integration_id: IntegrationId,
-    name: NewName = None,
-    *,
-    no_name: NoName = False,
-    organization: Organization = None,
-    project: Project = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def rename(integration_id: IntegrationId, name: NewName = None, *, no_name: NoName = False, call: ProjectCall) -> None:
     """Change the name of an integration, whatever its status."""
     check_new_name(name, no_name=no_name)
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         renamed = client.integrations.rename(integration_id, name)
-    show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
+    show_made(renamed, _HEADINGS, _row(renamed), as_json=call.as_json)
 
 
 @command(app)
-def revoke(
-    integration_id: IntegrationId,
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def revoke(integration_id: IntegrationId, *, call: ProjectCall) -> None:
     """Revoke an integration: it measures no more events, but its reports stay available. Repeating it is safe."""
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         revoked = client.integrations.revoke(integration_id)
-    show_outcome(revoked, f"{revoked.id} is {revoked.status}", as_json=as_json)
+    show_outcome(revoked, f"{revoked.id} is {revoked.status}", as_json=call.as_json)
 
 
 @command(app, "rotate-secret")
-def rotate_secret(
-    integration_id: IntegrationId,
-    *,
-    secret_file: SecretFile = None,
-    force: Force = False,
-    organization: Organization = None,
-    project: Project = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def rotate_secret(integration_id: IntegrationId, *, output: SecretOutput, call: ProjectCall) -> None:
     """Give an active integration a new HMAC secret, shown only once. The old one stops working at once."""
     with (
-        secret_sink(secret_file, force=force) as keep,
-        open_client(connection, organization, project) as client,
+        secret_sink(output) as keep,
+        open_client(call.connection, call.organization, call.project) as client,
     ):
         rotated = client.integrations.rotate_secret(integration_id)
         keep(rotated.hmac_secret)
-    secret = ("hmac_secret", rotated.hmac_secret)
-    row = _row(rotated)
-    show_made(rotated, rotated.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
+    show_made(
+        rotated,
+        _HEADINGS,
+        _row(rotated),
+        as_json=call.as_json,
+        shown_once="hmac_secret",
+        secret_file=output.secret_file,
+    )
 
 
 @command(app, "set-retention")
@@ -128,35 +101,25 @@ def set_retention(
     integration_id: IntegrationId,
     retention_days: Annotated[int, typer.Argument(metavar="DAYS", min=1, help="Days to keep events.")],
     *,
-    organization: Organization = None,
-    project: Project = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: ProjectCall,
 ) -> None:
     """Change how many days an integration keeps events. Events older than that are deleted at once."""
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         changed = client.integrations.change_retention(integration_id, retention_days)
     show_outcome(
         changed,
         f"{changed.integration_id} keeps events for {changed.retention_days} days "
         f"(before: {changed.previous_retention_days}); {changed.deleted_events} events were deleted",
-        as_json=as_json,
+        as_json=call.as_json,
     )
 
 
 @command(app, "replace-core-key")
-def replace_core_key(
-    integration_id: IntegrationId,
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def replace_core_key(integration_id: IntegrationId, *, call: ProjectCall) -> None:
     """Make an integration trust Core's active signing key. `soundmark keys rotate` does this by itself."""
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         replaced = client.integrations.replace_core_key(integration_id)
-    show_outcome(replaced, f"{replaced.integration_id} trusts {replaced.core_key_id}", as_json=as_json)
+    show_outcome(replaced, f"{replaced.integration_id} trusts {replaced.core_key_id}", as_json=call.as_json)
 
 
 def _row(integration: Integration) -> tuple[object, ...]:

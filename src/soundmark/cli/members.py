@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import typer
 from soundmark_sdk.client.records import Invitation, Member, Role
 
-from soundmark.cli.api import check_quiet, open_client, show_made, show_outcome, show_page
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
-from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+from soundmark.cli.api import open_client, show_made, show_outcome, show_page
+from soundmark.cli.options import AsJson, Connection, Organization, OrganizationCall, Paging, Quiet, command
+from soundmark.cli.secret_output import SecretOutput, secret_sink
 from soundmark.cli.service import read_private_file
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -24,28 +24,21 @@ def members() -> None:
 
 
 @command(app, "list")
-def list_members(
-    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
-) -> None:
+def list_members(*, paging: Paging, call: OrganizationCall) -> None:
     """List the members of an organisation, newest first."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.members.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 @command(app, "change-role")
 def change_role(
-    subject_id: SubjectId,
-    role: Annotated[Role, typer.Argument(help="The new role.")],
-    *,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    subject_id: SubjectId, role: Annotated[Role, typer.Argument(help="The new role.")], *, call: OrganizationCall
 ) -> None:
     """Change a member's role. Only an owner can make someone owner or admin, or change an owner's or admin's role."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         member = client.members.change_role(subject_id, role)
-    show_made(member, member.subject_id, _HEADINGS, _row(member), as_json=as_json, quiet=False)
+    show_made(member, _HEADINGS, _row(member), as_json=call.as_json)
 
 
 @command(app)
@@ -66,56 +59,46 @@ def invite(
     expires_in_days: Annotated[
         int | None, typer.Option(metavar="DAYS", min=1, help="Days until it expires. Default: 7.")
     ] = None,
-    secret_file: SecretFile = None,
-    force: Force = False,
-    organization: Organization = None,
+    output: SecretOutput,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Invite a person. The secret to accept with is shown only once and, if mail is set up, mailed to them."""
-    check_quiet(secret_file, quiet=quiet)
     with (
-        secret_sink(secret_file, force=force) as keep,
-        open_client(connection, organization) as client,
+        secret_sink(output, quiet=quiet) as keep,
+        open_client(call.connection, call.organization) as client,
     ):
         made = client.invitations.create(email, role, expires_in_days=expires_in_days)
         keep(made.secret)
-    row, secret = _invitation_row(made), ("secret", made.secret)
     show_made(
         made,
-        made.id,
         _INVITATION_HEADINGS,
-        row,
-        as_json=as_json,
+        _invitation_row(made),
+        as_json=call.as_json,
         quiet=quiet,
-        secret=secret,
-        secret_file=secret_file,
+        shown_once="secret",
+        secret_file=output.secret_file,
     )
 
 
 @command(app, "invitations")
-def list_invitations(
-    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
-) -> None:
+def list_invitations(*, paging: Paging, call: OrganizationCall) -> None:
     """List an organisation's invitations, newest first, whatever their status."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.invitations.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _INVITATION_HEADINGS, _invitation_row, as_json=as_json)
+    show_page(page, _INVITATION_HEADINGS, _invitation_row, as_json=call.as_json)
 
 
 @command(app, "revoke-invitation")
 def revoke_invitation(
     invitation_id: Annotated[str, typer.Argument(metavar="INVITATION", help="The invitation's id.")],
     *,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Revoke a pending invitation."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         revoked = client.invitations.revoke(invitation_id)
-    show_outcome(revoked, f"{revoked.id} is {revoked.status}", as_json=as_json)
+    show_outcome(revoked, f"{revoked.id} is {revoked.status}", as_json=call.as_json)
 
 
 @command(app, "accept-invitation")

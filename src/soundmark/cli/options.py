@@ -70,6 +70,25 @@ class Connection:
     data_dir: UpDir = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationCall:
+    """The options of a call that is about an organisation."""
+
+    organization: Organization = None
+    connection: Connection
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectCall:
+    """The options of a call that is about one project."""
+
+    organization: Organization = None
+    project: Project = None
+    connection: Connection
+    as_json: AsJson = False
+
+
 @dataclass(frozen=True, slots=True)
 class Paging:
     """The options that choose one page of a list."""
@@ -81,7 +100,8 @@ class Paging:
 def command(app: typer.Typer, name: str | None = None) -> Callable[[F], F]:
     """Add a function to `app` as a command, as `app.command()` does, and return the function itself.
 
-    A keyword-only parameter may be a dataclass: its fields are options of the command, at the parameter's place.
+    A keyword-only parameter may be a dataclass: its fields are options of the command, at the parameter's place,
+    and those of a field that is a dataclass in turn.
     """
 
     def add(function: F) -> F:
@@ -111,7 +131,7 @@ def _spread_records(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(**given: Any) -> None:
         for name, record in records.items():
-            given[name] = record(**{field.name: given.pop(field.name) for field in fields(record)})
+            given[name] = _gather(record, given)
         function(**given)
 
     spread = [one for each in signature.parameters.values() for one in _spread(each)]
@@ -120,10 +140,19 @@ def _spread_records(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _gather(kind: Any, given: dict[str, Any]) -> Any:
+    """Take what a record of options needs out of what was given, and return the record."""
+    values = {
+        field.name: _gather(field.type, given) if is_dataclass(field.type) else given.pop(field.name)
+        for field in fields(kind)
+    }
+    return kind(**values)
+
+
 def _spread(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
     if not is_dataclass(parameter.annotation):
         yield parameter
         return
     for field in fields(parameter.annotation):
         default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(field.name, parameter.kind, default=default, annotation=field.type)
+        yield from _spread(inspect.Parameter(field.name, parameter.kind, default=default, annotation=field.type))

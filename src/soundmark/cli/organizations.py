@@ -7,15 +7,8 @@ from soundmark_sdk.client.records import Organization as OrganizationRecord
 
 from soundmark.cli.api import open_client, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
-from soundmark.cli.leaving import (
-    DeletionOptions,
-    Out,
-    delete_subject,
-    find_organization,
-    save_archive,
-    show_preflight,
-)
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
+from soundmark.cli.leaving import DeletionOptions, Out, delete_subject, find_organization, save_archive, show_preflight
+from soundmark.cli.options import AsJson, Connection, Organization, OrganizationCall, Paging, Quiet, command
 from soundmark.cli.secret_output import Force
 from soundmark.cli.service import find_service
 
@@ -43,7 +36,7 @@ def create(
         made = client.organizations.create(name)
     if use:
         save_choice(find_service(connection).base_url, TenantChoice(made.id))
-    show_made(made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet)
+    show_made(made, _HEADINGS, _row(made), as_json=as_json, quiet=quiet)
 
 
 @command(app, "list")
@@ -56,16 +49,12 @@ def list_organizations(*, paging: Paging, connection: Connection, as_json: AsJso
 
 @command(app)
 def rename(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
-    *,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")], *, call: OrganizationCall
 ) -> None:
     """Rename an organisation."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         renamed = client.organizations.rename(name)
-    show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
+    show_made(renamed, _HEADINGS, _row(renamed), as_json=call.as_json)
 
 
 @command(app)
@@ -76,24 +65,22 @@ def export(*, organization: Organization = None, out: Out = None, force: Force =
 
 
 @command(app)
-def preflight(*, organization: Organization = None, connection: Connection, as_json: AsJson = False) -> None:
+def preflight(*, call: OrganizationCall) -> None:
     """Show what deleting an organisation would delete, and what stands in its way. Nothing is changed."""
-    with open_client(connection, organization) as client:
-        show_preflight(find_organization(client), as_json=as_json)
+    with open_client(call.connection, call.organization) as client:
+        show_preflight(find_organization(client), as_json=call.as_json)
 
 
 @command(app)
-def delete(
-    *, organization: Organization = None, deletion: DeletionOptions, connection: Connection, as_json: AsJson = False
-) -> None:
+def delete(*, deletion: DeletionOptions, call: OrganizationCall) -> None:
     """Delete an organisation and everything in it, for good, and show where the certificate of the deletion is.
 
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.
     """
-    with open_client(connection, organization) as client:
-        address = find_service(connection).base_url
-        delete_subject(client, find_organization(client), deletion, base_url=address, as_json=as_json)
+    with open_client(call.connection, call.organization) as client:
+        address = find_service(call.connection).base_url
+        delete_subject(client, find_organization(client), deletion, base_url=address, as_json=call.as_json)
 
 
 def _row(organization: OrganizationRecord) -> tuple[object, ...]:

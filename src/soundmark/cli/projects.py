@@ -7,15 +7,17 @@ from soundmark_sdk.client.records import Project as ProjectRecord
 
 from soundmark.cli.api import open_client, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
-from soundmark.cli.leaving import (
-    DeletionOptions,
-    Out,
-    delete_subject,
-    find_project,
-    save_archive,
-    show_preflight,
+from soundmark.cli.leaving import DeletionOptions, Out, delete_subject, find_project, save_archive, show_preflight
+from soundmark.cli.options import (
+    Connection,
+    Organization,
+    OrganizationCall,
+    Paging,
+    Project,
+    ProjectCall,
+    Quiet,
+    command,
 )
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, Project, Quiet, command
 from soundmark.cli.secret_output import Force
 from soundmark.cli.service import find_service
 
@@ -33,43 +35,32 @@ def projects() -> None:
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other project of the organisation has.")],
     *,
-    organization: Organization = None,
     use: Annotated[bool, typer.Option("--use", help="Make it the default, as `soundmark use` does.")] = False,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Create a project."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         made = client.projects.create(name)
     if use:
-        save_choice(find_service(connection).base_url, TenantChoice(made.organization_id, made.id))
-    show_made(made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet)
+        save_choice(find_service(call.connection).base_url, TenantChoice(made.organization_id, made.id))
+    show_made(made, _HEADINGS, _row(made), as_json=call.as_json, quiet=quiet)
 
 
 @command(app, "list")
-def list_projects(
-    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
-) -> None:
+def list_projects(*, paging: Paging, call: OrganizationCall) -> None:
     """List the projects of an organisation, newest first."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.projects.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 @command(app)
-def rename(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def rename(name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")], *, call: ProjectCall) -> None:
     """Rename a project."""
-    with open_client(connection, organization, project) as client:
+    with open_client(call.connection, call.organization, call.project) as client:
         renamed = client.projects.rename(name)
-    show_made(renamed, renamed.id, _HEADINGS, _row(renamed), as_json=as_json, quiet=False)
+    show_made(renamed, _HEADINGS, _row(renamed), as_json=call.as_json)
 
 
 @command(app)
@@ -87,31 +78,22 @@ def export(
 
 
 @command(app)
-def preflight(
-    *, organization: Organization = None, project: Project = None, connection: Connection, as_json: AsJson = False
-) -> None:
+def preflight(*, call: ProjectCall) -> None:
     """Show what deleting a project would delete, and what stands in its way. Nothing is changed."""
-    with open_client(connection, organization, project) as client:
-        show_preflight(find_project(client), as_json=as_json)
+    with open_client(call.connection, call.organization, call.project) as client:
+        show_preflight(find_project(client), as_json=call.as_json)
 
 
 @command(app)
-def delete(
-    *,
-    organization: Organization = None,
-    project: Project = None,
-    deletion: DeletionOptions,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def delete(*, deletion: DeletionOptions, call: ProjectCall) -> None:
     """Delete a project and everything in it, for good, and show where the certificate of the deletion is.
 
     The command shows what it would delete and asks for the full id. If it is interrupted, run it again: it resumes the
     deletion. --json prints the certificate.
     """
-    with open_client(connection, organization, project) as client:
-        address = find_service(connection).base_url
-        delete_subject(client, find_project(client), deletion, base_url=address, as_json=as_json)
+    with open_client(call.connection, call.organization, call.project) as client:
+        address = find_service(call.connection).base_url
+        delete_subject(client, find_project(client), deletion, base_url=address, as_json=call.as_json)
 
 
 def _row(project: ProjectRecord) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,19 +20,30 @@ SecretFile = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
+@dataclass(frozen=True, slots=True)
+class SecretOutput:
+    """The options that say where a secret goes."""
+
+    secret_file: SecretFile = None
+    force: Force = False
+
+
 @contextmanager
-def secret_sink(path: Path | None, *, force: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that saves a secret in `path`, on the disk when it returns; it saves nothing if `path` is None.
+def secret_sink(output: SecretOutput, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Yield a function that saves a secret in its file, on the disk when it returns; without a file it saves nothing.
 
     Call the service inside the block only: a path that cannot be written to is refused first, because a secret that is
     created but not saved is lost.
 
-    Raises: Refused.
+    Raises: Refused; typer.BadParameter if only an id is printed, `quiet`, and the secret would be lost.
     """
+    path = output.secret_file
     if path is None:
+        if quiet:
+            raise typer.BadParameter("--quiet does not print the secret; add --secret-file")
         yield lambda _: None
         return
-    check_free(path, force=force)
+    check_free(path, force=output.force)
     scratch = path.with_name(f".{path.name}.part")
     try:
         with suppress(FileNotFoundError):

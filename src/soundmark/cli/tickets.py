@@ -10,7 +10,7 @@ from soundmark_sdk.client.ticket_requests import choose_request_id
 
 from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_page
 from soundmark.cli.intents import printable
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
+from soundmark.cli.options import OrganizationCall, Paging, Quiet, command
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -32,45 +32,37 @@ def create(
         str | None,
         typer.Option(metavar="KEY", help="Repeating the command with the same key opens no second ticket."),
     ] = None,
-    organization: Organization = None,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Open a support ticket. The answer comes by e-mail, and `soundmark tickets show` has it too."""
     text = sys.stdin.read() if message == _STANDARD_INPUT else message
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         key = choose_request_id(request_id)
         try:
             ticket = client.tickets.create(subject, text, request_id=key)
         except ClientFailure:
             typer.echo(f"Repeat the command with --request-id {key}: it opens no second ticket.", err=True)
             raise
-    show_made(ticket, ticket.id, _HEADINGS, _row(ticket), as_json=as_json, quiet=quiet)
+    show_made(ticket, _HEADINGS, _row(ticket), as_json=call.as_json, quiet=quiet)
 
 
 @command(app, "list")
-def list_tickets(
-    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
-) -> None:
+def list_tickets(*, paging: Paging, call: OrganizationCall) -> None:
     """List the support tickets of an organisation, newest first."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.tickets.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 @command(app)
 def show(
-    ticket_id: Annotated[str, typer.Argument(metavar="TICKET", help="The ticket's id.")],
-    *,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    ticket_id: Annotated[str, typer.Argument(metavar="TICKET", help="The ticket's id.")], *, call: OrganizationCall
 ) -> None:
     """Show a support ticket with its messages."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         ticket = client.tickets.get(ticket_id)
-    if as_json:
+    if call.as_json:
         show_json(ticket.document)
         return
     show_facts(_facts(ticket))

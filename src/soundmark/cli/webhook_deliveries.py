@@ -8,7 +8,7 @@ from soundmark_sdk.client.records import DeliveryStatus, WebhookDelivery
 
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_json, show_page
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, read_moment
+from soundmark.cli.options import Connection, Organization, OrganizationCall, Paging, read_moment
 
 EndpointId = Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint's id: whe_…")]
 _HEADINGS = ("Event", "Type", "Status", "Attempts", "Last answer", "Next attempt")
@@ -18,15 +18,13 @@ def deliveries(
     endpoint_id: EndpointId,
     *,
     status: Annotated[DeliveryStatus | None, typer.Option(help="Show only deliveries in this state.")] = None,
-    organization: Organization = None,
     paging: Paging,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """List the deliveries to an endpoint in the last 30 days, newest first."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.webhooks.deliveries_page(endpoint_id, status=status, limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 def event(
@@ -55,9 +53,7 @@ def replay(
         datetime | None,
         typer.Option("--to", parser=read_moment, metavar="TIME", help="Where the period ends, exclusive, RFC 3339."),
     ] = None,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Send events of the last 30 days to an endpoint again, those of a period or those named.
 
@@ -67,31 +63,29 @@ def replay(
     by_id, by_time = bool(event_ids), (from_at is not None, to_at is not None)
     if by_id == any(by_time) or any(by_time) != all(by_time):
         raise typer.BadParameter("give either --from and --to, or --event")
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         if event_ids:
             replayed = client.webhooks.replay_events(endpoint_id, event_ids)
         else:
             assert from_at is not None, "see above"
             assert to_at is not None, "see above"
             replayed = client.webhooks.replay(endpoint_id, from_at=from_at, to_at=to_at)
-    if as_json:
+    if call.as_json:
         show_json(replayed.document)
     else:
         count = replayed.replayed_count
         typer.echo("1 event is sent again" if count == 1 else f"{count} events are sent again")
 
 
-def send_test(
-    endpoint_id: EndpointId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
-) -> None:
+def send_test(endpoint_id: EndpointId, *, call: OrganizationCall) -> None:
     """Send a test message to an endpoint, also to a disabled one, and print what it answered.
 
     Exit status 1 if it did not take the message.
     """
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         tested = client.webhooks.test(endpoint_id)
     is_taken = tested.status_code is not None and tested.status_code // 100 == 2  # noqa: PLR2004 - 2xx
-    if as_json:
+    if call.as_json:
         show_json(tested.document)
     elif is_taken:
         typer.echo(f"{endpoint_id} answered {tested.status_code} after {round(tested.duration_ms)} ms")

@@ -15,7 +15,7 @@ from soundmark.cli import Refused
 from soundmark.cli.api import explain_failure, open_client
 from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection, Organization
-from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+from soundmark.cli.secret_output import SecretOutput, secret_sink
 from soundmark.cli.service import find_service
 from soundmark.cli.webhook_forwarding import HOST, Forwarding, forwarding
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -54,8 +54,7 @@ def listen(
     ],
     event_types: EventTypes = None,
     project: EndpointProject = None,
-    secret_file: SecretFile = None,
-    force: Force = False,
+    output: SecretOutput,
     organization: Organization = None,
     connection: Connection,
 ) -> None:
@@ -71,13 +70,14 @@ def listen(
     path = f"/{mint_secret(SystemEntropy(), '')}"  # No other program on this machine can guess it.
     with (
         _ending_by_signal() as is_ending,
-        secret_sink(secret_file, force=force) as keep,
+        secret_sink(output) as keep,
         forwarding(forward_to, path) as running,
         open_client(connection, organization) as client,
         _endpoint(client, running, event_types, project) as made,
     ):
         keep(made.secret)
-        typer.echo(f"secret, in {secret_file}" if secret_file else f"secret, shown only once: {made.secret}")
+        file = output.secret_file
+        typer.echo(f"secret, in {file}" if file else f"secret, shown only once: {made.secret}")
         typer.echo(f"{made.id} forwards to {printable(forward_to)}; Ctrl-C ends it")
         running.start(made.secret)
         is_ending.wait()

@@ -7,9 +7,9 @@ from soundmark_sdk.client import UNCHANGED
 from soundmark_sdk.client.records import WebhookEndpoint, WebhookEndpointWithSecret
 
 from soundmark.cli import webhook_deliveries
-from soundmark.cli.api import check_quiet, open_client, show_facts, show_json, show_made, show_page
-from soundmark.cli.options import AsJson, Connection, Organization, Paging, Quiet, command
-from soundmark.cli.secret_output import Force, SecretFile, secret_sink
+from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_page
+from soundmark.cli.options import Connection, Organization, OrganizationCall, Paging, Quiet, command
+from soundmark.cli.secret_output import SecretOutput, secret_sink
 from soundmark.cli.webhook_deliveries import EndpointId
 from soundmark.cli.webhook_listening import EndpointProject, EventTypes, listen
 
@@ -32,45 +32,42 @@ def create(
     event_types: EventTypes = None,
     description: Description = None,
     project: EndpointProject = None,
-    secret_file: SecretFile = None,
-    force: Force = False,
-    organization: Organization = None,
+    output: SecretOutput,
     quiet: Quiet = False,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Create an endpoint. Its secret, with which the receiver verifies messages, is shown only once."""
-    check_quiet(secret_file, quiet=quiet)
     with (
-        secret_sink(secret_file, force=force) as keep,
-        open_client(connection, organization) as client,
+        secret_sink(output, quiet=quiet) as keep,
+        open_client(call.connection, call.organization) as client,
     ):
         made = client.webhooks.create(url, event_types=event_types, description=description, project_id=project)
         keep(made.secret)
-    secret = ("secret", made.secret)
     show_made(
-        made, made.id, _HEADINGS, _row(made), as_json=as_json, quiet=quiet, secret=secret, secret_file=secret_file
+        made,
+        _HEADINGS,
+        _row(made),
+        as_json=call.as_json,
+        quiet=quiet,
+        shown_once="secret",
+        secret_file=output.secret_file,
     )
 
 
 @command(app, "list")
-def list_endpoints(
-    *, organization: Organization = None, paging: Paging, connection: Connection, as_json: AsJson = False
-) -> None:
+def list_endpoints(*, paging: Paging, call: OrganizationCall) -> None:
     """List an organisation's endpoints, newest first, including disabled ones."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         page = client.webhooks.page(limit=paging.limit, cursor=paging.cursor)
-    show_page(page, _HEADINGS, _row, as_json=as_json)
+    show_page(page, _HEADINGS, _row, as_json=call.as_json)
 
 
 @command(app)
-def show(
-    endpoint_id: EndpointId, *, organization: Organization = None, connection: Connection, as_json: AsJson = False
-) -> None:
+def show(endpoint_id: EndpointId, *, call: OrganizationCall) -> None:
     """Show one endpoint."""
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         endpoint = client.webhooks.get(endpoint_id)
-    _show(endpoint, as_json=as_json)
+    _show(endpoint, as_json=call.as_json)
 
 
 @command(app)
@@ -82,9 +79,7 @@ def update(
     all_events: Annotated[bool, typer.Option("--all-events", help="Send all types of events.")] = False,
     description: Description = None,
     enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Send it events, or stop.")] = None,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
+    call: OrganizationCall,
 ) -> None:
     """Change an endpoint. What it missed while it was disabled comes with `soundmark webhooks replay`."""
     if event_types and all_events:
@@ -93,7 +88,7 @@ def update(
     changes = (url, description, enabled)
     if types is UNCHANGED and all(change is None for change in changes):
         raise typer.BadParameter("give at least one change")
-    with open_client(connection, organization) as client:
+    with open_client(call.connection, call.organization) as client:
         endpoint = client.webhooks.update(
             endpoint_id,
             url=UNCHANGED if url is None else url,
@@ -101,7 +96,7 @@ def update(
             description=UNCHANGED if description is None else description,
             enabled=UNCHANGED if enabled is None else enabled,
         )
-    _show(endpoint, as_json=as_json)
+    _show(endpoint, as_json=call.as_json)
 
 
 @command(app)
@@ -113,24 +108,14 @@ def delete(endpoint_id: EndpointId, *, organization: Organization = None, connec
 
 
 @command(app)
-def roll(
-    endpoint_id: EndpointId,
-    *,
-    secret_file: SecretFile = None,
-    force: Force = False,
-    organization: Organization = None,
-    connection: Connection,
-    as_json: AsJson = False,
-) -> None:
+def roll(endpoint_id: EndpointId, *, output: SecretOutput, call: OrganizationCall) -> None:
     """Give an endpoint a new secret, shown only once. The one before signs beside it for 24 hours."""
-    with (
-        secret_sink(secret_file, force=force) as keep,
-        open_client(connection, organization) as client,
-    ):
+    with secret_sink(output) as keep, open_client(call.connection, call.organization) as client:
         rolled: WebhookEndpointWithSecret = client.webhooks.roll_secret(endpoint_id)
         keep(rolled.secret)
-    secret, row = ("secret", rolled.secret), _row(rolled)
-    show_made(rolled, rolled.id, _HEADINGS, row, as_json=as_json, quiet=False, secret=secret, secret_file=secret_file)
+    show_made(
+        rolled, _HEADINGS, _row(rolled), as_json=call.as_json, shown_once="secret", secret_file=output.secret_file
+    )
 
 
 command(app)(webhook_deliveries.deliveries)

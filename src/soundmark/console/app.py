@@ -16,7 +16,6 @@ from soundmark.console.directory import Directory
 from soundmark.console.disk_slots import DiskSlots
 from soundmark.console.ended_sessions.ended_sessions import make_ended_sessions
 from soundmark.console.headers import SecureHeaders, make_policy
-from soundmark.console.own_cookies import OwnCookies
 from soundmark.console.pages.api_keys import routes as api_keys
 from soundmark.console.pages.audit_log import routes as audit_log
 from soundmark.console.pages.billing import routes as billing
@@ -33,18 +32,17 @@ from soundmark.console.pages.reports import routes as reports
 from soundmark.console.pages.tickets import routes as tickets
 from soundmark.console.pages.usage import routes as usage
 from soundmark.console.pages.webhooks import routes as webhooks
-from soundmark.console.receiver_files import receiver_folder
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Sessions
 from soundmark.console.sign_in import local_ticket
 from soundmark.console.sign_in import routes as sign_in
 from soundmark.console.sign_in.context import make_sign_in
 from soundmark.console.sign_in.kept_forms import KeptForms
-from soundmark.console.static_files import STATIC_FOLDER, serve_files
+from soundmark.console.static_files import STATIC_FOLDER, receiver_folder, serve_files
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
-from soundmark.kit.http.asgi import AsgiApp
+from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
 from soundmark.kit.http.outbound.tls import share_tls_context
 from soundmark.kit.http.requests.client_address import AddressReader
 from soundmark.kit.http.requests.health import health_routes
@@ -150,3 +148,36 @@ def _make_transport(settings: ConsoleSettings) -> httpx2.AsyncBaseTransport:
         # uvicorn closes a connection after five idle seconds; a request sent just then would be lost.
         limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=2.0),
     )
+
+
+# Browsers keep some 180 cookies of one host, and other services of this host have theirs too.
+_COOKIES_MAX: Final = 200
+
+
+class OwnCookies:
+    """An app whose requests carry the cookies with this prefix alone.
+
+    The console writes no value that needs quotes. So a quoted one, which takes long to decode, is not ours, and each
+    cookie has one spelling.
+    """
+
+    def __init__(self, app: AsgiApp, prefix: str) -> None:
+        self._app: Final = app
+        self._prefix: Final = prefix.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            given = b";".join(value for name, value in scope["headers"] if name == b"cookie")
+            if given:
+                headers = [header for header in scope["headers"] if header[0] != b"cookie"]
+                if own := self._find_own(given):
+                    headers.append((b"cookie", own))
+                scope = {**scope, "headers": headers}
+        await self._app(scope, receive, send)
+
+    def _find_own(self, given: bytes) -> bytes:
+        """Return the cookies of ours; none if there are more than any browser sends."""
+        if given.count(b";") >= _COOKIES_MAX:
+            return b""
+        cookies = [cookie.strip() for cookie in given.split(b";")]
+        return b"; ".join(cookie for cookie in cookies if cookie.startswith(self._prefix) and b'"' not in cookie)

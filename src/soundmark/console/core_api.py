@@ -18,6 +18,7 @@ _ATTEMPTS_MAX: Final = 2
 _RETRY_WAIT_MAX_S: Final = 0.5
 
 Credential: TypeAlias = str | Callable[[], str]
+Tenant: TypeAlias = tuple[str | None, str | None]
 
 
 class CoreApi:
@@ -31,15 +32,20 @@ class CoreApi:
         """Return the deadline of a visit that begins now."""
         return CallDeadline(_TIMEOUT_S)
 
-    def client(self, deadline: CallDeadline, credential: Credential | None, renew: Renew | None = None) -> AsyncClient:
+    def client(
+        self, deadline: CallDeadline, credential: Credential | None, tenant: Tenant, renew: Renew | None = None
+    ) -> AsyncClient:
         """Return a client with the credential of one session until a deadline; it need not be closed.
 
-        `renew` replaces a credential that Core no longer accepts.
+        Its calls are about `tenant`, an organisation and a project. `renew` replaces a credential that Core no longer
+        accepts.
         """
         transport = self._transport if renew is None else RenewingTransport(self._transport, renew)
         return AsyncClient(
             self.url,
             credential,
+            organization_id=tenant[0],
+            project_id=tenant[1],
             timeout_s=_TIMEOUT_S,
             attempts_max=_ATTEMPTS_MAX,
             retry_wait_max_s=_RETRY_WAIT_MAX_S,

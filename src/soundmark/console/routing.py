@@ -53,7 +53,6 @@ def form_page(
     show: Handler,
     submit: Handler,
     *,
-    public: bool = False,
     is_shown_to_all: bool = False,
     is_confidential: bool = False,
 ) -> Route:
@@ -69,9 +68,9 @@ def form_page(
         visit = await open_visit(request)
         visit.is_form_confidential = is_confidential
         if request.method == "POST":
-            return _complete(visit, await _receive(visit, submit, show, public=public))
+            return _complete(visit, await _receive(visit, submit, show, public=False))
         visit.restore_form()
-        return _complete(visit, await _answer(visit, show, public=public or is_shown_to_all))
+        return _complete(visit, await _answer(visit, show, public=is_shown_to_all))
 
     return Route(path, endpoint, methods=["GET", "POST"])
 

@@ -11,6 +11,9 @@ from starlette.staticfiles import StaticFiles
 from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
 
 STATIC_FOLDER: Final = Path(str(resources.files(__package__).joinpath("static")))
+# The modules of soundmark-receiver, in the installed package or in the repository of an editable checkout.
+_IN_PACKAGE: Final = Path(__file__).parent / "static" / "receiver"
+_IN_REPOSITORY: Final = Path(__file__).parents[3] / "sdk" / "js" / "src"
 _VERSION_CHARS: Final = 12
 _YEAR_S: Final = 365 * 24 * 3600
 
@@ -52,3 +55,14 @@ def serve_files(folder: Path) -> AsgiApp:
         await files(scope, receive, send_with_header)
 
     return app
+
+
+def receiver_folder() -> Path:
+    """Return the folder of the modules: in the installed package, or in the repository of an editable checkout.
+
+    Raises: FileNotFoundError when neither exists, so that a broken installation does not start.
+    """
+    for folder in (_IN_PACKAGE, _IN_REPOSITORY):
+        if (folder / "index.js").is_file():
+            return folder
+    raise FileNotFoundError(f"soundmark-receiver is missing: neither {_IN_PACKAGE} nor {_IN_REPOSITORY} holds it.")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Final
 
 from soundmark_sdk.client import ApiProblem, ClientFailure
@@ -13,12 +14,6 @@ from soundmark.console.language import Language
 from soundmark.console.refused_fields import explain_fields
 from soundmark.kit.http.responses.problems import PayloadTooLarge
 
-_BAD_REQUEST: Final = 400
-_FORBIDDEN: Final = 403
-_NOT_FOUND: Final = 404
-_TOO_LARGE: Final = 413
-_UNPROCESSABLE: Final = 422
-_UNAVAILABLE: Final = 503
 _UNREADABLE: Final = "core_unreadable"
 _NO_PROBLEM_DOCUMENT: Final = "unknown"  # The SDK's code for an answer that is none, such as a proxy's page.
 _SHORT_PAUSE_S: Final = 120
@@ -47,27 +42,17 @@ class DownloadsBusy(Exception):
 
 # The first that fits: an unreachable service is a failed call, too.
 _OTHERS: Final[Mapping[type[Exception], tuple[int, str]]] = {
-    ServiceUnreachable: (_UNAVAILABLE, "core_unreachable"),
-    ClientFailure: (_UNAVAILABLE, _UNREADABLE),
-    FormMalformed: (_BAD_REQUEST, "form_malformed"),
-    FormFromElsewhere: (_FORBIDDEN, "form_from_elsewhere"),
-    FormOutdated: (_FORBIDDEN, "form_outdated"),
-    PayloadTooLarge: (_TOO_LARGE, "payload_too_large"),
-    RoleRefused: (_FORBIDDEN, "forbidden"),
-    TenantUnknown: (_NOT_FOUND, "page_not_found"),
-    DownloadsBusy: (_UNAVAILABLE, "downloads_busy"),
+    ServiceUnreachable: (HTTPStatus.SERVICE_UNAVAILABLE, "core_unreachable"),
+    ClientFailure: (HTTPStatus.SERVICE_UNAVAILABLE, _UNREADABLE),
+    FormMalformed: (HTTPStatus.BAD_REQUEST, "form_malformed"),
+    FormFromElsewhere: (HTTPStatus.FORBIDDEN, "form_from_elsewhere"),
+    FormOutdated: (HTTPStatus.FORBIDDEN, "form_outdated"),
+    PayloadTooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "payload_too_large"),
+    RoleRefused: (HTTPStatus.FORBIDDEN, "forbidden"),
+    TenantUnknown: (HTTPStatus.NOT_FOUND, "page_not_found"),
+    DownloadsBusy: (HTTPStatus.SERVICE_UNAVAILABLE, "downloads_busy"),
 }
-REFUSALS: Final = (
-    ClientFailure,
-    DownloadsBusy,
-    FieldRefused,
-    FormMalformed,
-    FormFromElsewhere,
-    FormOutdated,
-    PayloadTooLarge,
-    RoleRefused,
-    TenantUnknown,
-)
+REFUSALS: Final[tuple[type[Exception], ...]] = (FieldRefused, *_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +87,7 @@ def describe(refused: Exception, language: Language) -> Trouble:
     if isinstance(refused, ApiProblem):
         return _describe_problem(refused, language)
     if isinstance(refused, FieldRefused):
-        trouble = make_trouble(_UNPROCESSABLE, "validation_failed", language)
+        trouble = make_trouble(HTTPStatus.UNPROCESSABLE_ENTITY, "validation_failed", language)
         return replace(trouble, fields={refused.name: language.say(refused.message)})
     for kind, (status, code) in _OTHERS.items():
         if isinstance(refused, kind):

@@ -9,20 +9,39 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from soundmark_sdk.client import AsyncClient
 from soundmark_sdk.client.records import Organization, Project
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from soundmark.console import language as languages
 from soundmark.console.call_deadline import CallDeadline
 from soundmark.console.context import Console
-from soundmark.console.forms import Form
+from soundmark.console.forms import Form, write_instant
 from soundmark.console.language import Language
 from soundmark.console.navigation import list_areas, offers_platform
 from soundmark.console.session import Session
-from soundmark.console.templating import render
+from soundmark.console.static_files import locate_static
 from soundmark.console.troubles import RoleRefused, TenantUnknown, Trouble
+
+_TEMPLATES: Final = Environment(
+    loader=PackageLoader(__package__),
+    autoescape=True,
+    undefined=StrictUndefined,
+    # The files of an installation do not change while it runs; looking would cost every page a tenth of a millisecond.
+    auto_reload=False,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals |= {"static": locate_static, "write_instant": write_instant}
+
+
+def render(template: str, status: int, **context: Any) -> Response:
+    """Return a page that no cache may keep, not even the browser's."""
+    html = _TEMPLATES.get_template(template).render(context)
+    return HTMLResponse(html, status, {"cache-control": "no-store"})
+
 
 _NOTICE: Final = "notice"
 _SEE_OTHER: Final = 303
@@ -63,7 +82,7 @@ class Visit:
 
     @property
     def core(self) -> AsyncClient:
-        """Core's API with this person's credential, or with none on a public page."""
+        """Core's API with this person's credential, or with none on a public page, for the tenant in the URL."""
         if self._core is None:
             self._core = self._connect()
         return self._core
@@ -227,12 +246,13 @@ class Visit:
             return None
 
     def _connect(self) -> AsyncClient:
-        core, token = self.console.core, self.console.operator_token
+        core, token, parameters = self.console.core, self.console.operator_token, self.request.path_params
+        tenant = parameters.get("organization_id"), parameters.get("project_id")
         if self.session is None:
-            return core.client(self.deadline, None)
+            return core.client(self.deadline, None, tenant)
         if self.session.kind == "operator":
-            return core.client(self.deadline, None if token is None else token.reveal())
-        return core.client(self.deadline, lambda: self.signed_in.access_token or "", self._renew)
+            return core.client(self.deadline, None if token is None else token.reveal(), tenant)
+        return core.client(self.deadline, lambda: self.signed_in.access_token or "", tenant, self._renew)
 
     async def _renew(self, refused: str) -> str | None:
         """Return the token to use in place of one that Core refused, or None without a new one."""

@@ -1,4 +1,6 @@
--- The whole schema of Core, as reviewed. Replaying all migrations gives exactly this (tests/embedded).
+-- The whole schema of Core and its first rows, as reviewed. All revisions together make exactly this (tests/database),
+-- beside the queue of background jobs: soundmark/kit/postgres/jobs_schema_3_10_0.sql.
+--
 -- The keys of every tenant table begin with organization_id, so no row can belong to two tenants, and each table can be
 -- divided by organisation.
 
@@ -61,7 +63,7 @@ CREATE TABLE codes (
     audience_integration_id text,
     key_id                  text        NOT NULL,
     revoked_at              timestamptz,
-    address                 bytea,
+    address                 bytea       NOT NULL,
     CONSTRAINT codes_pkey PRIMARY KEY (organization_id, xr_id),
     CONSTRAINT codes_broadcast_token_key UNIQUE (organization_id, broadcast_token),
     CONSTRAINT codes_project_fkey FOREIGN KEY (organization_id, project_id)
@@ -73,9 +75,8 @@ CREATE INDEX codes_newest_first ON codes (organization_id, issued_at DESC, xr_id
 -- Announces the expiry of Codes to webhook endpoints.
 CREATE INDEX codes_by_expiry ON codes (organization_id, expires_at);
 -- The beginning of the intent's address, as bytes: a text cannot hold every character that an address may. It is empty
--- if the intent has none, and null until a job has read it from the payload of a Code that an older release issued.
-CREATE INDEX codes_by_address ON codes (organization_id, address) WHERE address IS NOT NULL;
-CREATE INDEX codes_without_address ON codes (organization_id, xr_id) WHERE address IS NULL;
+-- if the intent has none.
+CREATE INDEX codes_by_address ON codes (organization_id, address);
 
 -- `push_began_at` is when Audience began to receive a key, `pushed_at` when every integration had it.
 -- A signing key outlives everything that it signed, but its secret half is deleted when it retires. A public half is
@@ -89,7 +90,7 @@ CREATE TABLE signing_keys (
     activated_at      timestamptz,
     superseded_at     timestamptz,
     retired_at        timestamptz,
-    sealed_public_key bytea,
+    sealed_public_key bytea       NOT NULL,
     push_began_at     timestamptz,
     pushed_at         timestamptz,
     CONSTRAINT signing_keys_pkey PRIMARY KEY (key_id),
@@ -270,8 +271,7 @@ CREATE TABLE instance_secrets (
     CONSTRAINT instance_secrets_pkey PRIMARY KEY (name)
 );
 
--- Plans of subscriptions. Every new organisation has the plan Codes Starter. The default of `updated_at` is the time of
--- plans that an earlier release made.
+-- Plans of subscriptions. Every new organisation has the plan Codes Starter.
 CREATE TABLE plans (
     id                  text    NOT NULL,
     name                text    NOT NULL,
@@ -279,7 +279,7 @@ CREATE TABLE plans (
     monthly_code_quota  bigint,
     monthly_event_quota bigint,
     active              boolean NOT NULL,
-    updated_at          timestamptz NOT NULL DEFAULT '2026-11-23T00:00:00Z',
+    updated_at          timestamptz NOT NULL,
     CONSTRAINT plans_pkey PRIMARY KEY (id),
     CONSTRAINT plans_product_check CHECK (product IN ('codes', 'audience')),
     CONSTRAINT plans_quota_check CHECK (
@@ -289,6 +289,10 @@ CREATE TABLE plans (
     CONSTRAINT plans_code_quota_check CHECK (monthly_code_quota >= 0),
     CONSTRAINT plans_event_quota_check CHECK (monthly_event_quota >= 0)
 );
+
+INSERT INTO plans (id, name, product, monthly_code_quota, monthly_event_quota, active, updated_at)
+VALUES ('plan_codes_starter', 'Codes Starter', 'codes', 100, NULL, true, '2026-11-23T00:00:00Z'),
+       ('plan_audience_contract', 'Audience Contract', 'audience', NULL, 5000, true, '2026-11-23T00:00:00Z');
 
 -- The Codes plan of each organisation. Issuing locks this row, so that issuances of one organisation form one queue.
 -- An operator may set a floor in place of the Starter plan's quota, until `floor_ends_at` or without an end.
@@ -588,9 +592,13 @@ CREATE TABLE payment_providers (
     CONSTRAINT payment_providers_name_check CHECK (name IN ('card', 'local'))
 );
 
+INSERT INTO payment_providers (name, enabled, updated_at)
+VALUES ('card', false, '2026-11-23T00:00:00Z'),
+       ('local', false, '2026-11-23T00:00:00Z');
+
 -- What is for sale. Country, currency, amount and months of an offer of the local provider are fixed by the operator.
 -- Currency, amount and interval of a card offer are what the provider says of its price, for display only. The status
--- of that price says whether the provider has it; without one, it is `unknown`.
+-- of that price says whether the provider has it.
 CREATE TABLE offers (
     id                 text        NOT NULL,
     plan_id            text        NOT NULL,
@@ -610,18 +618,16 @@ CREATE TABLE offers (
     CONSTRAINT offers_provider_fkey FOREIGN KEY (provider) REFERENCES payment_providers (name),
     CONSTRAINT offers_local_check CHECK (
         provider <> 'local'
-        OR (price_reference IS NULL AND price_interval IS NULL AND price_read_at IS NULL
+        OR (num_nonnulls(price_reference, price_interval, price_read_at, price_status) = 0
             AND country = 'TN' AND currency = 'TND' AND amount_minor > 0 AND entitlement_months BETWEEN 1 AND 36
             AND num_nulls(country, currency, amount_minor, entitlement_months) = 0)
     ),
     CONSTRAINT offers_card_check CHECK (
         provider <> 'card'
-        OR (price_reference IS NOT NULL AND country IS NULL AND entitlement_months IS NULL)
+        OR (num_nulls(price_reference, price_status) = 0 AND country IS NULL AND entitlement_months IS NULL)
     ),
     CONSTRAINT offers_interval_check CHECK (price_interval IN ('month', 'year')),
-    CONSTRAINT offers_status_check CHECK (
-        price_status IS NULL OR (provider = 'card' AND price_status IN ('known', 'unknown', 'missing'))
-    )
+    CONSTRAINT offers_status_check CHECK (price_status IN ('known', 'unknown', 'missing'))
 );
 
 CREATE INDEX offers_of_price ON offers (price_reference) WHERE price_reference IS NOT NULL;
@@ -727,7 +733,7 @@ CREATE INDEX payment_receipts_to_forget ON payment_receipts (received_at)
 CREATE TABLE local_verifications (
     minute             timestamptz NOT NULL,
     verification_count integer     NOT NULL,
-    share              text        NOT NULL DEFAULT 'public',
+    share              text        NOT NULL,
     CONSTRAINT local_verifications_pkey PRIMARY KEY (minute, share),
     CONSTRAINT local_verifications_share_check CHECK (share IN ('public', 'jobs'))
 );
@@ -744,8 +750,7 @@ CREATE TABLE payment_event_polls (
 -- `audience_mode` is the mode of integrations that it enables. `checkout_id` is the checkout that began it.
 -- `last_event_at` is the time of the newest card event that it went by. `paid_through` is what entitles. The provider made
 -- the newest paid invoice at `paid_invoice_at`, for a period until `paid_period_end`. `is_price_known` is false while a
--- card subscription has a price that we do not sell. The provider is asked about it once after `reread_at`, because an
--- earlier release did not store what was paid.
+-- card subscription has a price that we do not sell.
 CREATE TABLE subscriptions (
     organization_id      text        NOT NULL,
     id                   text        NOT NULL,
@@ -767,8 +772,6 @@ CREATE TABLE subscriptions (
     paid_period_end      timestamptz,
     paid_invoice_at      timestamptz,
     is_price_known       boolean     NOT NULL DEFAULT true,
-    reread_at            timestamptz DEFAULT now() + interval '30 minutes',
-    rereads              integer     NOT NULL DEFAULT 0,
     CONSTRAINT subscriptions_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT subscriptions_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
@@ -787,7 +790,7 @@ CREATE TABLE subscriptions (
     CONSTRAINT subscriptions_quota_check CHECK (monthly_quota >= 0),
     CONSTRAINT subscriptions_paid_check CHECK (
         provider = 'card'
-        OR (is_price_known AND num_nonnulls(paid_period_end, paid_invoice_at, reread_at) = 0)
+        OR (is_price_known AND num_nonnulls(paid_period_end, paid_invoice_at) = 0)
     ),
     CONSTRAINT subscriptions_card_key UNIQUE (organization_id, provider_reference),
     CONSTRAINT subscriptions_contract_key UNIQUE (organization_id, contract_reference)
@@ -801,21 +804,6 @@ CREATE INDEX subscriptions_newest_first ON subscriptions (organization_id, creat
 CREATE INDEX subscriptions_by_end ON subscriptions (paid_through)
     WHERE status IN ('trialing', 'active', 'past_due');
 CREATE INDEX subscriptions_of_plan ON subscriptions (plan_id) WHERE status IN ('trialing', 'active', 'past_due');
-CREATE INDEX subscriptions_to_reread ON subscriptions (reread_at) WHERE reread_at IS NOT NULL;
-
--- The release before 0017 writes contracts and what is prepaid without `paid_through`, until the new one runs everywhere.
-CREATE FUNCTION keep_paid_through() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.reread_at := NULL;
-    IF NEW.status = 'active' THEN
-        NEW.paid_through := NEW.current_period_end;
-    END IF;
-    RETURN NEW;
-END
-$$;
-
-CREATE TRIGGER subscriptions_paid_through BEFORE INSERT OR UPDATE ON subscriptions
-    FOR EACH ROW WHEN (NEW.provider <> 'card') EXECUTE FUNCTION keep_paid_through();
 
 -- The card provider's customer of an organisation, for its portal. The reference is never shown.
 CREATE TABLE card_customers (

@@ -1,16 +1,19 @@
 """From settings to contexts: the only place where the parts of Core are put together."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from soundmark.core.channel.opening import open_audience_channel, open_audio_channel
+from soundmark.core.channel.audience import AudienceChannel
+from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.billing.local_limit import limit_of_address
 from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest, issue_group
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
+from soundmark.core.problems import AudienceUnavailable, AudioUnavailable
 from soundmark.core.providers.dolibarr.client import AccountingClient
 from soundmark.core.providers.flouci.client import LocalProvider
 from soundmark.core.providers.freescout.client import DeskClient
@@ -23,6 +26,7 @@ from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.http.limits.factory import make_rate_limit
 from soundmark.kit.http.limits.local import LocalRateLimit
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
+from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
@@ -35,10 +39,11 @@ from soundmark.settings.core import (
     CoreJobsSettings,
     CoreSettings,
     KeysSettings,
+    PrivateSettings,
 )
 
 _SERVED: Final = "soundmark-core"  # The name of a serving process in PostgreSQL and in the logs of private components.
-WiredSettings: TypeAlias = CoreSettings | CoreJobsSettings | CoreDatabaseSettings
+WiredSettings: TypeAlias = CoreDatabaseSettings
 
 _BATCH_MAX: Final = 256  # Codes in one commit, some 50 ms for which a campaign's stop waits; roles in one query.
 _WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keeping up.
@@ -83,6 +88,7 @@ def make_request_context(
     """Return the context of commands in a process that serves requests. Nothing in it is open or running yet."""
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
+    audio = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
 
     async def issue(requests: Sequence[QueuedRequest]) -> list[IssueResult | Problem]:
         return await issue_group(ctx, requests)
@@ -109,7 +115,7 @@ def make_request_context(
         live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),
-        audio=open_audio_channel(settings, caller=_SERVED),
+        audio=AudioChannel(_open_channel(settings, audio, _SERVED)),
     )
     return ctx
 
@@ -118,64 +124,50 @@ def _parts(
     settings: WiredSettings, application_name: str, pool_size: int, clock: Clock, entropy: Entropy
 ) -> dict[str, Any]:
     db = Database(settings.core_database_url, pool_size=pool_size, application_name=application_name)
-    sealer: Any = _NotWired("sealer")
-    if isinstance(settings, CoreSettings | CoreJobsSettings | KeysSettings):
-        sealer = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
-    audience: Any = _NotWired("audience")
+    parts: dict[str, Any] = {field.name: _NotWired(field.name) for field in fields(Context)}
+    parts |= {"db": db, "clock": clock, "entropy": entropy, "queue": Queue()}
+    if isinstance(settings, KeysSettings):
+        parts["sealer"] = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     if isinstance(settings, AudienceChannelSettings):
-        audience = open_audience_channel(settings, caller=application_name)
-    base_url: Any = _NotWired("base_url")
-    console_url: Any = _NotWired("console_url")
-    accounting_currency: Any = _NotWired("accounting_currency")
-    local_verifications_per_minute: Any = _NotWired("local_verifications_per_minute")
-    webhook_allow_loopback: Any = _NotWired("webhook_allow_loopback")
-    webhooks: Any = _NotWired("webhooks")
-    platform_settings: Any = _NotWired("platform_settings")
-    card: Any = _NotWired("card")
-    local: Any = _NotWired("local")
-    accounting: Any = _NotWired("accounting")
-    desk: Any = _NotWired("desk")
-    smtp_greeting: Any = _NotWired("smtp_greeting")
-    extra_ca_file: Any = _NotWired("extra_ca_file")
-    release_evidence_path: Any = _NotWired("release_evidence_path")
-    if isinstance(settings, CoreSettings | CoreJobsSettings):
-        base_url = settings.base_url
-        console_url = settings.console_url or settings.base_url
-        accounting_currency = settings.accounting_currency
-        local_verifications_per_minute = settings.local_verifications_per_minute
-        webhook_allow_loopback = settings.webhook_allow_loopback
-        platform_settings = PlatformSettings(db, sealer, settings)
-        card = CardProvider(settings.card_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
-        local = LocalProvider(settings.local_api_url, platform_settings, extra_ca_file=settings.extra_ca_file)
-        smtp_greeting = settings.smtp_greeting or find_greeting(settings.base_url)
-        extra_ca_file = settings.extra_ca_file
-        release_evidence_path = settings.release_evidence_path
-        accounting = AccountingClient(extra_ca_file=extra_ca_file)
-        webhooks = GuardedClient(
-            connections_max=_WEBHOOK_CONNECTIONS_MAX,
-            allow_loopback=webhook_allow_loopback,
-            extra_ca_file=extra_ca_file,
-        )
-        desk = DeskClient(extra_ca_file=extra_ca_file)
+        credential = settings.audience_credential[0]
+        component = PrivateComponent("audience", settings.audience_url, credential, AudienceUnavailable)
+        parts["audience"] = AudienceChannel(_open_channel(settings, component, application_name))
+    if isinstance(settings, CoreJobsSettings):
+        parts |= _parts_of_jobs(settings, PlatformSettings(db, parts["sealer"], settings))
+    return parts
+
+
+def _parts_of_jobs(settings: CoreJobsSettings, platform_settings: PlatformSettings) -> dict[str, Any]:
+    """Return the parts that jobs and requests have, and tools do not."""
+    extra_ca_file = settings.extra_ca_file
     return {
-        "base_url": base_url,
-        "console_url": console_url,
-        "accounting_currency": accounting_currency,
-        "smtp_greeting": smtp_greeting,
+        "base_url": settings.base_url,
+        "console_url": settings.console_url or settings.base_url,
+        "accounting_currency": settings.accounting_currency,
+        "smtp_greeting": settings.smtp_greeting or find_greeting(settings.base_url),
         "extra_ca_file": extra_ca_file,
-        "release_evidence_path": release_evidence_path,
-        "local_verifications_per_minute": local_verifications_per_minute,
-        "webhook_allow_loopback": webhook_allow_loopback,
-        "db": db,
-        "clock": clock,
-        "entropy": entropy,
-        "sealer": sealer,
+        "release_evidence_path": settings.release_evidence_path,
+        "local_verifications_per_minute": settings.local_verifications_per_minute,
+        "webhook_allow_loopback": settings.webhook_allow_loopback,
         "platform_settings": platform_settings,
-        "audience": audience,
-        "card": card,
-        "local": local,
-        "accounting": accounting,
-        "webhooks": webhooks,
-        "desk": desk,
-        "queue": Queue(),
+        "card": CardProvider(settings.card_api_url, platform_settings, extra_ca_file=extra_ca_file),
+        "local": LocalProvider(settings.local_api_url, platform_settings, extra_ca_file=extra_ca_file),
+        "accounting": AccountingClient(extra_ca_file=extra_ca_file),
+        "webhooks": GuardedClient(
+            connections_max=_WEBHOOK_CONNECTIONS_MAX,
+            allow_loopback=settings.webhook_allow_loopback,
+            extra_ca_file=extra_ca_file,
+        ),
+        "desk": DeskClient(extra_ca_file=extra_ca_file),
     }
+
+
+def _open_channel(settings: PrivateSettings, component: PrivateComponent, caller: str) -> PrivateChannel:
+    """Return a channel to a private component; `caller` names this process in the component's log."""
+    return PrivateChannel(
+        component,
+        caller=caller,
+        timeout_s=settings.private_timeout_s,
+        bytes_max=settings.private_response_bytes_max,
+        extra_ca_file=settings.extra_ca_file,
+    )

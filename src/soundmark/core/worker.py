@@ -13,7 +13,6 @@ from soundmark.core.features.billing.checkouts import jobs as checkouts
 from soundmark.core.features.billing.subscriptions import jobs as subscriptions
 from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
 from soundmark.core.features.billing.webhooks.healing import keep_asking
-from soundmark.core.features.codes.codes import jobs as addresses
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.platform.release import jobs as release
@@ -84,7 +83,6 @@ def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` do the jobs of every feature."""
     for feature in (
         accounting,
-        addresses,
         audience_control,
         billing_catalog,
         checkouts,

@@ -22,7 +22,7 @@ from soundmark.kit.crypto.secret import Secret
 
 _APPLICATION: Final = "soundmark-backup"
 _CONNECT_TIMEOUT_S: Final = 5
-# Core's policies show every row to a session with this setting (migration 0006); other databases ignore it.
+# Core's policies show every row to a session with this setting (`is_backup`); other databases ignore it.
 _READS_EVERYTHING: Final = "-c soundmark.backup=on"
 _MARKER: Final = "soundmark_restore_under_way"
 # The objects of a schema: the keyword for `DROP`, and the quoted name. Sequences and indexes go with their tables.

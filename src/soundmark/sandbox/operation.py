@@ -32,7 +32,9 @@ _INSTEAD: Final[Mapping[str, Callable[[], Response]]] = {
     "redirect": lambda: RedirectResponse(_ELSEWHERE),
     "html": lambda: HTMLResponse(_PAGE),
     "html_as_json": lambda: HTMLResponse(_PAGE, media_type="application/json"),
+    "firewall": lambda: HTMLResponse(_PAGE, 403),
     "list": lambda: JSONResponse([1]),
+    "empty_list": lambda: JSONResponse([]),
     "wrong_object": lambda: JSONResponse({"id": "wrong_object", "object": "balance"}),
 }
 
@@ -101,11 +103,13 @@ class _Operation:
         # A refusal passes the gate as well, because the card provider stores its 500 under the idempotency key.
         answer = await self._api.gate(request, self._handler if response is None else _always(response))
         if switch.merge and switch.kind not in _INSTEAD:
-            answer = _rewrite(answer, lambda value: merge_patch(value, switch.merge))
+            answer = _rewrite(answer, lambda value: _alter(value, switch.merge))
         match switch.kind:
             case "held_answer" | "held_error":
                 await self._api.shared.held.hold(self._api.system)
                 await answer(scope, receive, send)
+            case "false_error":
+                await self._api.make_error(500)(scope, receive, send)
             case "lost_answer":
                 await hang_up(send)
             case "half_body":
@@ -173,6 +177,10 @@ def _raise_amount(value: Any) -> Any:
         return str(Decimal(value) + 1)
     except (InvalidOperation, TypeError):
         return value
+
+
+def _alter(value: Any, patch: Mapping[str, Any]) -> Any:
+    return [merge_patch(item, patch) for item in value] if isinstance(value, list) else merge_patch(value, patch)
 
 
 def merge_patch(value: Any, patch: Any) -> Any:

@@ -26,6 +26,10 @@ class Shelf(Generic[V]):
         """Return the item of that id, if it is still known."""
         return self._items.get(key)
 
+    def remove(self, key: str) -> bool:
+        """Forget the item of that id; return whether it was known."""
+        return self._items.pop(key, None) is not None
+
     def newest_first(self) -> list[V]:
         """Return all items, the newest first."""
         return list(reversed(self._items.values()))

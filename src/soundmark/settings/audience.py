@@ -2,9 +2,15 @@
 
 from pydantic import model_validator
 
-from soundmark.settings.databases import require_separate_databases
 from soundmark.settings.fields import Credentials, DatabaseUrl, HttpUrl, MasterKey
-from soundmark.settings.process import LOCAL_CORE, PoolSettings, ProcessSettings, RefusalLimitSettings, ServedSettings
+from soundmark.settings.process import (
+    LOCAL_CORE,
+    PoolSettings,
+    ProcessSettings,
+    RefusalLimitSettings,
+    ServedSettings,
+    require_separate_databases,
+)
 
 
 class AudienceDatabaseSettings(ProcessSettings):

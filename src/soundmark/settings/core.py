@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from soundmark.settings.databases import require_separate_databases
 from soundmark.settings.fields import (
     Credentials,
     Currency,
@@ -22,6 +21,7 @@ from soundmark.settings.process import (
     ProcessSettings,
     RefusalLimitSettings,
     ServedSettings,
+    require_separate_databases,
 )
 from soundmark.settings.registry import PlatformFallbacks, ServiceUrl
 

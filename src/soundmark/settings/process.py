@@ -1,9 +1,11 @@
 """Settings that several components share."""
 
 from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import Settings
 from soundmark.settings.fields import (
     AuthoritiesFile,
@@ -13,6 +15,7 @@ from soundmark.settings.fields import (
     OperatorToken,
     Port,
     RateLimitUrl,
+    servers_of,
 )
 
 LOCAL_CORE: Final = "http://127.0.0.1:8080"  # Where `soundmark up` and `serve core` serve by default.
@@ -71,3 +74,19 @@ class PoolSettings(Settings):
     """Settings of every process that holds a pool of database connections."""
 
     database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
+
+
+def require_separate_databases(core: Secret | None, audience: Secret | None) -> None:
+    """Require two databases and two roles, where both URLs are known.
+
+    Raises: ValueError.
+    """
+    if core is None or audience is None:
+        return
+    one, other = urlsplit(core.reveal()), urlsplit(audience.reveal())
+    if set(servers_of(one.netloc)) & set(servers_of(other.netloc)) and (
+        one.path == other.path or one.username == other.username
+    ):
+        raise ValueError(
+            "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
+        )

@@ -1,16 +1,9 @@
 """The building blocks of every published shape."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    PlainSerializer,
-    StringConstraints,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints, WithJsonSchema
 
 from soundmark.kit.text.timestamps import format_timestamp, parse_timestamp
 
@@ -28,6 +21,12 @@ class Wire(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @classmethod
+    def from_record(cls, record: object, **others: Any) -> Self:
+        """Return the view of a record: each member is its attribute of that name, unless it is among `others`."""
+        names = cls.model_fields.keys() - others.keys()
+        return cls(**{name: getattr(record, name) for name in names}, **others)
 
 
 def _timestamp(value: Any) -> Any:

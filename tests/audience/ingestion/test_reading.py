@@ -12,7 +12,7 @@ from soundmark.audience.hot import event as reading
 from soundmark.audience.hot.event import Event, parse_body, read_event
 from soundmark.kit.http.responses.problems import MalformedBody, ValidationFailed
 from soundmark.kit.text.timestamps import parse_timestamp
-from soundmark.wire.countries import COUNTRIES
+from soundmark.wire.audience_event import COUNTRIES
 
 ID_CHARS = "ABCXYZabcxyz0189_-"
 EVENT = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soundmark.console.exports.csv_cells import guard_cell, write_csv
+from soundmark.console.exports.documents import guard_cell, write_csv
 
 STARTS = ["=", "+", "-", "@", "\t", "\r"]
 

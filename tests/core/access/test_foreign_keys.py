@@ -43,7 +43,7 @@ async def forge(everything: Rival, code: dict[str, str], signed: dict[str, objec
     return token
 
 
-@pytest.mark.parametrize("copy", ["NULL", "sealed_public_key", "sealed_seed", "'x'::bytea"])
+@pytest.mark.parametrize("copy", ["sealed_public_key", "sealed_seed", "'x'::bytea"])
 @pytest.mark.parametrize("status", ["next", "retiring", "retired"])
 async def test_a_key_that_core_did_not_make_is_not_used(
     spare_database_url: Secret, everything: Rival, status: str, copy: str
@@ -69,17 +69,6 @@ async def test_a_replaced_public_key_is_not_trusted(spare_database_url: Secret, 
     async with running_core(core_settings(spare_database_url)) as api:
         assert await published(api) == set()
         assert (await api.resolve(code["broadcast_token"])).code == "code_unavailable"
-
-
-async def test_a_key_of_an_earlier_release_is_authenticated_by_its_secret_half(
-    spare_database_url: Secret, everything: Rival
-) -> None:
-    async with running_core(core_settings(spare_database_url)) as api:
-        code = await (await make_tenant(api)).make_code()
-    await everything.run("UPDATE signing_keys SET sealed_public_key = NULL")
-    async with running_core(core_settings(spare_database_url)) as api:
-        assert (await api.resolve(code["broadcast_token"])).status == 200
-    assert await everything.rows("SELECT 1 FROM signing_keys WHERE sealed_public_key IS NULL") == []
 
 
 async def test_genuine_keys_stay_genuine_while_the_master_key_changes(

@@ -78,9 +78,7 @@ async def test_the_log_holds_the_caller_the_request_and_the_outcome(api: Api, te
 async def test_the_audit_chain_holds_with_entries_that_were_finalised(tenant: Tenant, rival: Rival) -> None:
     """Such an entry is sealed when it is requested, and again when it has its outcome."""
     await create(tenant)
-    async with asyncio.timeout(60):
-        while await rival.rows("SELECT FROM audit_unsealed"):  # noqa: ASYNC110 - the event happens in PostgreSQL
-            await asyncio.sleep(0.02)
+    await rival.until_rows("SELECT FROM audit_unsealed")
     verification = await tenant.api.get("/v1/audit-log/verification", params=tenant.query)
     assert verification.json["verified"] is True
     stages = await rival.rows(

@@ -277,9 +277,9 @@ async def test_at_the_deadline_the_price_is_unknown(
     assert (answer.status, answer.json["price_status"]) == (200, "unknown")
 
 
-@pytest.mark.parametrize("status", ["missing", "unknown", None])
+@pytest.mark.parametrize("status", ["missing", "unknown"])
 async def test_a_customer_who_has_bought_it_keeps_it(
-    api: Api, tenant: Tenant, rival: Rival, card: RunningSandbox, status: str | None
+    api: Api, tenant: Tenant, rival: Rival, card: RunningSandbox, status: str
 ) -> None:
     """A pending checkout is completed, and the price still belongs to its plan."""
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
@@ -289,12 +289,3 @@ async def test_a_customer_who_has_bought_it_keeps_it(
     assert await status_of(api, purchase.event("checkout.session.completed")) == "processed"
 
     assert await rival.rows("SELECT plan_id, status FROM subscriptions") == [("plan_codes_studio", "active")]
-
-
-@pytest.mark.usefixtures("card")
-async def test_an_offer_from_before_there_was_a_status_is_unknown(api: Api, rival: Rival) -> None:
-    """A process of the release before may have stored it while both run."""
-    await put_offer(api, "offer_1", CARD_OFFER)
-    await rival.run("UPDATE offers SET price_status = NULL")
-    assert [offer["price_status"] for offer in (await read_catalog(api))["offers"]] == ["unknown"]
-    assert await list_offers(api) == []

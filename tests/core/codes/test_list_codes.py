@@ -112,13 +112,13 @@ async def copy_rows(rival: Rival, count: int) -> None:
     """Store further Codes like the only one, each a millisecond older."""
     numbered = "overlay(token placing lpad(n::text, 4, '0') from 5)"
     numbers = f"broadcasts, generate_series(1, {count}) AS n"
-    columns = "organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token, key_id"
+    columns = "organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token, key_id, address"
     await rival.run(f"INSERT INTO broadcasts SELECT {numbered}, payload, signature FROM {numbers}")
     await rival.run(
         f"INSERT INTO codes ({columns})"
         " SELECT organization_id, overlay(xr_id placing lpad(n::text, 4, '0') from 4), project_id, issuer,"
         " issued_at - n * interval '1 millisecond', expires_at, overlay(broadcast_token placing lpad(n::text, 4, '0')"
-        f" from 5), key_id FROM codes, generate_series(1, {count}) AS n"
+        f" from 5), key_id, address FROM codes, generate_series(1, {count}) AS n"
     )
 
 

@@ -183,7 +183,7 @@ async def test_no_code_inserted_by_another_transaction_survives_it(tenant: Tenan
         "WITH b AS (INSERT INTO broadcasts (token, payload, signature)"
         " SELECT %s, payload, signature FROM broadcasts WHERE token = %s)"
         " INSERT INTO codes SELECT organization_id, %s, project_id, campaign_id, issuer, issued_at, expires_at, %s,"
-        " audience_integration_id, key_id, NULL FROM codes WHERE xr_id = %s"
+        " audience_integration_id, key_id, NULL, address FROM codes WHERE xr_id = %s"
     )
     params = (token, code["broadcast_token"], "xr_" + "r" * 22, token, code["xr_id"])
     async with rival.committing(insert, *params):

@@ -224,6 +224,4 @@ async def test_refreshing_has_ended_when_the_app_has_stopped(
             await rival.until_someone_waits()
         assert "live_keyring" not in {task.get_name() for task in asyncio.all_tasks() - before}
     left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'soundmark-core' AND datname = current_database()"
-    async with asyncio.timeout(60):
-        while await rival.rows(left):  # noqa: ASYNC110 - the backend's end happens in PostgreSQL
-            await asyncio.sleep(0.005)
+    await rival.until_rows(left)

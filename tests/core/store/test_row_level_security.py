@@ -90,8 +90,8 @@ async def insert_billing_rows(rival: Rival, tenant: Tenant) -> None:
     """Insert a row into every tenant table of billing."""
     organization_id = tenant.organization_id
     await rival.run(
-        "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
-        " VALUES ('offer_1', 'plan_codes_starter', 'card', true, 'price_1', now()) ON CONFLICT DO NOTHING"
+        "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
+        " VALUES ('offer_1', 'plan_codes_starter', 'card', true, 'price_1', 'unknown', now()) ON CONFLICT DO NOTHING"
     )
     await rival.run(
         "INSERT INTO checkouts (organization_id, id, offer_id, plan_id, product, provider, status, price_reference,"

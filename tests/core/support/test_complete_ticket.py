@@ -1,26 +1,20 @@
 """The job that brings a ticket to the desk if its request could not, and processes that die on the way."""
 
-import asyncio
 import datetime as dt
 import json
-from collections.abc import Iterator
-from typing import Any
 
-import httpx2
 import pytest
 from structlog.testing import capture_logs
-from support.api.core_settings import OPERATOR_TOKEN
 from support.database.rival import Rival
 from support.outside.desk import TICKETS, ticket_body
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
-from support.processes.killable import running_core, until_alone
+from support.processes.killable import Killable
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.support.ticket import TRIED_FOR
 from soundmark.core.features.support.tickets.jobs import bring_to_desk
-from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.jobs import Later
 
 
@@ -128,34 +122,14 @@ async def test_a_completed_ticket_is_announced_as_active(
     ]
 
 
-@pytest.fixture
-def doomed(database_url: Secret, measuring_url: str, tenant: Tenant) -> Iterator[tuple[str, Any]]:
-    """A Core that will be killed: its URL and its process."""
-    assert tenant.organization_id
-    with running_core(database_url, measuring_url) as core:
-        yield core
-
-
 @pytest.mark.parametrize("phase", ["searching", "storing"])
 async def test_a_core_that_is_killed_leaves_one_conversation(
-    *, tenant: Tenant, desk: RunningSandbox, rival: Rival, doomed: tuple[str, Any], phase: str
+    tenant: Tenant, desk: RunningSandbox, rival: Rival, killable: Killable, phase: str
 ) -> None:
     """Between the phases: before the desk is asked, and after it has the ticket."""
-    url, process = doomed
-    headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
-
-    async def ask() -> None:
-        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
-            with pytest.raises(httpx2.HTTPError):
-                await client.post(TICKETS, params=tenant.query, json=ticket_body())
-
     table = "platform_configuration" if phase == "searching" else "desk_conversations"
-    async with rival.holding(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"):
-        asking = asyncio.create_task(ask())
-        await rival.until_someone_waits()
-        process.kill()
-        await asking
-    await until_alone(rival)
+    async with killable.core() as core, core.dying_while(rival, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"):
+        core.lose("POST", TICKETS, params=tenant.query, json=ticket_body())
     assert await count_conversations(desk) == (phase == "storing")
     assert await is_sealed(rival)
     repeated = await tenant.api.post(TICKETS, params=tenant.query, json=ticket_body())

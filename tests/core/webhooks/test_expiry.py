@@ -88,9 +88,9 @@ async def test_many_that_expire_together_are_several_acts(api: Api, tenant: Tena
     await tenant.make_webhook_endpoint()
     (code,) = await make_codes(tenant, 60)
     await rival.run(
-        "INSERT INTO codes (organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token, key_id)"
-        " SELECT organization_id, 'xr_' || n, project_id, issuer, issued_at, expires_at, 'brd_' || n, key_id"
-        " FROM codes, generate_series(1, 2500) n WHERE xr_id = %s",
+        "INSERT INTO codes (organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token, key_id,"
+        " address) SELECT organization_id, 'xr_' || n, project_id, issuer, issued_at, expires_at, 'brd_' || n, key_id,"
+        " address FROM codes, generate_series(1, 2500) n WHERE xr_id = %s",
         code["xr_id"],
     )
     api.clock.advance(seconds=61)

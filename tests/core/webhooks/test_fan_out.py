@@ -105,8 +105,8 @@ async def test_a_large_stop_is_several_acts_of_bounded_size(tenant: Tenant, riva
     code = await tenant.make_code(campaign_id=campaign["id"])
     await rival.run(
         "INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,"
-        " broadcast_token, key_id) SELECT organization_id, 'xr_' || n, project_id, campaign_id, issuer, issued_at,"
-        " expires_at, 'brd_' || n, key_id FROM codes, generate_series(1, 2500) n WHERE xr_id = %s",
+        " broadcast_token, key_id, address) SELECT organization_id, 'xr_' || n, project_id, campaign_id, issuer,"
+        " issued_at, expires_at, 'brd_' || n, key_id, address FROM codes, generate_series(1, 2500) n WHERE xr_id = %s",
         code["xr_id"],
     )
     await forget_acts(rival)

@@ -24,17 +24,18 @@ SOLD = {f"price_{plan_id}": plan_id for plan_id in (STUDIO, PLUS, LARGE)}
 async def make_plans(rival: Rival) -> None:
     """Make the plans, each with an offer of both providers."""
     await rival.run(
-        "INSERT INTO plans (id, name, product, monthly_code_quota, monthly_event_quota, active)"
-        " VALUES (%s, 'Codes Studio', 'codes', 1000, NULL, true), (%s, 'Audience Plus', 'audience', NULL, 20000, true),"
-        " (%s, 'Codes Large', 'codes', 5000, NULL, true) ON CONFLICT DO NOTHING",
+        "INSERT INTO plans (id, name, product, monthly_code_quota, monthly_event_quota, active, updated_at)"
+        " VALUES (%s, 'Codes Studio', 'codes', 1000, NULL, true, now()),"
+        " (%s, 'Audience Plus', 'audience', NULL, 20000, true, now()),"
+        " (%s, 'Codes Large', 'codes', 5000, NULL, true, now()) ON CONFLICT DO NOTHING",
         STUDIO,
         PLUS,
         LARGE,
     )
     for plan_id in (STUDIO, PLUS, LARGE):
         await rival.run(
-            "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
-            " VALUES (%s, %s, 'card', true, %s, now()) ON CONFLICT DO NOTHING",
+            "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
+            " VALUES (%s, %s, 'card', true, %s, 'unknown', now()) ON CONFLICT DO NOTHING",
             f"offer_card_{plan_id}",
             plan_id,
             f"price_{plan_id}",

@@ -88,6 +88,18 @@ class Rival:
         await self.until_someone_waits()
         return task
 
+    async def until_found(self, statement: str, *params: Any) -> None:
+        """Wait until a query returns a row."""
+        async with asyncio.timeout(60):
+            while not await self.rows(statement, *params):  # noqa: ASYNC110 - the event happens in PostgreSQL
+                await asyncio.sleep(0.01)
+
+    async def until_rows(self, statement: str, *rows: tuple[Any, ...]) -> None:
+        """Wait until a query returns exactly these rows, or none."""
+        async with asyncio.timeout(60):
+            while await self.rows(statement) != list(rows):  # noqa: ASYNC110 - the event happens in PostgreSQL
+                await asyncio.sleep(0.01)
+
     async def until_someone_waits(self, count: int = 1) -> None:
         """Wait until `count` others wait for locks in this database."""
         async with asyncio.timeout(60):

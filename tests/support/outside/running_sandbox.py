@@ -54,13 +54,13 @@ class RunningSandbox:
         """Turn a switch on: `operation`, `times` (0: until reset), `seconds`, `merge` and `headers` are optional."""
         await self.control("/switches", system=system, kind=kind, **fields)
 
-    async def hold(self, system: str, times: int = 1) -> None:
+    async def hold(self, system: str, operation: str = "*", times: int = 1) -> None:
         """Let the next answer of a system wait until `release`; its work is done."""
-        await self.misbehave(system, "held_answer", times=times)
+        await self.misbehave(system, "held_answer", operation=operation, times=times)
 
     async def until_held(self, system: str, count: int = 1) -> None:
         """Wait until this many answers of a system wait."""
-        await self.control("/answers/await", system=system, count=count)
+        await self.control("/answers/await", system=system, count=count, seconds=60)  # A process may have to start.
 
     async def release(self, system: str) -> None:
         """Let the answers of a system go that wait."""

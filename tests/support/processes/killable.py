@@ -2,8 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.server.sockets import reserve_port
@@ -15,6 +20,67 @@ from support.processes.up_process import clean_environ, status_of, until
 
 _START_S = 30
 _SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
+OPERATOR: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A process that a test kills, and the requests whose answers are lost with it."""
+
+    url: str
+    process: ForkedCommand
+    _lost: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def lose(self, method: str, path: str, **request: Any) -> None:
+        """Send a request as the operator. The block of the process fails if it is answered."""
+        self._lost.append(asyncio.create_task(self._lose(method, path, request)))
+
+    async def _lose(self, method: str, path: str, request: dict[str, Any]) -> None:
+        headers = OPERATOR | request.pop("headers", {})
+        async with httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=60) as client:
+            with pytest.raises(httpx2.HTTPError):
+                await client.request(method, path, **request)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    async def until_lost(self) -> None:
+        """Wait until no request is left without an end."""
+        await asyncio.gather(*self._lost)
+
+    @contextlib.asynccontextmanager
+    async def dying_while(self, holder: Rival, lock: str) -> AsyncIterator[None]:
+        """Kill the process while it waits for a lock of the test's own, which the block makes it ask for."""
+        async with holder.holding(lock):
+            yield
+            await holder.until_someone_waits()
+            self.kill()
+        await until_alone(holder)
+
+
+@dataclass(frozen=True)
+class Killable:
+    """Cores and workers beside the shared Core, each in a process of its own."""
+
+    database_url: Secret
+    audience_url: str
+    urls: dict[str, str]
+
+    @contextlib.asynccontextmanager
+    async def core(self, **changes: str) -> AsyncIterator[Doomed]:
+        """Run Core; `changes` are settings by field name. What was sent to it with `lose` has no answer at the end."""
+        settings = {"audience_url": self.audience_url, **self.urls, **changes}
+        with running_core(self.database_url, **settings) as (url, process):
+            doomed = Doomed(url, process)
+            yield doomed
+            await doomed.until_lost()
+
+    @contextlib.asynccontextmanager
+    async def worker(self, **changes: str) -> AsyncIterator[Doomed]:
+        """Run Core's worker; `changes` are settings by field name."""
+        with running_worker(self.database_url, self.audience_url, **(self.urls | changes)) as process:
+            yield Doomed("", process)
 
 
 @contextlib.contextmanager
@@ -94,8 +160,6 @@ def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:
 
 async def until_alone(rival: Rival) -> None:
     """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
-    async with asyncio.timeout(60):
-        while await rival.rows(  # noqa: ASYNC110 - the event happens in PostgreSQL
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ):
-            await asyncio.sleep(0.01)
+    await rival.until_rows(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )

@@ -43,7 +43,7 @@ async def write_entry(db: Database, organization_id: str, **metadata: Any) -> st
     """Commit a new entry and return its id."""
     async with db.transaction(tenant=organization_id) as tx:
         entry = await record_as(
-            tx, organization_id, NOBODY, ENTROPY, action="project.updated", now=NOW, metadata=metadata
+            tx, NOBODY, ENTROPY, "project.updated", organization_id=organization_id, now=NOW, **metadata
         )
     return entry.id
 

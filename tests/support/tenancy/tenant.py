@@ -57,8 +57,8 @@ class Tenant:
         """Give the organisation a plan with this monthly quota."""
         plan_id = f"plan_of_{monthly_code_quota}"
         await rival.run(
-            "INSERT INTO plans (id, name, product, monthly_code_quota, active) VALUES (%s, %s, 'codes', %s, true)"
-            " ON CONFLICT DO NOTHING",
+            "INSERT INTO plans (id, name, product, monthly_code_quota, active, updated_at)"
+            " VALUES (%s, %s, 'codes', %s, true, now()) ON CONFLICT DO NOTHING",
             plan_id,
             plan_id,
             monthly_code_quota,
@@ -110,12 +110,14 @@ class Tenant:
         """Give the organisation a contract for the mode, and the entitlement that follows, in Core's database only."""
         await rival.run(
             "INSERT INTO subscriptions (organization_id, id, plan_id, product, audience_mode, provider, status,"
-            " current_period_end, cancel_at_period_end, monthly_quota, contract_reference, created_at, updated_at)"
-            " VALUES (%s, %s, 'plan_audience_contract', 'audience', %s, 'contract', 'active', %s, false, %s, %s,"
+            " current_period_end, paid_through, cancel_at_period_end, monthly_quota, contract_reference, created_at,"
+            " updated_at)"
+            " VALUES (%s, %s, 'plan_audience_contract', 'audience', %s, 'contract', 'active', %s, %s, false, %s, %s,"
             " now(), now())",
             self.organization_id,
             f"bsu_{self.organization_id[4:18]}{mode[:8]}",
             mode,
+            ends_at,
             ends_at,
             monthly_events,
             f"operator-{mode}-{self.organization_id}",

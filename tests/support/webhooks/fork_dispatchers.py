@@ -48,12 +48,12 @@ async def commit_act(ctx: Context, organization_id: str) -> None:
     async with ctx.db.transaction(tenant=organization_id) as tx:
         await audit.record_as(
             tx,
-            organization_id,
             SYSTEM,
             ctx.entropy,
-            action="organization.updated",
+            "organization.updated",
+            organization_id=organization_id,
             now=ctx.clock.now(),
-            metadata={"number": ctx.entropy.take(16).hex()},
+            number=ctx.entropy.take(16).hex(),
         )
 
 

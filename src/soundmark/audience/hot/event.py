@@ -14,8 +14,7 @@ from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
 from soundmark.kit.http.responses.problem_documents import body_errors, pointer_to
 from soundmark.kit.http.responses.problems import FieldError, MalformedBody, ValidationFailed
 from soundmark.kit.text.timestamps import parse_timestamp
-from soundmark.wire.audience_event import AudienceEvent
-from soundmark.wire.countries import COUNTRIES
+from soundmark.wire.audience_event import COUNTRIES, AudienceEvent
 
 _INTEGRATION_ID: Final = re.compile(r"int_[A-Za-z0-9_-]{8,}", re.ASCII)
 # The texts of an event, separated by spaces: as exact as `AudienceEvent`, with one match instead of fifteen. The key's

@@ -6,12 +6,7 @@ from datetime import date
 from typing import Final, TypeAlias
 
 from soundmark.audience.hot.event import Event, UnreadEvent, body_digest, event_digest, read_event
-from soundmark.audience.hot.integration_state import (
-    IntegrationState,
-    refusal_of_proof,
-    refusal_of_sender,
-    signed_bytes,
-)
+from soundmark.audience.hot.integration_state import IntegrationState, refusal_of_proof, refusal_of_sender, signed_bytes
 from soundmark.kit.http.responses.problems import Problem, ValidationFailed
 
 RECORDED: Final = "recorded"

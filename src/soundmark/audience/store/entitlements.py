@@ -1,5 +1,7 @@
 """The table `entitlements`."""
 
+from dataclasses import asdict
+
 from soundmark.audience.domain.entitlement import Entitlement
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.shape import EntitledMode
@@ -17,13 +19,7 @@ async def insert_or_update_newer(tx: Tx, entitlement: Entitlement) -> None:
                revision = excluded.revision
          WHERE kept.revision < excluded.revision
         """,
-        {
-            "organization_id": entitlement.organization_id,
-            "mode": entitlement.mode,
-            "monthly_event_quota": entitlement.monthly_event_quota,
-            "ends_at": entitlement.ends_at,
-            "revision": entitlement.revision,
-        },
+        asdict(entitlement),
     )
 
 

@@ -55,7 +55,7 @@ async def prepare_connection(tx: Tx) -> datetime:
     """Set the planner options and timeouts of this connection; return when the transition of proofs began."""
     await tx.run(_SETTINGS)
     ((began_at,),) = await tx.rows("SELECT began_at FROM proof_transition")
-    assert isinstance(began_at, datetime), "the migration noted when it ran"
+    assert isinstance(began_at, datetime), "the first revision noted when it ran"
     return began_at
 
 

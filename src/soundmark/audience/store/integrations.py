@@ -1,12 +1,13 @@
 """The table `integrations`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
 from soundmark.audience.domain.integration import Integration, TrustedKey, Workspace
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import AudienceMode
@@ -46,15 +47,10 @@ async def insert(tx: Tx, integration: Integration, *, sealed_secret: bytes, core
                 %(core_key_id)s, %(core_public_key)s, %(created_at)s)
         """,
         {
-            "id": integration.id,
-            "organization_id": integration.organization_id,
-            "project_id": integration.project_id,
-            "mode": integration.mode,
-            "retention_days": integration.retention_days,
+            **asdict(integration),
             "sealed_secret": sealed_secret,
             "core_key_id": core_key.key_id,
             "core_public_key": core_key.public_key,
-            "created_at": integration.created_at,
         },
     )
 
@@ -105,17 +101,12 @@ async def list_newest_first(tx: Tx, workspace: Workspace, *, before: Position | 
         + """
          WHERE organization_id = %(organization_id)s
            AND project_id = %(project_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
+        """
+        + NEWEST_FIRST,
         {
             "organization_id": workspace.organization_id,
             "project_id": workspace.project_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
+            **page_params(before, limit),
         },
     )
 

@@ -1,5 +1,6 @@
 """The table `operations`."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Final
 
@@ -37,13 +38,5 @@ async def insert(tx: Tx, operation: Operation, *, now: datetime) -> None:
         INSERT INTO operations (id, organization_id, project_id, integration_id, action, answer, applied_at)
         VALUES (%(id)s, %(organization_id)s, %(project_id)s, %(integration_id)s, %(action)s, %(answer)s, %(now)s)
         """,
-        {
-            "id": operation.id,
-            "organization_id": operation.organization_id,
-            "project_id": operation.project_id,
-            "integration_id": operation.integration_id,
-            "action": operation.action,
-            "answer": operation.answer,
-            "now": now,
-        },
+        {**asdict(operation), "now": now},
     )

@@ -4,13 +4,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from soundmark.console.ended_sessions.ended_list import (
-    EVERY,
-    REPLACED_COUNT,
-    SESSIONS_MAX,
-    EndedList,
-    EndedSession,
-)
+from soundmark.console.ended_sessions.ended_list import EVERY, REPLACED_COUNT, SESSIONS_MAX, EndedList, EndedSession
 from soundmark.kit.clock import Clock
 from soundmark.kit.http.limits.shared_server import ServerAway, SharedServer
 

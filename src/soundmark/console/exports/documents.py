@@ -3,17 +3,19 @@
 Source: API v1, "Console exports"; contract, section 10.
 """
 
+import csv
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from soundmark.console.exports.answer_reading import read_answer
-from soundmark.console.exports.answer_shapes import CampaignSummary, Code, Report
-from soundmark.console.exports.csv_cells import write_csv
+from pydantic import ValidationError
+
+from soundmark.console.exports.answer_shapes import CampaignSummary, Code, Report, Shape
 from soundmark.console.exports.reconciliation import require_answered, require_reconciled
-from soundmark.console.exports.refusal import ExportRefused, require_equal
+from soundmark.console.exports.refusal import ExportRefused, Reason, require_equal
 from soundmark.console.exports.report_request import ReportRequest
 from soundmark.console.exports.report_rows import CSV_COLUMNS, list_filter_rows, list_report_rows
 from soundmark.kit.text.timestamps import format_timestamp
@@ -131,3 +133,44 @@ def _write_json(
     }
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     return ExportFile(f"{request.integration_id}.{format_name}.json", "application/json", f"{text}\n".encode())
+
+
+# A spreadsheet takes a cell for a formula if it begins with one of these.
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(rows: Iterable[Sequence[str]]) -> bytes:
+    """Return rows as CSV (RFC 4180, UTF-8); an apostrophe marks as text what could be taken for a formula.
+
+    Source: contract, section 10.
+    """
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\r\n").writerows([guard_cell(cell) for cell in row] for row in rows)
+    return text.getvalue().encode()
+
+
+def guard_cell(cell: str) -> str:
+    """Return the cell, with a leading apostrophe if it could be taken for a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA_STARTS) else cell
+
+
+S = TypeVar("S", bound=Shape)
+
+_REASONS: Final[Mapping[str, Reason]] = {"extra_forbidden": "unknown_member", "missing": "missing_member"}
+
+
+def read_answer(shape: type[S], document: Mapping[str, Any], name: str) -> S:
+    """Return the answer in its shape; `name` says in a refusal which answer it is.
+
+    Raises: ExportRefused for the first member that is unknown, missing or not as the shape has it.
+    """
+    try:
+        return shape.model_validate(dict(document))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise ExportRefused(_REASONS.get(first["type"], "invalid_member"), _name_place(name, first["loc"])) from None
+
+
+def _name_place(name: str, path: tuple[str | int, ...]) -> str:
+    """Return a place such as `report.by_day[3].events`."""
+    return name + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)

@@ -9,12 +9,7 @@ from typing import Final, TypeAlias
 import httpx2
 
 from soundmark.console.session import Session, Sessions
-from soundmark.console.sign_in.identity_provider import (
-    GrantRefused,
-    IdentityProvider,
-    ProviderUnavailable,
-    Tokens,
-)
+from soundmark.console.sign_in.identity_provider import GrantRefused, IdentityProvider, ProviderUnavailable, Tokens
 from soundmark.console.sign_in.refreshing import TokenRefresher
 from soundmark.kit.clock import Clock
 

@@ -2,79 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from soundmark.core.domain.tenancy.scope import KeyScope, Role
 
-Action = Literal[
-    "caller.read",
-    "organization.create",
-    "organization.list",
-    "organization.update",
-    "organization.preflight",
-    "organization.delete",
-    "project.create",
-    "project.list",
-    "project.update",
-    "project.preflight",
-    "project.delete",
-    "organization.export",
-    "project.export",
-    "api_key.create",
-    "api_key.list",
-    "api_key.rename",
-    "api_key.revoke",
-    "api_key.rotate",
-    "member.list",
-    "member.update",
-    "member.remove",
-    "invitation.accept",
-    "invitation.create",
-    "invitation.list",
-    "invitation.revoke",
-    "audit_log.read",
-    "audit_log.verify",
-    "campaign.create",
-    "campaign.list",
-    "campaign.update",
-    "campaign.archive",
-    "campaign.stop",
-    "campaign.summarise",
-    "code.issue",
-    "code.recover",
-    "code.list",
-    "code.read",
-    "code.revoke",
-    "code.revoke_batch",
-    "code.render",
-    "audience.create",
-    "audience.list",
-    "audience.rename",
-    "audience.revoke",
-    "audience.rotate_secret",
-    "audience.change_retention",
-    "audience.replace_core_key",
-    "audience.report",
-    "audience.legacy_report",
-    "usage.read",
-    "checkout.create",
-    "checkout.read",
-    "portal.open",
-    "platform.read",
-    "platform.change",
-    "billing.administer",
-    "offer.list",
-    "subscription.list",
-    "ticket.create",
-    "ticket.list",
-    "ticket.read",
-    "webhook_endpoint.create",
-    "webhook_endpoint.read",
-    "webhook_endpoint.change",
-    "release.read",
-]
-
-
+# A key of `POLICY`. An operation with another one fails as soon as it is declared.
+Action: TypeAlias = str
 CredentialKind = Literal["user", "api_key"]
 
 

@@ -164,8 +164,6 @@ def _published(record: SigningKeyRecord) -> PublicKey:
 
 
 def _unseal_public_half(record: SigningKeyRecord, sealer: Sealer) -> bytes | None:
-    if record.sealed_public_key is None:
-        return None
     try:
         return sealer.unseal(
             record.sealed_public_key, table="signing_keys", column="sealed_public_key", row=record.key_id

@@ -3,12 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from soundmark.core.views.archives import (
-    ORGANIZATION_FORMAT,
-    PROJECT_FORMAT,
-    OrganizationArchive,
-    ProjectArchive,
-)
+from soundmark.core.views.archives import ORGANIZATION_FORMAT, PROJECT_FORMAT, OrganizationArchive, ProjectArchive
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.deletion_certificate import DeletionCertificate
 from soundmark.wire.resolution import Resolution

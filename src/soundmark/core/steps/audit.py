@@ -18,34 +18,34 @@ async def record(
     tx: Tx,
     scope: TenantScope,
     entropy: Entropy,
-    *,
     action: AuditAction,
+    *,
     now: datetime,
     project_id: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    **facts: Any,
 ) -> AuditEntry:
     """Record that the caller did `action`.
 
-    `metadata` contains ids, counts, names and states; never a secret, a token or an intent.
+    `facts` are ids, counts, names and states; never a secret, a token or an intent.
     """
-    entry = entry_of(scope, entropy, action=action, now=now, project_id=project_id, metadata=metadata)
+    entry = entry_of(scope, entropy, action, now=now, project_id=project_id, **facts)
     await record_all(tx, [entry])
     return entry
 
 
 async def record_as(
     tx: Tx,
-    organization_id: str,
     actor: Actor,
     entropy: Entropy,
-    *,
     action: AuditAction,
+    *,
+    organization_id: str,
     now: datetime,
     project_id: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    **facts: Any,
 ) -> AuditEntry:
     """Do the same as `record` for an actor who has no scope in the organisation, or not yet."""
-    entry = _entry(organization_id, actor, entropy, action, now, project_id, metadata)
+    entry = _entry(organization_id, actor, entropy, action, now, project_id, facts)
     await record_all(tx, [entry])
     return entry
 
@@ -53,14 +53,14 @@ async def record_as(
 def entry_of(
     scope: TenantScope,
     entropy: Entropy,
-    *,
     action: AuditAction,
+    *,
     now: datetime,
     project_id: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    **facts: Any,
 ) -> AuditEntry:
     """Return the entry that `record` would write, for `record_all`."""
-    return _entry(scope.organization_id, scope.actor, entropy, action, now, project_id, metadata)
+    return _entry(scope.organization_id, scope.actor, entropy, action, now, project_id, facts)
 
 
 async def record_all(tx: Tx, entries: Sequence[AuditEntry]) -> None:
@@ -69,14 +69,7 @@ async def record_all(tx: Tx, entries: Sequence[AuditEntry]) -> None:
 
 
 async def request(
-    tx: Tx,
-    scope: TenantScope,
-    entropy: Entropy,
-    *,
-    action: IntentAction,
-    now: datetime,
-    project_id: str,
-    metadata: Mapping[str, Any],
+    tx: Tx, scope: TenantScope, entropy: Entropy, action: IntentAction, *, now: datetime, project_id: str, **facts: Any
 ) -> AuditIntent:
     """Record that the caller requests `action`; `store.tenancy.audit.update_outcome` records the outcome later.
 
@@ -84,7 +77,7 @@ async def request(
     Source: API v1, "Lifecycle audit intents".
     """
     entry = replace(
-        _entry(scope.organization_id, scope.actor, entropy, action, now, project_id, metadata),
+        entry_of(scope, entropy, action, now=now, project_id=project_id, **facts),
         outcome="requested",
         finalised_at=None,
     )
@@ -99,7 +92,7 @@ def _entry(
     action: AuditAction,
     now: datetime,
     project_id: str | None,
-    metadata: Mapping[str, Any] | None,
+    facts: Mapping[str, Any],
 ) -> AuditEntry:
     return AuditEntry(
         id=mint(entropy, "aud_"),
@@ -109,7 +102,7 @@ def _entry(
         actor_type=actor.type,
         actor_id=actor.id,
         outcome="completed",
-        metadata=canonicalize(metadata or {}).decode(),
+        metadata=canonicalize(facts).decode(),
         created_at=now,
         finalised_at=now,
     )

@@ -31,16 +31,14 @@ async def entitle_to_issue(
     await code_entitlements.update_floor(tx, organization_id, monthly_quota=monthly_code_quota, ends_at=ends_at)
     await audit.record_as(
         tx,
-        organization_id,
         actor,
         ctx.entropy,
-        action="billing.entitlement_changed",
+        "billing.entitlement_changed",
+        organization_id=organization_id,
         now=ctx.clock.now(),  # Read after the wait for issuances.
-        metadata={
-            "product": "codes",
-            "monthly_code_quota": monthly_code_quota,
-            "ends_at": ends_at and format_timestamp(ends_at),
-        },
+        product="codes",
+        monthly_code_quota=monthly_code_quota,
+        ends_at=ends_at and format_timestamp(ends_at),
     )
 
 

@@ -2,12 +2,16 @@
 
 import hmac
 from datetime import datetime
+from typing import Final
 
-from soundmark.core.domain.tenancy.mail_quota import MAILS_OF_ORGANIZATION_MAX, MAILS_TO_ADDRESS_MAX
 from soundmark.core.domain.tenancy.mailbox import Mailbox
 from soundmark.core.store.tenancy import mail_counts
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.postgres.transaction import Tx
+
+# Contract, section 2: per UTC day.
+MAILS_TO_ADDRESS_MAX: Final = 5
+MAILS_OF_ORGANIZATION_MAX: Final = 100
 
 
 async def take_mail(tx: Tx, sealer: Sealer, *, organization_id: str, mailbox: Mailbox, now: datetime) -> bool:

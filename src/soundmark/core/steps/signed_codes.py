@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code, ListedCode
+from soundmark.core.domain.codes.signed_facts import agree, read_facts
 from soundmark.core.integrity import report_broken
+from soundmark.core.problems import CodeNotFound
 from soundmark.core.store.codes import broadcasts
 from soundmark.kit.postgres.transaction import Tx
 
@@ -25,3 +28,19 @@ async def read_signed_codes(tx: Tx, found: Sequence[ListedCode]) -> list[Code]:
         else:
             codes.append(code.with_signature(broadcast.payload, broadcast.signature))
     return codes
+
+
+async def verify_code(ctx: RequestContext, code: Code | None) -> Code:
+    """Return the Code once its signature and every stored fact were checked.
+
+    Raises: CodeNotFound for None, and for a Code that does not verify, which raises an alarm.
+    """
+    if code is None:
+        raise CodeNotFound
+    facts = read_facts(code.payload)
+    if facts is not None and agree(facts, code):
+        keyring = await ctx.live_keyring.keyring_with(facts.key_id)
+        if keyring.verifies(facts.key_id, code.payload, code.signature):
+            return code
+    report_broken("tenant", xr_id=code.xr_id)
+    raise CodeNotFound

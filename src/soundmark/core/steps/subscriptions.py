@@ -257,18 +257,16 @@ async def _record(ctx: Context, tx: Tx, subscription: Subscription, *, now: date
     end, paid_through = subscription.current_period_end, subscription.paid_through
     await audit.record_as(
         tx,
-        subscription.organization_id,
         SYSTEM,
         ctx.entropy,
-        action="billing.entitlement_changed",
+        "billing.entitlement_changed",
+        organization_id=subscription.organization_id,
         now=now,
-        metadata={
-            "subscription_id": subscription.id,
-            "product": subscription.product,
-            "plan_id": subscription.plan_id,
-            "status": subscription.status,
-            "current_period_end": end and format_timestamp(end),
-            "paid_through": paid_through and format_timestamp(paid_through),
-            "cancel_at_period_end": subscription.cancel_at_period_end,
-        },
+        subscription_id=subscription.id,
+        product=subscription.product,
+        plan_id=subscription.plan_id,
+        status=subscription.status,
+        current_period_end=end and format_timestamp(end),
+        paid_through=paid_through and format_timestamp(paid_through),
+        cancel_at_period_end=subscription.cancel_at_period_end,
     )

@@ -29,22 +29,6 @@ class IntegrationView(ArchivedIntegration):
     name: Annotated[str | None, Field(description="A name for people; null if the integration has none.")]
 
 
-def archived_integration(integration: IntegrationResponse) -> ArchivedIntegration:
-    """Return one integration as archives have it."""
-    return ArchivedIntegration(
-        id=integration.id,
-        organization_id=integration.organization_id,
-        project_id=integration.project_id,
-        mode=integration.mode,
-        retention_days=integration.retention_days,
-        status=integration.status,
-        core_key_id=integration.core_key_id,
-        created_at=integration.created_at,
-        secret_rotated_at=integration.secret_rotated_at,
-        revoked_at=integration.revoked_at,
-    )
-
-
 def integration_view(integration: IntegrationResponse, name: str | None) -> IntegrationView:
     """Return the view of one integration with its name."""
-    return IntegrationView(**dict(archived_integration(integration)), name=name)
+    return IntegrationView.from_record(integration, name=name)

@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soundmark.core.domain.tenancy.api_key import ApiKey, KeyState
-from soundmark.core.domain.tenancy.member import Member
-from soundmark.core.domain.tenancy.organization import Organization, Project
 from soundmark.core.domain.tenancy.scope import KeyScope, Role
 from soundmark.wire.shape import Timestamp, Wire
 
@@ -62,49 +60,11 @@ class ApiKeyView(ArchivedApiKey):
     name: Annotated[str | None, Field(description="A name for people; null if the key has none.")]
 
 
-def organization_view(organization: Organization) -> OrganizationView:
-    """Return the view of one organisation."""
-    return OrganizationView(
-        id=organization.id,
-        name=organization.name,
-        role=organization.role,
-        created_at=organization.created_at,
-        deletion_requested_at=organization.deletion_requested_at,
-    )
-
-
-def project_view(project: Project) -> ProjectView:
-    """Return the view of one project."""
-    return ProjectView(
-        id=project.id,
-        organization_id=project.organization_id,
-        name=project.name,
-        created_at=project.created_at,
-        deletion_requested_at=project.deletion_requested_at,
-    )
-
-
-def member_view(member: Member) -> MemberView:
-    """Return the view of one member."""
-    return MemberView(subject_id=member.subject_id, email=member.email, role=member.role, created_at=member.created_at)
-
-
 def archived_api_key(key: ApiKey, now: datetime) -> ArchivedApiKey:
     """Return one key as archives have it, with its status at `now`."""
-    return ArchivedApiKey(
-        id=key.id,
-        organization_id=key.organization_id,
-        project_id=key.project_id,
-        scopes=list(key.scopes),
-        status=key.status(now),
-        created_at=key.created_at,
-        expires_at=key.expires_at,
-        last_used_at=key.last_used_at,
-        secret_rotated_at=key.secret_rotated_at,
-        revoked_at=key.revoked_at,
-    )
+    return ArchivedApiKey.from_record(key, scopes=list(key.scopes), status=key.status(now))
 
 
 def api_key_view(key: ApiKey, now: datetime) -> ApiKeyView:
     """Return the view of one key, with its status at `now`."""
-    return ApiKeyView(**dict(archived_api_key(key, now)), name=key.name)
+    return ApiKeyView.from_record(key, scopes=list(key.scopes), status=key.status(now))

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from nacl.bindings import (
-    crypto_sign,
-    crypto_sign_BYTES,
-    crypto_sign_open,
-    crypto_sign_seed_keypair,
-)
+from nacl.bindings import crypto_sign, crypto_sign_BYTES, crypto_sign_open, crypto_sign_seed_keypair
 from nacl.exceptions import BadSignatureError
 
 SEED_BYTES: Final = 32

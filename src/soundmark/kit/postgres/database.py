@@ -101,14 +101,14 @@ class Database:
             yield tx
 
     @contextlib.asynccontextmanager
-    async def snapshot(self, *, tenant: str | None = None, subject: str | None = None) -> AsyncIterator[Tx]:
+    async def snapshot(self, *, tenant: str | None = None) -> AsyncIterator[Tx]:
         """Run a repeatable-read, read-only transaction, which reads everything as of one moment.
 
-        `tenant`, `subject` and the time that a statement may take are as in `transaction`.
+        `tenant` and the time that a statement may take are as in `transaction`.
 
         Raises: DatabaseUnavailable.
         """
-        async with self._run_begun(_begin("REPEATABLE READ READ ONLY", tenant, subject, _find_timeout_s())) as tx:
+        async with self._run_begun(_begin("REPEATABLE READ READ ONLY", tenant, None, _find_timeout_s())) as tx:
             yield tx
 
     @contextlib.asynccontextmanager

@@ -24,6 +24,7 @@ KEPT_DAYS: Final = 7
 CONCURRENCY: Final = 8
 GRACE_S: Final = 10
 
+_POOL_SIZE: Final = 4
 _ACQUIRE_TIMEOUT_S: Final = 3.0
 _HEARTBEAT_S: Final = 10
 _STALLED_AFTER_S: Final = 30  # Three heartbeats.
@@ -117,7 +118,7 @@ class _Pool(AsyncConnectionPool):
         await super().open(wait, timeout)
 
 
-def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
+def jobs_app(url: Secret, *, application_name: str) -> App:
     """Return the queue in the database at `url`, with its housekeeping tasks; it is not open yet.
 
     A component adds its tasks. A task must tolerate running twice, because another worker repeats the job of one that
@@ -127,7 +128,7 @@ def jobs_app(url: Secret, *, application_name: str, pool_size: int = 4) -> App:
         pool_factory=_Pool,
         conninfo=url.reveal(),
         min_size=1,
-        max_size=pool_size,
+        max_size=_POOL_SIZE,
         timeout=_ACQUIRE_TIMEOUT_S,
         kwargs=connect_options(application_name),
     )

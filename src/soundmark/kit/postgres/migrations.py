@@ -48,7 +48,10 @@ def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]
     except psycopg.OperationalError as error:
         raise MigrationFailed(f"the database cannot be reached: {_take_first_line(error)}") from None
     except CommandError as error:
-        raise MigrationFailed(f"the revisions do not fit the database: {error}") from None
+        raise MigrationFailed(
+            f"this release does not know its schema ({error}); if a newer release made it, run that one; if a checkout"
+            " from before 0.1.0 did, start with a new database"
+        ) from None
 
 
 def _take_turn(guard: psycopg.Connection[Any]) -> None:

@@ -18,9 +18,9 @@ def run_script(sql: str) -> None:
     driver.execute(sql)
 
 
-def create_job_tables() -> None:
-    """Create the tables, types and functions of procrastinate 3.10.0, the queue of background jobs.
+def run_file(package: str, name: str) -> None:
+    """Execute all statements in a file of `package`, such as the pinned schema of the queue.
 
-    The script is a pinned copy of `procrastinate/sql/schema.sql`, because a revision must never change.
+    A released revision must never change, and neither must a file that it runs.
     """
-    run_script(files("soundmark.kit.postgres").joinpath("jobs_schema_3_10_0.sql").read_text(encoding="utf-8"))
+    run_script(files(package).joinpath(name).read_text(encoding="utf-8"))

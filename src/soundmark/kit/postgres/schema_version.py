@@ -1,7 +1,8 @@
 """The revision of a database, and the one that this program needs.
 
 Revisions are files `<package>/migrations/versions/NNNN_words.py` with the revision id `NNNN`, so that a serving process
-finds the newest one by its name alone, without loading Alembic.
+finds the newest one by its name alone, without loading Alembic. The first is 0100: checkouts from before the release
+0.1.0 had smaller ones.
 """
 
 import functools

@@ -84,6 +84,10 @@ class ListCursors:
         content = json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
         return base64url.encode(self._mac(content) + content)
 
+    def show(self, shape: Callable[..., V], page: Page[T], view: Callable[[T], object]) -> V:
+        """Return a page in its published shape: the view of each entry, and the cursor for the next page."""
+        return shape(data=[view(entry) for entry in page.entries], next_cursor=self.write(page.next_position))
+
     def read(self, text: str | None) -> Position | None:
         """Return the position in a cursor of the same list; None for None.
 

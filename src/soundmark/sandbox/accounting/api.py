@@ -13,7 +13,14 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.kit.http.requests.bearer_auth import read_bearer
-from soundmark.sandbox.accounting.ledger import DraftInvoice, InvoiceLine, Ledger, ThirdParty, text_of
+from soundmark.sandbox.accounting.ledger import (
+    UNIT_DECIMALS,
+    DraftInvoice,
+    InvoiceLine,
+    Ledger,
+    ThirdParty,
+    text_of,
+)
 from soundmark.sandbox.operation import Api, Handler, Shared
 from soundmark.sandbox.options import PREFIXES
 
@@ -21,10 +28,18 @@ _BASE: Final = PREFIXES["accounting"] + "/api/index.php"
 # The firewall's pattern for paths, whether encoded or not.
 _FORBIDDEN: Final = re.compile("[:;\"'<>?(){}$%#]")
 _CONDITION: Final = re.compile(r"\(t\.(\w+):(=|like):'?([^')]*)'?\)")
+# What Soundmark sends of an invoice and of its line.
+_MEMBERS: Final = {"socid", "type", "date", "ref_ext", "lines"}
+_LINE_MEMBERS: Final = {"desc", "qty", "subprice", "tva_tx", "product_type", "date_start", "date_end"}
 _JOINED: Final = re.compile(r"(?:\(t\.[^()]*\))(?: and \(t\.[^()]*\))*", re.IGNORECASE)
 _LIMIT_DEFAULT: Final = 100
 _MODULE_OFF: Final = "<!doctype html><html><body>Module <b>Api</b> must be enabled</body></html>"
 _REFUSED: Final = "<!doctype html><html><body>Access refused by the firewall.</body></html>"
+# Errors of the database show its text.
+_SQL: Final = (
+    "Cannot add or update a child row: a foreign key constraint fails (`dolibarr`.`llx_facture`, "
+    "CONSTRAINT `fk_facture_fk_soc` FOREIGN KEY (`fk_soc`) REFERENCES `llx_societe` (`rowid`))"
+)
 _REASONS: Final = {400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found"}
 
 
@@ -39,6 +54,7 @@ class AccountingApi:
 
     def __init__(self, ledger: Ledger, api_key: str, shared: Shared, *, entity: int, refusal_pause_s: float) -> None:
         self._ledger: Final = ledger
+        self._require: Final = shared.journal.require
         self._api_key: Final = api_key
         self._entity: Final = entity
         self._refusal_pause_s: Final = refusal_pause_s
@@ -58,6 +74,7 @@ class AccountingApi:
         ]
 
     async def _pass(self, request: Request, handler: Handler) -> Response:
+        self._check_head(request)
         raw_path = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1")
         if _FORBIDDEN.search(unquote(raw_path)) or '"' in unquote(request.url.query):
             return HTMLResponse(_REFUSED, 403)
@@ -71,6 +88,12 @@ class AccountingApi:
             return await handler(request)
         except _Refused as refused:
             return refused.response
+
+    def _check_head(self, request: Request) -> None:
+        """Note a key that a log would keep, and the acceptance of encodings that the system then gets wrong."""
+        self._require(self._api_key not in request.url.query, "accounting: the key is in the address")
+        accepted = set(re.findall("[a-z]+", request.headers.get("accept-encoding", "")))
+        self._require(accepted.isdisjoint({"br", "bz"}), "accounting: br or bz is an accepted encoding")
 
     def _is_authorised(self, request: Request) -> bool:
         return self._api_key in {request.headers.get("dolapikey"), read_bearer(request.scope["headers"])}
@@ -90,6 +113,7 @@ class AccountingApi:
 
     async def _create_invoice(self, request: Request) -> Response:
         fields = await _read_json(request)
+        self._check_draft(fields)
         if "socid" not in fields:
             return make_error(400, "Bad Request: socid field missing")
         entity = self._entity_of(request)
@@ -98,14 +122,25 @@ class AccountingApi:
             lines = [self._ledger.add_line(line) for line in fields.get("lines", [])]
             party = self._ledger.third_parties.find(str(third_party_id))
             if party is None or party.entity != entity:
-                return _make_foreign_key_error()
+                return make_error(500, "Internal Server Error: Error creating invoice")
             invoice = self._ledger.add_invoice(entity, third_party_id, fields, lines)
         except (ValueError, TypeError, AttributeError, InvalidOperation):
             return make_error(400, "Bad Request: invalid value")
         return JSONResponse(invoice.id)  # A bare number.
 
+    def _check_draft(self, fields: Mapping[str, Any]) -> None:
+        """Note what the system takes, but Soundmark must not send."""
+        lines = fields.get("lines")
+        line = lines[0] if isinstance(lines, list) and lines and isinstance(lines[0], dict) else {}
+        different = sorted((fields.keys() ^ _MEMBERS) | (line.keys() ^ _LINE_MEMBERS))
+        self._require(not different, f"accounting: these members are missing or unexpected: {different}")
+        for name in ("subprice", "tva_tx"):
+            decimals = str(line.get(name)).partition(".")[2]
+            self._require(len(decimals) <= UNIT_DECIMALS, f"accounting: {name} has more decimals than are kept")
+
     async def _find_invoices(self, request: Request) -> Response:
         query = request.query_params
+        self._require({"properties", "limit"} <= query.keys(), "accounting: a search has no properties or no limit")
         conditions = _read_conditions(query.get("sqlfilters", ""))
         found = [
             render_invoice(invoice)
@@ -149,23 +184,16 @@ def make_error(status: int, message: str | None = None) -> Response:
     """Return an error in the shape of the API's framework."""
     source = "api_invoices.class.php:100 at call stage"
     stages = {"success": ["get", "route", "negotiate", "authenticate", "validate"], "failure": ["call", "message"]}
-    error = {"code": status, "message": message or _REASONS.get(status, "Error")}
+    error: dict[str, Any] = {"code": status, "message": message or _REASONS.get(status, "Error")}
+    if status == 500:  # noqa: PLR2004 - HTTP's own number
+        error["0"] = _SQL
     return JSONResponse({"error": error, "debug": {"source": source, "stages": stages}}, status)
 
 
-def _make_foreign_key_error() -> Response:
-    """Return what an unknown third party causes: a 500 with the text of the database."""
-    body = json.loads(bytes(make_error(500, "Internal Server Error: Error creating invoice").body))
-    body["error"]["0"] = (
-        "Cannot add or update a child row: a foreign key constraint fails (`dolibarr`.`llx_facture`, "
-        "CONSTRAINT `fk_facture_fk_soc` FOREIGN KEY (`fk_soc`) REFERENCES `llx_societe` (`rowid`))"
-    )
-    return JSONResponse(body, 500)
-
-
 async def _read_json(request: Request) -> dict[str, Any]:
+    """Return the members of the body; a fraction is text with the digits that were sent."""
     try:
-        fields = json.loads(await request.body())
+        fields = json.loads(await request.body(), parse_float=str)
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
@@ -180,6 +208,7 @@ def _read_conditions(text: str) -> Sequence[tuple[str, str, str]]:
 
 
 def _matches(invoice: DraftInvoice, conditions: Sequence[tuple[str, str, str]]) -> bool:
+    """Return whether all conditions hold. The database compares without regard to case."""
     columns = {
         "rowid": str(invoice.id),
         "ref_ext": invoice.ref_ext,
@@ -191,11 +220,12 @@ def _matches(invoice: DraftInvoice, conditions: Sequence[tuple[str, str, str]]) 
         if column not in columns:
             raise _Refused(make_error(503, "Service Unavailable: Error when retrieving invoice list"))
         held = columns[column]
-        if operator == "=":
-            if held != value:
-                return False
-        elif held is None or re.fullmatch(re.escape(value).replace("%", ".*").replace("_", "."), held) is None:
+        if held is None or (operator == "=" and held.lower() != value.lower()):
             return False
+        if operator == "like":
+            found = re.fullmatch(re.escape(value).replace("%", ".*").replace("_", "."), held, re.IGNORECASE)
+            if found is None:
+                return False
     return True
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from soundmark.kit.clock import Clock
 from soundmark.sandbox.shelf import Shelf
 
-_UNIT_DECIMALS: Final = 5  # MAIN_MAX_DECIMALS_UNIT.
+UNIT_DECIMALS: Final = 5  # MAIN_MAX_DECIMALS_UNIT.
 _SHOWN_DECIMALS: Final = 8  # The columns of the real database.
 
 
@@ -101,7 +101,7 @@ class Ledger:
         Raises: decimal.InvalidOperation.
         """
         quantity = Decimal(str(fields.get("qty", 1)))
-        unit_price = self._round(Decimal(str(fields.get("subprice", 0))), _UNIT_DECIMALS)
+        unit_price = self._round(Decimal(str(fields.get("subprice", 0))), UNIT_DECIMALS)
         tax_rate = Decimal(str(fields.get("tva_tx", 0)))
         return InvoiceLine(
             description=str(fields.get("desc", "")),

@@ -5,14 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from soundmark.sandbox.card.book import CardBook
-from soundmark.sandbox.card.invoices import (
-    STATUS_OF_PAUSE,
-    add_invoice,
-    charge_period,
-    decide,
-    is_payable,
-    prorate,
-)
+from soundmark.sandbox.card.invoices import STATUS_OF_PAUSE, add_invoice, charge_period, decide, is_payable, prorate
 from soundmark.sandbox.card.objects import unix
 from soundmark.sandbox.card.periods import next_end
 from soundmark.sandbox.card.records import CardInvoiceLine, CardSubscription, Price

@@ -41,6 +41,7 @@ class OtherControl:
             Act("GET", "/accounting", self._show_accounting),
             Act("POST", "/accounting/settings", self._choose_accounting),
             Act("POST", "/accounting/thirdparties", self._add_third_party),
+            Act("POST", "/accounting/invoices/{id}/delete", self._delete_invoice),
             Act("GET", "/desk", self._show_desk),
             Act("POST", "/desk/settings", self._choose_desk),
             Act("POST", "/desk/conversations/{id}/reply", self._reply),
@@ -109,6 +110,12 @@ class OtherControl:
         fields.require_known({"name", "entity"})
         entity = fields.whole("entity", least=1) if fields.has("entity") else None
         return render_third_party(self._accounting.add_third_party(fields.text("name"), entity))
+
+    async def _delete_invoice(self, fields: Fields, path: Mapping[str, str]) -> Any:
+        fields.require_known(set())
+        if not self._accounting.invoices.remove(path["id"]):
+            raise ControlRefused("there is no such invoice", 404)
+        return {}
 
     async def _show_desk(self, _: Fields, __: Mapping[str, str]) -> Any:
         return {"conversations": [render_conversation(each) for each in self._desk.all.newest_first()]}

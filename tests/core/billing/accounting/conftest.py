@@ -1,4 +1,4 @@
-"""A worker that makes draft invoices in an accounting system of the tests."""
+"""A worker that makes draft invoices in the sandbox's accounting system."""
 
 import contextlib
 import datetime as dt
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
+from support.api.core_client import Api
 from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
-from support.outside.accounting_stand_in import KEY, AccountingStandIn, running_accounting_stand_in
+from support.outside.accounting import post_invoice
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
-from support.processes.secret_leaks import remember_secret
+from support.tenancy.platform_settings import put_setting
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
@@ -23,27 +25,39 @@ from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.jobs import Later
 
-THIRDPARTY_ID: Final = 7
+# The sandbox has three third parties of entity 1; these two are added.
+ENTITY: Final = 3
+THIRDPARTY_ID: Final = 4
+OTHER_THIRDPARTY_ID: Final = 5
 SUBSCRIPTION_ID: Final = "bsu_" + "s" * 22
 PAYMENT_KEY: Final = "in_the-reference-of-a-payment"
 
 
 @pytest.fixture
-async def stand_in() -> AsyncIterator[AccountingStandIn]:
-    async with running_accounting_stand_in() as running:
-        yield running
+async def books(outside: RunningSandbox) -> RunningSandbox:
+    """An accounting system that keeps millimes, with two third parties of our entity."""
+    await outside.control("/accounting/settings", decimals=3)
+    for number in (THIRDPARTY_ID, OTHER_THIRDPARTY_ID):
+        added = await outside.control("/accounting/thirdparties", name="Radio Nordlicht", entity=ENTITY)
+        assert added["id"] == str(number)
+    return outside
 
 
-def environ_of(stand_in: AccountingStandIn) -> dict[str, str]:
+def environ_of(books: RunningSandbox) -> dict[str, str]:
     """Return the settings of a process that uses this accounting system, without their prefix."""
-    remember_secret(KEY)
-    return {
-        "ACCOUNTING_BASE_URL": stand_in.url,
-        "ACCOUNTING_API_KEY": KEY,
-        "ACCOUNTING_ENTITY_ID": "3",
-        "ACCOUNTING_TVA_RATE": "19",
-        "ACCOUNTING_ENABLE_INVOICE_SYNC": "true",
-    }
+    settings = {name: value for name, value in books.settings().items() if name.startswith("ACCOUNTING")}
+    return settings | {"ACCOUNTING_ENTITY_ID": str(ENTITY), "ACCOUNTING_ENABLE_INVOICE_SYNC": "true"}
+
+
+@pytest.fixture
+async def configured(api: Api, books: RunningSandbox, rival: Rival) -> RunningSandbox:
+    """The accounting system of the platform."""
+    await put_setting(api, "accounting_api_key", books.secret("ACCOUNTING_API_KEY"))
+    await rival.run(
+        "INSERT INTO platform_configuration (name, value, updated_at) VALUES ('accounting_base_url', %s, now())",
+        f'"{books.settings()["ACCOUNTING_BASE_URL"]}"',
+    )
+    return books
 
 
 @contextlib.asynccontextmanager
@@ -59,9 +73,17 @@ async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) ->
 
 
 @pytest.fixture
-async def ctx(database_url: Secret, clock: FakeClock, stand_in: AccountingStandIn) -> AsyncIterator[Context]:
-    async with make_worker(database_url, clock, **environ_of(stand_in)) as made:
+async def ctx(database_url: Secret, clock: FakeClock, books: RunningSandbox) -> AsyncIterator[Context]:
+    async with make_worker(database_url, clock, **environ_of(books)) as made:
         yield made
+
+
+async def add_draft(
+    books: RunningSandbox, ref_ext: str | None, *, thirdparty_id: int = THIRDPARTY_ID, **changes: Any
+) -> None:
+    """Add a draft of 10.555 dinars that somebody else made; `changes` are as in `post_invoice`."""
+    made = await post_invoice(books, entity=ENTITY, socid=thirdparty_id, ref_ext=ref_ext, **changes)
+    assert made.status_code == 200
 
 
 class RolledBack(Exception):
@@ -142,7 +164,7 @@ class Customer:
 
 @pytest.fixture
 async def customer(tenant: Tenant, rival: Rival) -> Customer:
-    """An organisation with the third party 7 and a subscription."""
+    """An organisation with a third party and a subscription."""
     now = tenant.api.clock.now()
     await rival.run(
         "INSERT INTO accounting_customers (organization_id, thirdparty_id, updated_at) VALUES (%s, %s, %s)",
@@ -152,10 +174,11 @@ async def customer(tenant: Tenant, rival: Rival) -> Customer:
     )
     await rival.run(
         "INSERT INTO subscriptions (organization_id, id, plan_id, product, provider, status, current_period_end,"
-        " cancel_at_period_end, created_at, updated_at)"
-        " VALUES (%s, %s, 'plan_codes_starter', 'codes', 'local', 'active', %s, false, %s, %s)",
+        " paid_through, cancel_at_period_end, created_at, updated_at)"
+        " VALUES (%s, %s, 'plan_codes_starter', 'codes', 'local', 'active', %s, %s, false, %s, %s)",
         tenant.organization_id,
         SUBSCRIPTION_ID,
+        now + dt.timedelta(days=30),
         now + dt.timedelta(days=30),
         now,
         now,

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 from support.database.rival import Rival
-from support.outside.accounting_stand_in import AccountingStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 
@@ -13,7 +13,7 @@ from soundmark.core.live import draft_counts
 from soundmark.core.live.draft_counts import DraftCounts
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 
-from .conftest import Customer
+from .conftest import OTHER_THIRDPARTY_ID, Customer, add_draft
 
 STATUSES = ("pending", "processing", "completed", "failed")
 
@@ -33,21 +33,21 @@ async def test_without_drafts_everything_is_zero(ctx: Context) -> None:
 
 
 async def test_drafts_are_counted_by_outcome_and_the_oldest_that_waits_by_age(
-    customer: Customer, ctx: Context, stand_in: AccountingStandIn, clock: FakeClock
+    customer: Customer, ctx: Context, books: RunningSandbox, clock: FakeClock
 ) -> None:
     clock.freeze()
     counts = DraftCounts(ctx.db, ctx.clock)
     completed = await customer.draft(ctx, key="in_1")
     clock.advance(seconds=1)
     failed = await customer.draft(ctx, key="in_2")
-    stand_in.add_invoice(f"svc:{failed}", socid=8, total="10.555")
+    await add_draft(books, f"svc:{failed}", thirdparty_id=OTHER_THIRDPARTY_ID)
     for outbox_id in (completed, failed):
         assert await customer.work(ctx, outbox_id) is None
     clock.advance(minutes=90)
     waiting = await customer.draft(ctx, key="in_3")
     clock.advance(seconds=45)
     await customer.draft(ctx, key="in_4")
-    stand_in.faults["search"] = ["html"]
+    await books.misbehave("accounting", "html")
     assert await customer.work(ctx, waiting) is not None
 
     await counts.count()

@@ -1,11 +1,10 @@
 """A draft invoice waits for the settings of the accounting system and takes the rate of tax from them."""
 
-from decimal import Decimal
-
 import pytest
 from structlog.testing import capture_logs
 from support.database.rival import Rival
-from support.outside.accounting_stand_in import AccountingStandIn
+from support.outside.accounting import list_invoices, list_operations
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
@@ -15,9 +14,9 @@ from .conftest import Customer, environ_of, make_worker
 
 
 async def test_a_wrong_key_is_tried_again_and_not_logged(
-    customer: Customer, stand_in: AccountingStandIn, database_url: Secret, clock: FakeClock
+    customer: Customer, books: RunningSandbox, database_url: Secret, clock: FakeClock
 ) -> None:
-    environ = environ_of(stand_in) | {"ACCOUNTING_API_KEY": "a-wrong-key-Ü"}
+    environ = environ_of(books) | {"ACCOUNTING_API_KEY": "a-wrong-key-Ü"}
     async with make_worker(database_url, clock, **environ) as ctx:
         outbox_id = await customer.draft(ctx)
         with capture_logs() as logs:
@@ -44,39 +43,39 @@ async def test_a_wrong_key_is_tried_again_and_not_logged(
 async def test_a_draft_waits_for_its_settings(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     database_url: Secret,
     clock: FakeClock,
     changes: dict[str, str],
     reason: str,
 ) -> None:
     outbox_id = await customer.draft(ctx)
-    async with make_worker(database_url, clock, **environ_of(stand_in) | changes) as lacking:
+    async with make_worker(database_url, clock, **environ_of(books) | changes) as lacking:
         with capture_logs() as logs:
             assert await customer.work(lacking, outbox_id) is not None
     assert (await customer.read(outbox_id))[0] == "pending"
-    assert (logs[-1]["reason"], stand_in.calls) == (reason, [])
+    assert (logs[-1]["reason"], await list_operations(books)) == (reason, [])
     clock.advance(seconds=30)
     assert await customer.work(ctx, outbox_id) is None
     assert (await customer.read(outbox_id))[0] == "completed"
 
 
 async def test_a_draft_without_a_third_party_waits(
-    customer: Customer, ctx: Context, stand_in: AccountingStandIn, rival: Rival
+    customer: Customer, ctx: Context, books: RunningSandbox, rival: Rival
 ) -> None:
     outbox_id = await customer.draft(ctx)
     await rival.run("DELETE FROM accounting_customers")
     assert await customer.work(ctx, outbox_id) is not None
-    assert stand_in.calls == []
+    assert await list_operations(books) == []
 
 
 async def test_the_rate_of_tax_is_exact(
-    customer: Customer, stand_in: AccountingStandIn, database_url: Secret, clock: FakeClock
+    customer: Customer, books: RunningSandbox, database_url: Secret, clock: FakeClock
 ) -> None:
-    """7.1 is no binary fraction."""
-    async with make_worker(database_url, clock, **environ_of(stand_in) | {"ACCOUNTING_TVA_RATE": "7.1"}) as ctx:
+    """7.1 is no binary fraction; a longer one would be a complaint."""
+    async with make_worker(database_url, clock, **environ_of(books) | {"ACCOUNTING_TVA_RATE": "7.1"}) as ctx:
         outbox_id = await customer.draft(ctx)
         assert await customer.work(ctx, outbox_id) is None
-    (post,) = [call for call in stand_in.calls if call.operation == "post"]
-    assert post.body["lines"][0]["tva_tx"] == Decimal("7.1")
+    (draft,) = await list_invoices(books)
+    assert draft["lines"][0]["tva_tx"] == "7.1000"
     assert (await customer.read(outbox_id))[0] == "completed"

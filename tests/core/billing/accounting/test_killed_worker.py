@@ -3,19 +3,18 @@
 A worker is killed while it waits for an answer of the accounting system, or for a lock of the test's own.
 """
 
-import asyncio
 import re
 
 import pytest
 from support.database.rival import Rival
-from support.outside.accounting_stand_in import AccountingStandIn, Operation
+from support.outside.accounting import list_invoices
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
-from support.processes.killable import running_worker
+from support.processes.killable import Killable
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import LEASE
 from soundmark.core.features.billing.accounting import jobs
-from soundmark.kit.crypto.secret import Secret
 
 from .conftest import Customer, environ_of
 
@@ -31,95 +30,88 @@ def test_every_phase_has_a_case() -> None:
 async def test_a_worker_that_is_killed_while_the_accounting_system_answers(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
     phase: str,
 ) -> None:
     outbox_id = await customer.draft(ctx)
-    operation: Operation = "search" if phase == "1" else "post"
-    stand_in.hold(operation)
-    if phase == "2":
-        stand_in.faults["post"] = ["dropped"]  # It never arrived.
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
-        await stand_in.until_called(operation)
+    await books.hold("accounting", "find_invoices")
+    async with killable.worker(**environ_of(books)) as worker:
+        await books.until_held("accounting")
+        if phase != "1":
+            await books.control("/accounting/settings", module_on=phase != "2")  # In phase 2 the post has no effect.
+            await books.hold("accounting", "create_invoice")
+            await books.release("accounting")
+            await books.until_held("accounting")
         worker.kill()
-    stand_in.release()
-    assert len(stand_in.invoices) == INVOICES_AFTER[phase]
+    await books.control("/accounting/settings", module_on=True)
+    await books.release("accounting")
+    assert len(await list_invoices(books)) == INVOICES_AFTER[phase]
     assert await customer.read(outbox_id) == ("processing", 1, None)
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def test_a_worker_that_is_killed_before_the_id_is_stored(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
 ) -> None:
     """The post was answered, and only the worker knew; the next search finds the draft."""
     outbox_id = await customer.draft(ctx)
-    stand_in.hold("post")
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
-        await stand_in.until_called("post")
-        async with rival.holding("SELECT 1 FROM accounting_outbox FOR UPDATE"):
-            stand_in.release()
-            await rival.until_someone_waits()
-            worker.kill()
-    await until_alone(rival)
+    await books.hold("accounting", "create_invoice")
+    async with killable.worker(**environ_of(books)) as worker:
+        await books.until_held("accounting")
+        async with worker.dying_while(rival, "SELECT 1 FROM accounting_outbox FOR UPDATE"):
+            await books.release("accounting")
     assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("processing", None)]
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def test_a_worker_that_is_killed_before_the_result_is_stored(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
 ) -> None:
     """It is killed in phase 4, and the id is stored: the next attempt does not depend on the search."""
     outbox_id = await customer.draft(ctx)
-    stand_in.hold("post")
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
-        await stand_in.until_called("post")
-        stand_in.release()
-        stand_in.hold("search")
-        await stand_in.until_called("search", 2)
+    await books.hold("accounting", "create_invoice")
+    async with killable.worker(**environ_of(books)) as worker:
+        await books.until_held("accounting")
+        await books.hold("accounting", "find_invoices")
+        await books.release("accounting")
+        await books.until_held("accounting")
         worker.kill()
-    stand_in.release()
     assert await rival.rows("SELECT status, posted_invoice_id FROM accounting_outbox") == [("processing", 1)]
-    stand_in.faults["search"] = ["empty_list"]
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await books.misbehave("accounting", "empty_list", operation="find_invoices")
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def test_a_worker_that_is_killed_after_the_result_is_stored(
     customer: Customer,
     ctx: Context,
-    stand_in: AccountingStandIn,
+    books: RunningSandbox,
     rival: Rival,
     clock: FakeClock,
-    database_url: Secret,
-    measuring_url: str,
+    killable: Killable,
 ) -> None:
     """The job is repeated, and finds nothing to do."""
     outbox_id = await customer.draft(ctx)
-    with running_worker(database_url, measuring_url, **environ_of(stand_in)) as worker:
-        async with asyncio.timeout(60):
-            while (await customer.read(outbox_id))[0] != "completed":  # noqa: ASYNC110 - in another process
-                await asyncio.sleep(0.01)
+    async with killable.worker(**environ_of(books)) as worker:
+        await rival.until_rows("SELECT status FROM accounting_outbox", ("completed",))
         worker.kill()
     assert await rival.rows("SELECT invoice_id FROM accounting_outbox") == [(1,)]
-    await require_one_invoice(customer, ctx, stand_in, clock, outbox_id)
+    await require_one_invoice(customer, ctx, books, clock, outbox_id)
 
 
 async def require_one_invoice(
-    customer: Customer, ctx: Context, stand_in: AccountingStandIn, clock: FakeClock, outbox_id: str
+    customer: Customer, ctx: Context, books: RunningSandbox, clock: FakeClock, outbox_id: str
 ) -> None:
     """Repeat the job as the next worker does: while the lease runs it waits, and then there is one invoice."""
     if (await customer.read(outbox_id))[0] == "processing":
@@ -127,13 +119,4 @@ async def require_one_invoice(
     clock.advance(seconds=LEASE.total_seconds())
     assert await customer.work(ctx, outbox_id) is None
     status, _, invoice_id = await customer.read(outbox_id)
-    assert (status, invoice_id, len(stand_in.invoices)) == ("completed", 1, 1)
-
-
-async def until_alone(rival: Rival) -> None:
-    """Wait until PostgreSQL has noticed that a killed process is gone, and undone its last transaction."""
-    async with asyncio.timeout(60):
-        while await rival.rows(  # noqa: ASYNC110 - the event happens in PostgreSQL
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ):
-            await asyncio.sleep(0.01)
+    assert (status, invoice_id, len(await list_invoices(books))) == ("completed", 1, 1)

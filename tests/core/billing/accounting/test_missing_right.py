@@ -1,49 +1,33 @@
-"""A user of the accounting system who may not read all third parties: its drafts are made, and it cannot see them.
+"""A user of the accounting system who may not read all third parties: its drafts are made, and it cannot see them."""
 
-The sandbox stands in for the accounting system, over HTTP.
-"""
-
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 from support.database.rival import Rival
-from support.outside.running_sandbox import RunningSandbox, running_sandbox
+from support.outside.accounting import list_invoices
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
-from support.tenancy.platform_settings import put_setting
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import LEASE
 from soundmark.core.features.billing.accounting.service import retry_draft
-from soundmark.kit.crypto.secret import Secret
 
-from .conftest import Customer, make_worker
+from .conftest import Customer
 
 MISSING_RIGHT = "missing_right_read_all_third_parties"
 
 
 @pytest.fixture
-async def books() -> AsyncIterator[RunningSandbox]:
-    """An accounting system for dinars with the third party 7, and our restricted user."""
-    async with running_sandbox() as running:
-        while (await running.control("/accounting/thirdparties", name="Radio Nordlicht"))["id"] != "7":
-            pass
-        await running.control("/accounting/settings", decimals=3, restricted_user=True)
-        yield running
+async def books(books: RunningSandbox) -> RunningSandbox:
+    """The accounting system, with our restricted user."""
+    await books.control("/accounting/settings", restricted_user=True)
+    return books
 
 
-@pytest.fixture
-async def ctx(database_url: Secret, clock: FakeClock, books: RunningSandbox) -> AsyncIterator[Context]:
-    """A worker that uses these books."""
-    settings = {name: value for name, value in books.settings().items() if name.startswith("ACCOUNTING")}
-    async with make_worker(database_url, clock, **settings, ACCOUNTING_ENABLE_INVOICE_SYNC="true") as made:
-        yield made
-
-
-async def invoice_ids(books: RunningSandbox) -> list[int]:
+async def list_ids(books: RunningSandbox) -> list[int]:
     """Return the ids of all invoices there are, the oldest first."""
-    return [int(invoice["id"]) for invoice in (await books.look("accounting"))["invoices"]][::-1]
+    return [int(invoice["id"]) for invoice in await list_invoices(books)]
 
 
 async def work(customer: Customer, ctx: Context, outbox_id: str) -> Any:
@@ -63,12 +47,12 @@ async def test_the_draft_fails_with_the_missing_right_and_a_retry_makes_no_secon
     assert await customer.read(outbox_id) == ("failed", 1, None)
     await retry_draft(ctx, outbox_id)
     assert await work(customer, ctx, outbox_id) == MISSING_RIGHT
-    assert await invoice_ids(books) == [1]
+    assert await list_ids(books) == [1]
     await books.control("/accounting/settings", restricted_user=False)
     await retry_draft(ctx, outbox_id)
     assert await work(customer, ctx, outbox_id) is None
     assert await customer.read(outbox_id) == ("completed", 1, 1)
-    assert await invoice_ids(books) == [1]
+    assert await list_ids(books) == [1]
 
 
 async def test_a_worker_that_died_after_it_stored_the_id_leads_to_no_second_draft(
@@ -80,7 +64,7 @@ async def test_a_worker_that_died_after_it_stored_the_id_leads_to_no_second_draf
     await rival.run("UPDATE accounting_outbox SET status = 'processing', due_at = %s", clock.now() + LEASE)
     clock.advance(seconds=LEASE.total_seconds())
     assert await work(customer, ctx, outbox_id) == MISSING_RIGHT
-    assert await invoice_ids(books) == [1]
+    assert await list_ids(books) == [1]
 
 
 async def test_after_a_lost_answer_the_draft_fails_at_once(
@@ -93,19 +77,13 @@ async def test_after_a_lost_answer_the_draft_fails_at_once(
     assert (await customer.read(outbox_id))[0] == "failed"
 
 
-async def test_setting_a_third_party_says_that_a_right_is_missing(
-    customer: Customer, books: RunningSandbox, rival: Rival
-) -> None:
+@pytest.mark.usefixtures("configured")
+async def test_setting_a_third_party_says_that_a_right_is_missing(customer: Customer) -> None:
     """The accounting system is not unavailable; it refuses this user."""
     api = customer.tenant.api
-    await put_setting(api, "accounting_api_key", books.secret("ACCOUNTING_API_KEY"))
-    await rival.run(
-        "INSERT INTO platform_configuration (name, value, updated_at) VALUES ('accounting_base_url', %s, now())",
-        f'"{books.settings()["ACCOUNTING_BASE_URL"]}"',
-    )
     path = f"/v1/billing/admin/dolibarr/customers/{customer.tenant.organization_id}"
     with capture_logs() as logs:
-        answer = await api.call("PUT", path, json={"thirdparty_id": 6})
+        answer = await api.call("PUT", path, json={"thirdparty_id": 1})
     assert (answer.status, answer.code) == (503, "accounting_unavailable")
     assert answer.json["detail"] == (
         "The accounting system refuses the user of accounting_api_key (403), which lacks a right:"

@@ -7,7 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 from support.api.core_client import Answer, Api
 from support.database.rival import Rival
-from support.outside.accounting_stand_in import KEY, AccountingStandIn, Fault
+from support.outside.accounting import list_operations
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.people import People
 from support.tenancy.platform_settings import put_setting
 from support.tenancy.tenant import Tenant, make_tenant
@@ -18,17 +19,6 @@ REFERENCES = "SELECT organization_id FROM billing_references WHERE kind = 'third
 async def put(api: Api, organization_id: str, thirdparty_id: Any) -> Answer:
     path = f"/v1/billing/admin/dolibarr/customers/{organization_id}"
     return await api.call("PUT", path, json={"thirdparty_id": thirdparty_id})
-
-
-@pytest.fixture
-async def configured(api: Api, stand_in: AccountingStandIn, rival: Rival) -> AccountingStandIn:
-    """The accounting system of the platform."""
-    await put_setting(api, "accounting_api_key", KEY)
-    await rival.run(
-        "INSERT INTO platform_configuration (name, value, updated_at) VALUES ('accounting_base_url', %s, now())",
-        f'"{stand_in.url}"',
-    )
-    return stand_in
 
 
 async def test_the_organisation_gets_its_third_party(tenant: Tenant, rival: Rival) -> None:
@@ -78,11 +68,11 @@ async def test_the_largest_id_is_taken(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("organization_id", ["org_" + "u" * 22, "prj_" + "u" * 22, "ü"])
-async def test_an_unknown_organisation(api: Api, configured: AccountingStandIn, organization_id: str) -> None:
+async def test_an_unknown_organisation(api: Api, configured: RunningSandbox, organization_id: str) -> None:
     """The accounting system is not asked."""
-    answer = await put(api, organization_id, 7)
+    answer = await put(api, organization_id, 1)
     assert (answer.status, answer.code) == (404, "organization_not_found")
-    assert configured.calls == []
+    assert await list_operations(configured) == []
 
 
 async def test_an_organisation_that_is_being_deleted(tenant: Tenant, rival: Rival) -> None:
@@ -136,45 +126,45 @@ async def test_a_third_party_that_its_owner_is_giving_up(tenant: Tenant, rival: 
 
 
 async def test_the_accounting_system_is_asked_where_it_is_configured(
-    tenant: Tenant, configured: AccountingStandIn
+    tenant: Tenant, configured: RunningSandbox
 ) -> None:
-    assert (await put(tenant.api, tenant.organization_id, 7)).status == 200
+    assert (await put(tenant.api, tenant.organization_id, 1)).status == 200
     answer = await put(tenant.api, tenant.organization_id, 9)
     assert (answer.status, answer.code) == (422, "validation_failed")
     assert [error["pointer"] for error in answer.json["errors"]] == ["/thirdparty_id"]
-    assert [call.operation for call in configured.calls] == ["thirdparty", "thirdparty"]
+    assert await list_operations(configured) == ["read_third_party"] * 2
 
 
-FAULTS: list[Fault] = ["dropped", "half_body", "sql_error", "html", "forbidden_html", "nonsense", "oversized"]
+FAULTS = ["down", "half_body", "server_error", "html", "firewall", "wrong_object", "endless"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_an_accounting_system_that_does_not_answer_properly(
-    tenant: Tenant, configured: AccountingStandIn, rival: Rival, fault: Fault
+    tenant: Tenant, configured: RunningSandbox, rival: Rival, fault: str
 ) -> None:
-    configured.faults["thirdparty"] = [fault]
-    answer = await put(tenant.api, tenant.organization_id, 7)
+    await configured.misbehave("accounting", fault)
+    answer = await put(tenant.api, tenant.organization_id, 1)
     assert (answer.status, answer.code) == (503, "accounting_unavailable")
     assert b"llx_" not in answer.body
     assert await rival.rows(REFERENCES) == await rival.rows("SELECT 1 FROM accounting_customers") == []
 
 
-async def test_a_wrong_key(tenant: Tenant, configured: AccountingStandIn) -> None:
+async def test_a_wrong_key(tenant: Tenant, configured: RunningSandbox) -> None:
     await put_setting(tenant.api, "accounting_api_key", "another-key-of-the-accounting-system")
-    assert (await put(tenant.api, tenant.organization_id, 7)).code == "accounting_unavailable"
-    assert configured.count("thirdparty") == 1
+    assert (await put(tenant.api, tenant.organization_id, 1)).code == "accounting_unavailable"
+    assert await list_operations(configured) == ["read_third_party"]
 
 
 async def test_an_organisation_that_is_deleted_meanwhile(
-    tenant: Tenant, configured: AccountingStandIn, rival: Rival
+    tenant: Tenant, configured: RunningSandbox, rival: Rival
 ) -> None:
     """Nothing is locked while the accounting system answers, and nothing of the organisation comes back."""
-    configured.hold("thirdparty")
-    putting = asyncio.create_task(put(tenant.api, tenant.organization_id, 7))
-    await configured.until_called("thirdparty")
+    await configured.hold("accounting")
+    putting = asyncio.create_task(put(tenant.api, tenant.organization_id, 1))
+    await configured.until_held("accounting")
     body = {"confirmation": tenant.organization_id}
     path = f"/v1/organizations/{tenant.organization_id}"
     assert (await tenant.api.call("DELETE", path, json=body)).status == 204
-    configured.release()
+    await configured.release("accounting")
     assert (await putting).code == "organization_not_found"
     assert await rival.rows(REFERENCES) == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.database.rival import Rival
-from support.outside.accounting_stand_in import AccountingStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 
 from soundmark.core.context import Context
@@ -54,10 +54,10 @@ async def test_without_a_third_party_nothing_is_scheduled(customer: Customer, ct
 
 
 async def test_while_drafts_are_switched_off_nothing_is_scheduled(
-    customer: Customer, stand_in: AccountingStandIn, database_url: Secret, clock: FakeClock, rival: Rival
+    customer: Customer, books: RunningSandbox, database_url: Secret, clock: FakeClock, rival: Rival
 ) -> None:
     """The database has the last word."""
-    environ = environ_of(stand_in)
+    environ = environ_of(books)
     async with make_worker(database_url, clock, **environ | {"ACCOUNTING_ENABLE_INVOICE_SYNC": "false"}) as ctx:
         assert await customer.pay(ctx) is None
         await rival.run(

@@ -71,7 +71,7 @@ async def test_what_ends_while_an_issuance_waits_no_longer_counts(buyer: Buyer, 
     async with rival.holding("SELECT FROM code_entitlements FOR NO KEY UPDATE"):
         issuing = await rival.while_waiting(buyer.tenant.api.post("/v1/codes", json=buyer.tenant.code_body()))
         clock.advance(hours=20)
-        await rival.run("UPDATE subscriptions SET current_period_end = %s", clock.now())
+        await rival.run("UPDATE subscriptions SET paid_through = %s", clock.now())
     assert (await issuing).code == "quota_exceeded"
 
 

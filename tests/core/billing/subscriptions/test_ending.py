@@ -63,7 +63,7 @@ async def test_what_is_extended_meanwhile_does_not_expire(buyer: Buyer, clock: F
     clock.advance(days=40)
     async with rival.holding("SELECT pg_advisory_xact_lock(6, hashtext(%s))", buyer.organization_id):
         ending = await rival.while_waiting(end_subscriptions(buyer.ctx))
-        await rival.run("UPDATE subscriptions SET current_period_end = current_period_end + interval '1 year'")
+        await rival.run("UPDATE subscriptions SET paid_through = paid_through + interval '1 year'")
 
     assert await ending == 0
     assert await buyer.statuses() == [("local", "active")]
@@ -110,10 +110,11 @@ async def test_after_a_contract_the_next_subscription_counts(buyer: Buyer, clock
     await buyer.tenant.make_entitlement(buyer.rival, "contract")  # Another mode has nothing to do with it.
     await buyer.rival.run(
         "INSERT INTO subscriptions (organization_id, id, plan_id, product, audience_mode, provider, status,"
-        " current_period_end, cancel_at_period_end, contract_reference, created_at, updated_at)"
-        " VALUES (%s, 'bsu_1', %s, 'audience', 'self_service', 'contract', 'active', %s, false, %s, %s, %s)",
+        " current_period_end, paid_through, cancel_at_period_end, contract_reference, created_at, updated_at)"
+        " VALUES (%s, 'bsu_1', %s, 'audience', 'self_service', 'contract', 'active', %s, %s, false, %s, %s, %s)",
         buyer.organization_id,
         CONTRACT_PLAN,
+        end,
         end,
         reference,
         now,
@@ -134,15 +135,16 @@ async def test_after_a_cards_grace_the_next_subscription_counts(buyer: Buyer, cl
     card = await buyer.buy_card(PLUS)
     assert card.current_period_end == now + timedelta(days=30)
     await buyer.rival.run(
-        "INSERT INTO plans (id, name, product, monthly_event_quota, active) VALUES"
-        " ('plan_audience_small', 'Small', 'audience', 10, true) ON CONFLICT DO NOTHING"
+        "INSERT INTO plans (id, name, product, monthly_event_quota, active, updated_at) VALUES"
+        " ('plan_audience_small', 'Small', 'audience', 10, true, now()) ON CONFLICT DO NOTHING"
     )
     await buyer.rival.run(
         "INSERT INTO subscriptions (organization_id, id, plan_id, product, audience_mode, provider, status,"
-        " current_period_end, cancel_at_period_end, created_at, updated_at)"
-        " VALUES (%s, 'bsu_2', 'plan_audience_small', 'audience', 'self_service', 'local', 'active', %s, false, %s,"
-        " %s)",
+        " current_period_end, paid_through, cancel_at_period_end, created_at, updated_at)"
+        " VALUES (%s, 'bsu_2', 'plan_audience_small', 'audience', 'self_service', 'local', 'active', %s, %s, false,"
+        " %s, %s)",
         buyer.organization_id,
+        now + timedelta(days=90),
         now + timedelta(days=90),
         now,
         now,

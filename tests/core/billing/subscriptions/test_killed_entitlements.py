@@ -62,7 +62,7 @@ async def test_a_worker_that_is_killed_while_it_ends_a_subscription(
     buyer: Buyer, rival: Rival, database_url: Secret, measuring_url: str
 ) -> None:
     await buyer.buy_prepaid()
-    await rival.run("UPDATE subscriptions SET current_period_end = '2020-01-01', created_at = '2019-12-01'")
+    await rival.run("UPDATE subscriptions SET paid_through = '2020-01-01', created_at = '2019-12-01'")
     with running_worker(database_url, measuring_url) as worker:
         async with rival.holding("SELECT FROM subscriptions FOR UPDATE"):
             await rival.run(RUN, "end_subscriptions")

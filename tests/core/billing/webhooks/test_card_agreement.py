@@ -166,8 +166,8 @@ async def sell_other_plan(rival: Rival, *, active: bool = True, price: str = OTH
         " VALUES ('plan_codes_large', 'Large', 'codes', 5000, true, now())"
     )
     await rival.run(
-        "INSERT INTO offers (id, plan_id, provider, active, price_reference, updated_at)"
-        " VALUES ('offer_large', 'plan_codes_large', 'card', %s, %s, now())",
+        "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
+        " VALUES ('offer_large', 'plan_codes_large', 'card', %s, %s, 'unknown', now())",
         active,
         price,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.billing.card_purchase import PATH, CardPurchase, begin_purchase, list_paths, sign, status_of
+from support.billing.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
 from support.billing.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
@@ -229,63 +229,6 @@ async def test_a_worker_that_dies_while_it_asks_again(
         await until_completed(rival)
 
     await require_whole(rival)
-
-
-@pytest.mark.parametrize("phase", ["1", "2", "3"])
-async def test_a_worker_that_dies_while_it_asks_about_an_upgraded_subscription(
-    purchase: CardPurchase,
-    tenant: Tenant,
-    rival: Rival,
-    card: RunningSandbox,
-    database_url: Secret,
-    measuring_url: str,
-    outside_urls: dict[str, str],
-    phase: str,
-) -> None:
-    """Before the question, before the answer, and before what follows is stored: the next worker asks once more."""
-    assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "processed"
-    await card.control("/calls/clear")
-
-    async def count_of(path: str) -> int:
-        """Another job of the worker asks about prices."""
-        return sum(each.startswith(path) for each in await list_paths(card))
-
-    due = "UPDATE subscriptions SET reread_at = '2020-01-01', paid_through = NULL, paid_invoice_at = NULL"
-    await rival.run(due)
-    asking = REREADING.replace("reread_payments", "reread_subscriptions")
-    async with contextlib.AsyncExitStack() as held:
-        worker = held.enter_context(running_worker(database_url, measuring_url, **outside_urls))
-        if phase == "1":
-            await held.enter_async_context(rival.holding(CHECKOUTS))
-            await rival.run(asking)
-            await rival.until_someone_waits()
-        else:
-            await card.hold("card")
-            await rival.run(asking)
-            await card.until_held("card")
-        if phase == "3":
-            await held.enter_async_context(rival.holding(CHECKOUTS))
-            await card.release("card")
-            await rival.until_someone_waits()
-        worker.kill()
-        worker.wait()
-    await until_alone(rival)
-    rereads = 0 if phase == "1" else 1
-    stored = "SELECT paid_through, rereads, reread_at IS NULL FROM subscriptions"
-    assert (await count_of("/v1/subscriptions/"), await rival.rows(stored)) == (rereads, [(None, rereads, False)])
-    await rival.run("DELETE FROM procrastinate_jobs")
-    await rival.run("UPDATE subscriptions SET reread_at = '2020-01-01'")
-    await card.control("/switches/reset")
-
-    with running_worker(database_url, measuring_url, **outside_urls):
-        await rival.run(asking)
-        async with asyncio.timeout(60):
-            while not await rival.rows("SELECT 1 FROM subscriptions WHERE reread_at IS NULL"):  # noqa: ASYNC110 - in PostgreSQL
-                await asyncio.sleep(0.01)
-
-    assert await rival.rows(stored) == [(purchase.period_end, rereads + 1, True)]
-    assert await count_of("/v1/subscriptions/") == rereads + 1
-    assert len(await rival.audited("billing.entitlement_changed")) == 2, "the purchase, and what was paid"
 
 
 @pytest.mark.parametrize("phase", ["1", "2", "3"])

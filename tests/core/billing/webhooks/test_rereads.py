@@ -231,7 +231,7 @@ async def test_a_local_provider_that_fails_is_left_alone_until_the_next_time(
 async def test_counts_of_past_minutes_are_deleted(work: Context, rival: Rival, clock: FakeClock) -> None:
     now = clock.freeze()
     for age in (0, 59, 61, 60 * 24):
-        await rival.run("INSERT INTO local_verifications VALUES (%s, 1)", now - timedelta(minutes=age))
+        await rival.run("INSERT INTO local_verifications VALUES (%s, 1, 'jobs')", now - timedelta(minutes=age))
 
     assert await forget_counts(work) == 2
 

@@ -108,8 +108,8 @@ async def test_a_key_that_core_did_not_make_is_not_in_the_history(
     await keys.make_one_of_each()
     planted = SigningKey.from_seed("sig_planted", bytes(32))
     await rival.run(
-        "INSERT INTO signing_keys (key_id, public_key, status, created_at, activated_at, superseded_at, retired_at)"
-        " VALUES (%s, %s, 'retired', now(), now(), now(), now())",
+        "INSERT INTO signing_keys (key_id, public_key, status, created_at, activated_at, superseded_at, retired_at,"
+        " sealed_public_key) VALUES (%s, %s, 'retired', now(), now(), now(), now(), 'x')",
         planted.key_id,
         planted.public_key,
     )

@@ -3,20 +3,16 @@
 A process is killed while the first statement of the next phase waits for a lock of the test's own.
 """
 
-import asyncio
 import contextlib
 import re
 import signal
-from collections.abc import AsyncIterator, Coroutine
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import httpx2
 import pytest
-from support.api.core_settings import OPERATOR_TOKEN
 from support.database.rival import Rival
-from support.processes.command_server import ForkedCommand
-from support.processes.killable import running_audience, running_core, running_worker, until_alone
+from support.processes.killable import OPERATOR, Doomed, Killable, running_audience, until_alone
 from support.tenancy.closures import Subject, fill, organization_of, verify_certificate
 from support.tenancy.tenant import Tenant
 
@@ -56,18 +52,9 @@ def test_every_phase_has_a_case() -> None:
     assert phases_of(purges) == sorted(AFTER_PHASE_OF_AUDIENCE)
 
 
-@dataclass(frozen=True)
-class Deletion:
-    """A request to delete an organisation, sent to a process that will be killed."""
-
-    subject: Subject
-
-    async def send(self, url: str) -> None:
-        """Send the request, whose answer must be lost."""
-        headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
-        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
-            with pytest.raises(httpx2.HTTPError):
-                await client.request("DELETE", self.subject.path, json={"confirmation": self.subject.id})
+def delete(core: Doomed, subject: Subject) -> None:
+    """Request a deletion, whose answer must be lost."""
+    core.lose("DELETE", subject.path, json={"confirmation": subject.id})
 
 
 async def require_true_certificate(subject: Subject, rival: Rival, measuring: Rival) -> None:
@@ -90,46 +77,30 @@ async def require_counts(certificate: dict[str, Any], rival: Rival, measuring: R
 
 @pytest.mark.parametrize("phase", [phase for phase, (where, _, _) in AFTER_PHASE_OF_CORE.items() if where != "nothing"])
 async def test_a_core_that_is_killed_after_a_phase(
-    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str, phase: str
+    tenant: Tenant, rival: Rival, measuring: Rival, killable: Killable, phase: str
 ) -> None:
     await fill(tenant)
     subject = organization_of(tenant)
     where, lock, noted = AFTER_PHASE_OF_CORE[phase]
-    with running_core(database_url, measuring_url) as (url, process):
-        deletion = Deletion(subject).send(url)
+    async with killable.core() as core:
         if where == "closure":
-            await kill_after_purge(deletion, rival, measuring, process)
+            await kill_after_purge(core, subject, rival, measuring)
         else:
-            holder = measuring if where == "audience" else rival
-            async with holder.holding(lock):
-                deleting = await holder.while_waiting(deletion)
-                process.kill()
-                await deleting
+            async with core.dying_while(measuring if where == "audience" else rival, lock):
+                delete(core, subject)
     await until_alone(rival)
 
     assert await rival.rows("SELECT phase FROM closures") == [(noted,)]
     await require_true_certificate(subject, rival, measuring)
 
 
-async def kill_after_purge(
-    deletion: Coroutine[Any, Any, None], rival: Rival, measuring: Rival, process: ForkedCommand
-) -> None:
-    async with contextlib.AsyncExitStack() as held:
-        async with measuring.holding("LOCK TABLE purges IN EXCLUSIVE MODE"):
-            deleting = await measuring.while_waiting(deletion)
-            # The note waits here, when Audience has answered.
-            await held.enter_async_context(rival.holding("SELECT FROM closures FOR UPDATE"))
-        await rival.until_someone_waits()
-        process.kill()
-        await deleting
+async def kill_after_purge(core: Doomed, subject: Subject, rival: Rival, measuring: Rival) -> None:
+    async with contextlib.AsyncExitStack() as dying, measuring.holding("LOCK TABLE purges IN EXCLUSIVE MODE"):
+        delete(core, subject)
+        await measuring.until_someone_waits()
+        # The note waits here, when Audience has answered.
+        await dying.enter_async_context(core.dying_while(rival, "SELECT FROM closures FOR UPDATE"))
     assert await measuring.rows("SELECT completed_at IS NOT NULL FROM purges") == [(True,)]
-
-
-async def until_found(rival: Rival, query: str) -> None:
-    """Wait until a query returns a row."""
-    async with asyncio.timeout(60):
-        while not await rival.rows(query):  # noqa: ASYNC110 - the event happens in PostgreSQL
-            await asyncio.sleep(0.01)
 
 
 @contextlib.asynccontextmanager
@@ -150,22 +121,20 @@ async def pausing_last_commit(rival: Rival) -> AsyncIterator[None]:
 
 
 async def test_a_core_that_is_killed_after_the_last_phase(
-    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str
+    tenant: Tenant, rival: Rival, measuring: Rival, killable: Killable
 ) -> None:
     """Only its answer is lost: the repetition finds nothing, and the certificate is where the preflight said."""
     await fill(tenant)
     subject = organization_of(tenant)
     certificate_id = (await subject.preflight()).json["certificate_id"]
-    with running_core(database_url, measuring_url) as (url, process):
-        async with pausing_last_commit(rival):
-            async with rival.holding(f"SELECT pg_advisory_xact_lock({LAST_COMMIT})"):
-                deleting = asyncio.create_task(Deletion(subject).send(url))
-                await until_found(rival, f"SELECT 1 FROM pg_locks WHERE objid = {LAST_COMMIT} AND NOT granted")
-                # PostgreSQL completes the commit, and the process never learns it.
-                process.send_signal(signal.SIGSTOP)
-            await until_found(rival, CERTIFICATES)
-        process.kill()
-        await deleting
+    async with killable.core() as core, pausing_last_commit(rival):
+        async with rival.holding(f"SELECT pg_advisory_xact_lock({LAST_COMMIT})"):
+            delete(core, subject)
+            await rival.until_found(f"SELECT 1 FROM pg_locks WHERE objid = {LAST_COMMIT} AND NOT granted")
+            # PostgreSQL completes the commit, and the process never learns it.
+            core.process.send_signal(signal.SIGSTOP)
+        await rival.until_found(CERTIFICATES)
+        core.kill()
 
     repeated = await subject.delete()
     assert (repeated.status, repeated.code) == (404, "organization_not_found")
@@ -176,14 +145,14 @@ async def test_a_core_that_is_killed_after_the_last_phase(
 
 @pytest.mark.parametrize("phase", [phase for phase, lock in AFTER_PHASE_OF_AUDIENCE.items() if lock is not None])
 async def test_an_audience_that_is_killed_after_a_phase(
-    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, beside_core_url: Secret, phase: str
+    tenant: Tenant, rival: Rival, measuring: Rival, killable: Killable, beside_core_url: Secret, phase: str
 ) -> None:
     await fill(tenant)
     lock = AFTER_PHASE_OF_AUDIENCE[phase]
     assert lock is not None, "phases behind which something waits"
     with running_audience(beside_core_url) as (audience_url, audience):
-        async with serving(database_url, audience_url) as url, measuring.holding(lock):
-            deleting = await measuring.while_waiting(delete_in_vain(url, organization_of(tenant)))
+        async with killable.core(audience_url=audience_url) as core, measuring.holding(lock):
+            deleting = await measuring.while_waiting(delete_in_vain(core.url, organization_of(tenant)))
             audience.kill()
             assert await deleting == "audience_unavailable"
     await until_alone(measuring)
@@ -192,32 +161,22 @@ async def test_an_audience_that_is_killed_after_a_phase(
 
 
 async def test_an_audience_that_is_killed_after_the_last_phase(
-    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, beside_core_url: Secret
+    tenant: Tenant, rival: Rival, measuring: Rival, killable: Killable, beside_core_url: Secret
 ) -> None:
     """The purge is complete, and Core never learns it: the repetition gets the same counts from another process."""
     await fill(tenant)
     subject = organization_of(tenant)
-    with (
-        running_audience(beside_core_url) as (audience_url, audience),
-        running_core(database_url, audience_url) as (url, core),
-    ):
-        await kill_after_purge(Deletion(subject).send(url), rival, measuring, core)
+    with running_audience(beside_core_url) as (audience_url, audience):
+        async with killable.core(audience_url=audience_url) as core:
+            await kill_after_purge(core, subject, rival, measuring)
         audience.kill()
-    await until_alone(rival)
 
     await require_true_certificate(organization_of(tenant), rival, measuring)
 
 
-@contextlib.asynccontextmanager
-async def serving(database_url: Secret, audience_url: str) -> AsyncIterator[str]:
-    with running_core(database_url, audience_url) as (url, _):
-        yield url
-
-
 async def delete_in_vain(url: str, subject: Subject) -> str | None:
     """Delete an organisation through this Core; return the code of the problem."""
-    headers = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+    async with httpx2.AsyncClient(base_url=url, headers=OPERATOR, timeout=60) as client:
         answer = await client.request("DELETE", subject.path, json={"confirmation": subject.id})
         return None if answer.status_code == 204 else answer.json()["code"]
 
@@ -230,7 +189,7 @@ RESUMING = (
 
 @pytest.mark.parametrize("lock", ["SELECT FROM codes FOR UPDATE", "SELECT FROM campaigns FOR UPDATE"])
 async def test_a_worker_that_is_killed_while_it_deletes(
-    tenant: Tenant, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str, lock: str
+    tenant: Tenant, rival: Rival, measuring: Rival, killable: Killable, lock: str
 ) -> None:
     """After the gates it may be killed in either phase; the next worker completes the closure."""
     await fill(tenant)
@@ -242,7 +201,7 @@ async def test_a_worker_that_is_killed_while_it_deletes(
         assert (await deleting).code == "database_unavailable"
         # The worker's clock is the machine's.
         await rival.run("UPDATE closures SET worked_at = '2020-01-01'")
-        with running_worker(database_url, measuring_url) as worker:
+        async with killable.worker() as worker:
             await rival.run(RESUMING)
             await rival.until_someone_waits()
             worker.kill()
@@ -250,9 +209,9 @@ async def test_a_worker_that_is_killed_while_it_deletes(
     await rival.run("DELETE FROM procrastinate_jobs")
     await rival.run("UPDATE closures SET worked_at = '2020-01-01'")
 
-    with running_worker(database_url, measuring_url):
+    async with killable.worker():
         await rival.run(RESUMING)
-        await until_found(rival, CERTIFICATES)
+        await rival.until_found(CERTIFICATES)
 
     certificate = await tenant.api.get(f"/v1/deletion-certificates/{certificate_id}")
     await require_counts(certificate.json, rival, measuring)

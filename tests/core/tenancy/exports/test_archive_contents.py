@@ -27,7 +27,7 @@ from support.tenancy.archives import (
 from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.core.features.codes.signing_keys import service as signing_keys
-from soundmark.core.features.tenancy.exports.pages import PAGE_ROWS
+from soundmark.core.features.tenancy.exports.contents import PAGE_ROWS
 from soundmark.core.operator import open_context
 from soundmark.core.store.codes import campaigns, code_lists
 from soundmark.core.store.tenancy import api_keys, members, projects

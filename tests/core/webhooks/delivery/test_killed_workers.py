@@ -97,5 +97,4 @@ async def _next_pid(lines: asyncio.StreamReader) -> int:
 async def _until_delivered(rival: Rival) -> None:
     """Wait until no act and no delivery is left."""
     left = "SELECT 1 FROM webhook_acts UNION ALL SELECT 1 FROM webhook_deliveries WHERE status = 'pending'"
-    while await rival.rows(left):  # noqa: ASYNC110 - the event happens in PostgreSQL
-        await asyncio.sleep(0.05)
+    await rival.until_rows(left)

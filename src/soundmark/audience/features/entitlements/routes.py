@@ -29,10 +29,4 @@ async def put_entitlement(
         await entitlements.insert_or_update_newer(tx, Entitlement.from_terms(organization_id, mode, body))
         kept = await entitlements.find(tx, organization_id, mode)
     assert kept is not None, "one was just inserted, or was there already"
-    return EntitlementResponse(
-        organization_id=kept.organization_id,
-        mode=kept.mode,
-        monthly_event_quota=kept.monthly_event_quota,
-        ends_at=kept.ends_at,
-        revision=kept.revision,
-    )
+    return EntitlementResponse.from_record(kept)

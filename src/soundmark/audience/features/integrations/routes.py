@@ -6,15 +6,7 @@ from fastapi import APIRouter, Depends, Query
 
 from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.domain.operation import RequestedOperation
-from soundmark.audience.edge import (
-    Ctx,
-    IntegrationPath,
-    InWorkspace,
-    OperationId,
-    OperationOn,
-    OrganizationPath,
-    serve,
-)
+from soundmark.audience.edge import Ctx, IntegrationPath, InWorkspace, OperationId, OperationOn, OrganizationPath, serve
 from soundmark.audience.features.integrations import core_keys, service
 from soundmark.kit.http.requests.routes import JsonRoute
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed

@@ -82,7 +82,7 @@ async def create_integration(
         sealed_secret = seal_hmac_secret(ctx.sealer, integration.id, secret)
         core_key = TrustedKey.from_shape(request.core_key)
         await integrations.insert(tx, integration, sealed_secret=sealed_secret, core_key=core_key)
-        response = IntegrationSecretResponse(integration=describe(integration), hmac_secret=None)
+        response = IntegrationSecretResponse(integration=IntegrationResponse.from_record(integration), hmac_secret=None)
         await idempotency.save_response(tx, operation, integration.id, response, now=now)
     return IntegrationSecretResponse(integration=response.integration, hmac_secret=secret.reveal())
 
@@ -98,7 +98,7 @@ async def read_integration(ctx: Context, workspace: Workspace, integration_id: s
         integration = await integrations.find(tx, workspace, integration_id)
     if integration is None:
         raise IntegrationNotFound
-    return describe(integration)
+    return IntegrationResponse.from_record(integration)
 
 
 async def list_integrations(ctx: Context, query: IntegrationsQuery) -> IntegrationsResponse:
@@ -109,7 +109,7 @@ async def list_integrations(ctx: Context, query: IntegrationsQuery) -> Integrati
         before = Position(query.before_at, query.before_id)
     async with ctx.db.transaction() as tx:
         found = await integrations.list_newest_first(tx, workspace, before=before, limit=query.limit)
-    return IntegrationsResponse(data=[describe(integration) for integration in found])
+    return IntegrationsResponse(data=[IntegrationResponse.from_record(integration) for integration in found])
 
 
 async def list_inventory(ctx: Context, organization_id: str, query: InventoryQuery) -> IntegrationsResponse:
@@ -119,7 +119,7 @@ async def list_inventory(ctx: Context, organization_id: str, query: InventoryQue
         found = await integrations.list_oldest_first(
             tx, organization_id, project_id=query.project_id, after=after, limit=query.limit
         )
-    return IntegrationsResponse(data=[describe(integration) for integration in found])
+    return IntegrationsResponse(data=[IntegrationResponse.from_record(integration) for integration in found])
 
 
 async def revoke_integration(ctx: Context, operation: RequestedOperation) -> IntegrationResponse:
@@ -139,7 +139,7 @@ async def revoke_integration(ctx: Context, operation: RequestedOperation) -> Int
         if integration.revoked_at is None:
             await integrations.update_revoked(tx, operation.workspace, integration.id, now=now)
             integration = replace(integration, revoked_at=now)
-        response = describe(integration)
+        response = IntegrationResponse.from_record(integration)
         await idempotency.save_response(tx, operation, integration.id, response, now=now)
     return response
 
@@ -160,7 +160,7 @@ async def rotate_secret(ctx: Context, operation: RequestedOperation) -> Integrat
         sealed_secret = seal_hmac_secret(ctx.sealer, integration.id, secret)
         await integrations.update_secret(tx, operation.workspace, integration.id, sealed_secret=sealed_secret, now=now)
         integration = replace(integration, secret_rotated_at=now)
-        response = IntegrationSecretResponse(integration=describe(integration), hmac_secret=None)
+        response = IntegrationSecretResponse(integration=IntegrationResponse.from_record(integration), hmac_secret=None)
         await idempotency.save_response(tx, operation, integration.id, response, now=now)
     return IntegrationSecretResponse(integration=response.integration, hmac_secret=secret.reveal())
 
@@ -217,22 +217,6 @@ async def replace_core_key(ctx: Context, operation: RequestedOperation, *, core_
         response = CoreKeyResponse(integration_id=integration.id, core_key_id=core_key.key_id)
         await idempotency.save_response(tx, operation, integration.id, response, now=now)
     return response
-
-
-def describe(integration: Integration) -> IntegrationResponse:
-    """Return the response that shows one integration."""
-    return IntegrationResponse(
-        id=integration.id,
-        organization_id=integration.organization_id,
-        project_id=integration.project_id,
-        mode=integration.mode,
-        retention_days=integration.retention_days,
-        status=integration.status,
-        core_key_id=integration.core_key_id,
-        created_at=integration.created_at,
-        secret_rotated_at=integration.secret_rotated_at,
-        revoked_at=integration.revoked_at,
-    )
 
 
 async def _lock(tx: Tx, operation: RequestedOperation) -> Integration:

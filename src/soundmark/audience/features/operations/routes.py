@@ -32,11 +32,4 @@ async def read_operation(ctx: Ctx, operation_id: Annotated[str, Path(max_length=
         operation = await operations.find(tx, operation_id)
     if operation is None:
         raise NotFound
-    return OperationResponse(
-        id=operation.id,
-        organization_id=operation.organization_id,
-        project_id=operation.project_id,
-        integration_id=operation.integration_id,
-        action=operation.action,
-        answer=json.loads(operation.answer),
-    )
+    return OperationResponse.from_record(operation, answer=json.loads(operation.answer))

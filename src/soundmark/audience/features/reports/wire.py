@@ -91,15 +91,7 @@ def _country(number: int) -> str | None:
 
 
 def _integrity(report: Report) -> IntegritySignals:
-    days = [
-        IntegrityDay(
-            day=row.day,
-            event_replays=row.event_replays,
-            code_token_duplicates=row.code_token_duplicates,
-            proof_replays=row.proof_replays,
-        )
-        for row in report.integrity_days
-    ]
+    days = [IntegrityDay.from_record(row) for row in report.integrity_days]
     return IntegritySignals(
         scope="integration_period",
         event_replays=sum(day.event_replays for day in days),

@@ -15,9 +15,7 @@ _SCOPES: Final = get_args(KeyScope)
 
 async def show_list(visit: Visit) -> Response:
     """Show the API keys of a project."""
-    keys = await visit.core.api_keys.page(
-        organization_id=visit.organization_id, project_id=visit.project_id, cursor=visit.query("cursor")
-    )
+    keys = await visit.core.api_keys.page(project_id=visit.project_id, cursor=visit.query("cursor"))
     return visit.page("api_keys/list.html", keys=keys, scopes=_SCOPES)
 
 
@@ -26,8 +24,6 @@ async def create(visit: Visit) -> Response:
     key = await visit.core.api_keys.create(
         cast("list[KeyScope]", visit.form.texts("scopes")),  # Core refuses what is no scope.
         expires_in_days=visit.form.integer("expires_in_days"),
-        organization_id=visit.organization_id,
-        project_id=visit.project_id,
     )
     return visit.page("api_keys/secret.html", key=key, is_new=True)
 
@@ -40,7 +36,7 @@ async def show_rotation(visit: Visit) -> Response:
 async def rotate(visit: Visit) -> Response:
     """Replace the secret of a key, and show the new one once."""
     found = await _find_key(visit)
-    key = await visit.core.api_keys.rotate_secret(found.id, organization_id=visit.organization_id)
+    key = await visit.core.api_keys.rotate_secret(found.id)
     return visit.page("api_keys/secret.html", key=key, is_new=False)
 
 
@@ -52,7 +48,7 @@ async def show_revocation(visit: Visit) -> Response:
 async def revoke(visit: Visit) -> Response:
     """Revoke a key."""
     found = await _find_key(visit)
-    key = await visit.core.api_keys.revoke(found.id, organization_id=visit.organization_id)
+    key = await visit.core.api_keys.revoke(found.id)
     return visit.redirect(f"{visit.tenant_path}/api-keys", "api_keys.revoked", id=key.id)
 
 
@@ -62,7 +58,7 @@ async def _find_key(visit: Visit) -> ApiKey:
     Raises: TenantUnknown. soundmark_sdk.ClientFailure.
     """
     wanted = visit.parameter("api_key_id")
-    keys = visit.core.api_keys.list(organization_id=visit.organization_id, project_id=visit.project_id)
+    keys = visit.core.api_keys.list(project_id=visit.project_id)
     async for key in keys:
         if key.id == wanted:
             return key

@@ -59,9 +59,7 @@ async def download(visit: Visit) -> Response:
     filters, written_as = _read_filters(form), _read_format(form)
     return await answer_download(
         visit,
-        lambda into: visit.core.audit_log.download(
-            into, filters, organization_id=visit.organization_id, form=written_as
-        ),
+        lambda into: visit.core.audit_log.download(into, filters, form=written_as),
         f"{visit.organization_id}.audit-log.{written_as}",
         "text/csv" if written_as == "csv" else "application/x-ndjson",
     )
@@ -69,7 +67,7 @@ async def download(visit: Visit) -> Response:
 
 async def show_verification(visit: Visit) -> Response:
     """Show whether the log is unaltered."""
-    verification = await visit.core.audit_log.verify(organization_id=visit.organization_id)
+    verification = await visit.core.audit_log.verify()
     return visit.page("audit_log/verification.html", verification=verification)
 
 
@@ -100,12 +98,12 @@ def _read_format(form: Form) -> Literal["ndjson", "csv"]:
 
 
 async def _find_entries(visit: Visit, filters: AuditFilters) -> Page[AuditEntry]:
-    return await visit.core.audit_log.page(filters, organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    return await visit.core.audit_log.page(filters, cursor=visit.query("cursor"))
 
 
 async def _find_emails(visit: Visit) -> dict[str, str]:
     """Return the addresses of the newest members, by which people know each other better than by their ids."""
-    members = await visit.core.members.page(organization_id=visit.organization_id)
+    members = await visit.core.members.page()
     return {member.subject_id: member.email for member in members.data}
 
 

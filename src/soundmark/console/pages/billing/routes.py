@@ -1,19 +1,23 @@
 """The pages of billing."""
 
 import re
+import unicodedata
+from functools import cache
 from typing import Final
+from urllib.parse import urlsplit
 
+from babel import Locale
 from soundmark_sdk.client.records import Organization
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.console.forms import FormMalformed
 from soundmark.console.pages.billing import begun_checkouts
-from soundmark.console.pages.billing.countries import list_countries
-from soundmark.console.pages.billing.outside_pages import show_way_out
 from soundmark.console.routing import form_page, page
+from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit
 from soundmark.kit.text import base64url
+from soundmark.kit.text.validation import is_secure_url
 
 _PORTAL_COOKIE: Final = "portal"
 _PORTAL_KEPT_S: Final = 24 * 3600
@@ -24,15 +28,13 @@ _SPENT: Final = frozenset({"idempotency_conflict", "form_malformed"})
 
 async def show_subscriptions(visit: Visit) -> Response:
     """Show the subscriptions of an organisation."""
-    subscriptions = await visit.core.subscriptions.page(
-        organization_id=visit.organization_id, cursor=visit.query("cursor")
-    )
+    subscriptions = await visit.core.subscriptions.page(cursor=visit.query("cursor"))
     return visit.page("billing/subscriptions.html", subscriptions=subscriptions)
 
 
 async def open_portal(visit: Visit) -> Response:
     """Show the way to the card provider's page for changes and cancellations."""
-    portal = await visit.core.billing.open_portal(organization_id=visit.organization_id)
+    portal = await visit.core.billing.open_portal()
     response = show_way_out(visit, "portal", portal.portal_url)
     visit.console.jar.write(response, _PORTAL_COOKIE, visit.organization_id, max_age_s=_PORTAL_KEPT_S)
     return response
@@ -62,14 +64,12 @@ async def show_offers(visit: Visit) -> Response:
 
 async def begin_checkout(visit: Visit) -> Response:
     """Begin the purchase of an offer, and show the way to the provider's page."""
-    organization_id, key = visit.organization_id, visit.form.text("idempotency_key")
+    key = visit.form.text("idempotency_key")
     if _KEY.fullmatch(key) is None:
         raise FormMalformed
-    checkout = await visit.core.billing.create_checkout(
-        visit.form.text("offer_id"), idempotency_key=key, organization_id=organization_id
-    )
+    checkout = await visit.core.billing.create_checkout(visit.form.text("offer_id"), idempotency_key=key)
     response = show_way_out(visit, "checkout", checkout.checkout_url)
-    begun_checkouts.remember(visit, response, checkout.id, organization_id)
+    begun_checkouts.remember(visit, response, checkout.id, visit.organization_id)
     return response
 
 
@@ -115,3 +115,30 @@ routes: Final[list[Route]] = [
     form_page(_BILLING, show_subscriptions, open_portal),
     form_page(f"{_BILLING}/offers", show_offers, begin_checkout),
 ]
+
+
+_COUNTRY: Final = re.compile(r"[A-Z]{2}")
+_NO_COUNTRIES: Final = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
+
+
+@cache
+def list_countries(language_code: str) -> list[tuple[str, str]]:
+    """Return the code (ISO 3166-1) and the name of each country, in the order of the names."""
+    names = Locale(language_code).territories
+    countries = [(code, name) for code, name in names.items() if _COUNTRY.fullmatch(code) and code not in _NO_COUNTRIES]
+    return sorted(countries, key=lambda country: unicodedata.normalize("NFD", country[1]).casefold())
+
+
+_BAD_GATEWAY: Final = 502
+
+
+def show_way_out(visit: Visit, kind: str, url: str) -> Response:
+    """Show the link to a provider's page, and where it leads; `kind` is "checkout" or "portal".
+
+    An address that anybody on the way could read or replace is not shown.
+    """
+    # The card provider's pages have a fragment, which never leaves the browser.
+    if not is_secure_url(url.partition("#")[0]):
+        visit.trouble = make_trouble(_BAD_GATEWAY, "payment_address_refused", visit.language)
+        return visit.page("failures/trouble.html")
+    return visit.page("billing/way_out.html", kind=kind, url=url, host=urlsplit(url).netloc)

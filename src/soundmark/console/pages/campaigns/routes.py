@@ -16,20 +16,14 @@ from soundmark.console.visit import Visit
 
 async def show_list(visit: Visit) -> Response:
     """Show the campaigns of a project."""
-    campaigns = await visit.core.campaigns.page(
-        organization_id=visit.organization_id, project_id=visit.project_id, cursor=visit.query("cursor")
-    )
+    campaigns = await visit.core.campaigns.page(cursor=visit.query("cursor"))
     return visit.page("campaigns/list.html", campaigns=campaigns)
 
 
 async def create(visit: Visit) -> Response:
     """Create a campaign."""
     campaign = await visit.core.campaigns.create(
-        visit.form.text("name"),
-        starts_at=visit.form.instant("starts_at"),
-        ends_at=visit.form.instant("ends_at"),
-        organization_id=visit.organization_id,
-        project_id=visit.project_id,
+        visit.form.text("name"), starts_at=visit.form.instant("starts_at"), ends_at=visit.form.instant("ends_at")
     )
     return visit.redirect(_path(visit, campaign.id), "campaigns.created", name=campaign.name)
 
@@ -47,9 +41,7 @@ async def change(visit: Visit) -> Response:
     if name is starts_at is ends_at is UNCHANGED:
         return visit.redirect(path, "campaigns.unchanged")
     await _find_summary(visit)
-    await visit.core.campaigns.update(
-        _campaign_id(visit), name=name, starts_at=starts_at, ends_at=ends_at, organization_id=visit.organization_id
-    )
+    await visit.core.campaigns.update(_campaign_id(visit), name=name, starts_at=starts_at, ends_at=ends_at)
     return visit.redirect(path, "campaigns.changed")
 
 
@@ -62,7 +54,7 @@ async def show_archive(visit: Visit) -> Response:
 async def archive(visit: Visit) -> Response:
     """Archive a campaign."""
     await _find_summary(visit)
-    campaign = await visit.core.campaigns.archive(_campaign_id(visit), organization_id=visit.organization_id)
+    campaign = await visit.core.campaigns.archive(_campaign_id(visit))
     return visit.redirect(_path(visit, campaign.id), "campaigns.archived", name=campaign.name)
 
 
@@ -75,7 +67,7 @@ async def show_stop(visit: Visit) -> Response:
 async def stop(visit: Visit) -> Response:
     """Stop a campaign, and say what was stopped. A form that was confirmed before stops nothing more."""
     await _find_summary(visit)
-    stopped = await visit.core.campaigns.stop(_campaign_id(visit), organization_id=visit.organization_id)
+    stopped = await visit.core.campaigns.stop(_campaign_id(visit))
     notice = "campaigns.stopped" if stopped.revoked_count else "campaigns.stopped_nothing"
     return visit.redirect(
         _path(visit, stopped.campaign.id), notice, name=stopped.campaign.name, count=stopped.revoked_count
@@ -95,7 +87,7 @@ async def _find_summary(visit: Visit) -> CampaignSummary:
 
     Raises: TenantUnknown. soundmark_sdk.ClientFailure.
     """
-    summary = await visit.core.campaigns.summary(_campaign_id(visit), organization_id=visit.organization_id)
+    summary = await visit.core.campaigns.summary(_campaign_id(visit))
     if summary.campaign.project_id != visit.project_id:
         raise TenantUnknown
     return summary

@@ -46,7 +46,7 @@ async def find_integrations(visit: Visit) -> Choices:
 
 
 async def _name_campaigns(visit: Visit, *, only_active: bool) -> AsyncIterator[tuple[str, str]]:
-    listing = visit.core.campaigns.list(organization_id=visit.organization_id, project_id=visit.project_id)
+    listing = visit.core.campaigns.list()
     read_count = 0
     async for campaign in listing:
         if campaign.status == "active" or not only_active:
@@ -58,7 +58,7 @@ async def _name_campaigns(visit: Visit, *, only_active: bool) -> AsyncIterator[t
 
 async def _name_integrations(visit: Visit) -> AsyncIterator[tuple[str, str]]:
     # One page: there is an integration for each publisher.
-    listed = await visit.core.integrations.page(organization_id=visit.organization_id, project_id=visit.project_id)
+    listed = await visit.core.integrations.page()
     for integration in listed.data:
         if integration.status == "active":
             mode = visit.say(f"codes.mode.{integration.mode}")

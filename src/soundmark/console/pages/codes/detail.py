@@ -44,7 +44,7 @@ async def send_sound(visit: Visit) -> Response:
     await _get_code(visit)
     return await answer_download(
         visit,
-        lambda into: visit.core.codes.wav(xr_id, into, protocol=protocol, organization_id=visit.organization_id),
+        lambda into: visit.core.codes.wav(xr_id, into, protocol=protocol),
         f"{xr_id}.wav",
         "audio/wav",
     )
@@ -60,7 +60,7 @@ async def show_revocation(visit: Visit) -> Response:
 async def revoke(visit: Visit) -> Response:
     """Revoke one Code."""
     await _get_code(visit)
-    code = await visit.core.codes.revoke(_read_xr_id(visit), organization_id=visit.organization_id)
+    code = await visit.core.codes.revoke(_read_xr_id(visit))
     notice = "codes.revoked" if code.status == "revoked" else "codes.had_expired"
     return visit.redirect(f"{visit.tenant_path}/codes/{code.xr_id}", notice)
 
@@ -82,9 +82,7 @@ def read_protocol(visit: Visit) -> Protocol:
 
 
 async def _get_code(visit: Visit) -> Code:
-    return await visit.core.codes.show(
-        _read_xr_id(visit), organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    return await visit.core.codes.show(_read_xr_id(visit), project_id=visit.project_id)
 
 
 async def _verify(visit: Visit, code: Code) -> Verdict:

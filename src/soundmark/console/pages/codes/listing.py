@@ -44,13 +44,7 @@ async def download_bundle(visit: Visit) -> Response:
     try:
         return await answer_download(
             visit,
-            lambda into: visit.core.codes.audio_bundle(
-                xr_ids,
-                into,
-                protocol=protocol,
-                organization_id=visit.organization_id,
-                project_id=visit.project_id,
-            ),
+            lambda into: visit.core.codes.audio_bundle(xr_ids, into, protocol=protocol),
             f"{visit.project_id}.codes.zip",
             "application/zip",
         )
@@ -73,9 +67,7 @@ async def revoke_selection(visit: Visit) -> Response:
     xr_ids = _read_selection(visit.form.texts("xr_ids"))
     if _find_fault(visit, xr_ids) is not None:
         return _show_selection(visit, xr_ids)
-    revoked = await visit.core.codes.revoke_batch(
-        xr_ids, organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    revoked = await visit.core.codes.revoke_batch(xr_ids)
     return visit.redirect(
         f"{visit.tenant_path}/codes#revoked",
         "codes.selection.revoked" if revoked.unchanged_count else "codes.selection.all_revoked",
@@ -90,9 +82,7 @@ async def _find_inactive(visit: Visit, xr_ids: Sequence[str]) -> list[str]:
 
     async def is_inactive(xr_id: str) -> bool:
         async with looks:
-            code = await visit.core.codes.show(
-                xr_id, organization_id=visit.organization_id, project_id=visit.project_id
-            )
+            code = await visit.core.codes.show(xr_id, project_id=visit.project_id)
             return code.status != "active"
 
     found = await asyncio.gather(*map(is_inactive, xr_ids), return_exceptions=True)
@@ -111,8 +101,7 @@ def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
 async def _find_codes(visit: Visit) -> Page[ListedCode] | None:
     """Return a page of Codes, or None when a filter is refused, here or by Core, which the page then says."""
     try:
-        filters, organization_id = _read_filters(visit), visit.organization_id
-        return await visit.core.codes.page(filters, organization_id=organization_id, cursor=visit.query("cursor"))
+        return await visit.core.codes.page(_read_filters(visit), cursor=visit.query("cursor"))
     except (FieldRefused, ApiProblem) as refused:
         if isinstance(refused, ApiProblem) and refused.status != _UNPROCESSABLE:
             raise

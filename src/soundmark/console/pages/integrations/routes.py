@@ -6,9 +6,23 @@ from soundmark_sdk.client.records import AudienceMode, Integration, IntegrationW
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.integrations.finding import find_integration
 from soundmark.console.routing import action, form_page
+from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
+
+
+async def find_integration(visit: Visit) -> Integration:
+    """Return the integration in the URL.
+
+    Raises: TenantUnknown. soundmark_sdk.ClientFailure.
+    """
+    integration_id = visit.parameter("integration_id")
+    listed = visit.core.integrations.list()
+    async for integration in listed:
+        if integration.id == integration_id:
+            return integration
+    raise TenantUnknown
+
 
 # API v1, "Limits": 14 days is what every mode allows.
 _RETENTION_DAYS_DEFAULT: Final = 14
@@ -17,9 +31,7 @@ _CREATED: Final = 201
 
 async def show_list(visit: Visit) -> Response:
     """Show the integrations of a project."""
-    integrations = await visit.core.integrations.page(
-        organization_id=visit.organization_id, project_id=visit.project_id, cursor=visit.query("cursor")
-    )
+    integrations = await visit.core.integrations.page(cursor=visit.query("cursor"))
     return visit.page(
         "integrations/list.html", integrations=integrations, retention_days_default=_RETENTION_DAYS_DEFAULT
     )
@@ -30,8 +42,6 @@ async def create(visit: Visit) -> Response:
     integration = await visit.core.integrations.create(
         cast("AudienceMode", visit.form.text("mode")),  # The API judges it.
         retention_days=visit.form.integer("retention_days"),
-        organization_id=visit.organization_id,
-        project_id=visit.project_id,
     )
     return _show_secret(visit, integration, _CREATED)
 
@@ -49,9 +59,7 @@ async def change_retention(visit: Visit) -> Response:
     if 1 <= days < integration.retention_days and visit.form.text("confirmed") != "yes":
         fields = {"retention_days": days, "confirmed": "yes"}
         return visit.page("integrations/confirm.html", integration=integration, act="change_retention", fields=fields)
-    changed = await visit.core.integrations.change_retention(
-        integration.id, days, organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    changed = await visit.core.integrations.change_retention(integration.id, days)
     return visit.redirect(
         _path_of(visit, integration),
         "integrations.retention_changed",
@@ -71,9 +79,7 @@ async def show_rotation(visit: Visit) -> Response:
 
 async def rotate_secret(visit: Visit) -> Response:
     """Replace the secret and show the new one, which no later page can show."""
-    integration = await visit.core.integrations.rotate_secret(
-        visit.parameter("integration_id"), organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    integration = await visit.core.integrations.rotate_secret(visit.parameter("integration_id"))
     return _show_secret(visit, integration)
 
 
@@ -86,17 +92,13 @@ async def show_revocation(visit: Visit) -> Response:
 
 async def revoke(visit: Visit) -> Response:
     """Revoke an integration; its reports stay."""
-    integration = await visit.core.integrations.revoke(
-        visit.parameter("integration_id"), organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    integration = await visit.core.integrations.revoke(visit.parameter("integration_id"))
     return visit.redirect(_path_of(visit, integration), "integrations.revoked")
 
 
 async def replace_core_key(visit: Visit) -> Response:
     """Make an integration trust the key with which Core signs now."""
-    replaced = await visit.core.integrations.replace_core_key(
-        visit.parameter("integration_id"), organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    replaced = await visit.core.integrations.replace_core_key(visit.parameter("integration_id"))
     return visit.redirect(
         f"{visit.tenant_path}/integrations/{replaced.integration_id}",
         "integrations.core_key_replaced",

@@ -15,7 +15,7 @@ _ACCEPT: Final = "/invitations/accept"
 
 async def show_list(visit: Visit) -> Response:
     """Show the invitations of an organisation."""
-    invitations = await visit.core.invitations.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    invitations = await visit.core.invitations.page(cursor=visit.query("cursor"))
     return visit.page("members/invitations.html", invitations=invitations, roles=_ROLES)
 
 
@@ -26,10 +26,7 @@ async def invite(visit: Visit) -> Response:
     """
     role: Any = visit.form.text("role")  # Core refuses what is no role.
     invitation = await visit.core.invitations.create(
-        visit.form.text("email"),
-        role,
-        expires_in_days=visit.form.integer("expires_in_days"),
-        organization_id=visit.organization_id,
+        visit.form.text("email"), role, expires_in_days=visit.form.integer("expires_in_days")
     )
     link = f"{visit.console.addresses.console}{_ACCEPT}#token={invitation.secret}"
     return visit.page("members/invited.html", invitation=invitation, link=link)
@@ -38,7 +35,7 @@ async def invite(visit: Visit) -> Response:
 async def revoke(visit: Visit) -> Response:
     """Revoke a pending invitation."""
     invitation_id = visit.parameter("invitation_id")
-    invitation = await visit.core.invitations.revoke(invitation_id, organization_id=visit.organization_id)
+    invitation = await visit.core.invitations.revoke(invitation_id)
     return visit.redirect(f"{visit.tenant_path}/members/invitations", "invitations.revoked", email=invitation.email)
 
 

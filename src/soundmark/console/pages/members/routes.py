@@ -17,7 +17,7 @@ _ROLES: Final = get_args(Role)
 async def show_list(visit: Visit) -> Response:
     """Show the members of an organisation; people whose role does not show them the others may still leave."""
     try:
-        members = await visit.core.members.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+        members = await visit.core.members.page(cursor=visit.query("cursor"))
     except ApiProblem as refused:
         if refused.code != "forbidden":
             raise
@@ -29,9 +29,7 @@ async def show_list(visit: Visit) -> Response:
 async def change_role(visit: Visit) -> Response:
     """Give a member another role."""
     role = cast("Role", visit.form.text("role"))  # Core refuses what is no role.
-    member = await visit.core.members.change_role(
-        visit.form.segment("subject_id"), role, organization_id=visit.organization_id
-    )
+    member = await visit.core.members.change_role(visit.form.segment("subject_id"), role)
     if member.subject_id == visit.signed_in.subject:
         visit.console.directory.forget(visit.signed_in.subject)
     return visit.redirect(f"{visit.tenant_path}/members", "members.role_changed", email=member.email)
@@ -53,7 +51,7 @@ async def show_removal(visit: Visit) -> Response:
 async def remove(visit: Visit) -> Response:
     """Remove a member. People who left see the organisations that they still belong to."""
     subject_id = visit.form.segment("subject_id")
-    await visit.core.members.remove(subject_id, organization_id=visit.organization_id)
+    await visit.core.members.remove(subject_id)
     if subject_id != visit.signed_in.subject:
         return visit.redirect(f"{visit.tenant_path}/members", "members.removed")
     visit.console.directory.forget(visit.signed_in.subject)
@@ -61,7 +59,7 @@ async def remove(visit: Visit) -> Response:
 
 
 async def _find_email(visit: Visit, subject_id: str) -> str | None:
-    async for member in visit.core.members.list(organization_id=visit.organization_id):
+    async for member in visit.core.members.list():
         if member.subject_id == subject_id:
             return member.email
     return None

@@ -30,25 +30,24 @@ async def show_overview(visit: Visit) -> Response:
 
 async def rename(visit: Visit) -> Response:
     """Rename an organisation."""
-    await visit.core.organizations.rename(visit.form.text("name"), organization_id=visit.organization_id)
+    await visit.core.organizations.rename(visit.form.text("name"))
     visit.console.directory.forget(visit.signed_in.subject)
     return visit.redirect(visit.tenant_path, "organizations.renamed")
 
 
 async def export(visit: Visit) -> Response:
     """Download the archive of an organisation."""
-    organization_id = visit.organization_id
     return await answer_download(
         visit,
-        lambda into: visit.core.organizations.export(into, organization_id=organization_id),
-        f"{organization_id}.svc-organization-archive-v1.json",
+        visit.core.organizations.export,
+        f"{visit.organization_id}.svc-organization-archive-v1.json",
         "application/json",
     )
 
 
 async def show_deletion(visit: Visit) -> Response:
     """Show what the deletion of an organisation would delete, and ask for its confirmation."""
-    preflight = await visit.core.organizations.closure_preflight(organization_id=visit.organization_id)
+    preflight = await visit.core.organizations.closure_preflight()
     assert visit.organization is not None, "the route loads it"
     return visit.page(
         "organizations/delete.html", preflight=preflight, name=visit.organization.name, id=visit.organization_id
@@ -61,7 +60,6 @@ async def delete(visit: Visit) -> Response:
         certificate_id = await visit.core.organizations.delete(
             visit.form.text("confirmation"),
             certificate_id=visit.form.segment("certificate_id") if visit.form.has("certificate_id") else None,
-            organization_id=visit.organization_id,
         )
     visit.console.directory.forget(visit.signed_in.subject)
     return visit.redirect(f"/deletions/{certificate_id}")

@@ -12,13 +12,13 @@ from soundmark.console.visit import Visit
 
 async def show_list(visit: Visit) -> Response:
     """Show the projects of an organisation."""
-    projects = await visit.core.projects.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    projects = await visit.core.projects.page(cursor=visit.query("cursor"))
     return visit.page("projects/list.html", projects=projects)
 
 
 async def create(visit: Visit) -> Response:
     """Create a project."""
-    project = await visit.core.projects.create(visit.form.text("name"), organization_id=visit.organization_id)
+    project = await visit.core.projects.create(visit.form.text("name"))
     visit.console.directory.forget(visit.signed_in.subject)
     return visit.redirect(f"{visit.tenant_path}/projects/{project.id}", "projects.created", name=project.name)
 
@@ -30,29 +30,24 @@ async def show_overview(visit: Visit) -> Response:
 
 async def rename(visit: Visit) -> Response:
     """Rename a project."""
-    await visit.core.projects.rename(
-        visit.form.text("name"), organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    await visit.core.projects.rename(visit.form.text("name"))
     visit.console.directory.forget(visit.signed_in.subject)
     return visit.redirect(visit.tenant_path, "projects.renamed")
 
 
 async def export(visit: Visit) -> Response:
     """Download the archive of a project."""
-    organization_id, project_id = visit.organization_id, visit.project_id
     return await answer_download(
         visit,
-        lambda into: visit.core.projects.export(into, organization_id=organization_id, project_id=project_id),
-        f"{project_id}.svc-project-archive-v1.json",
+        visit.core.projects.export,
+        f"{visit.project_id}.svc-project-archive-v1.json",
         "application/json",
     )
 
 
 async def show_deletion(visit: Visit) -> Response:
     """Show what the deletion of a project would delete, and ask for its confirmation."""
-    preflight = await visit.core.projects.closure_preflight(
-        organization_id=visit.organization_id, project_id=visit.project_id
-    )
+    preflight = await visit.core.projects.closure_preflight()
     assert visit.project is not None, "the route loads it"
     return visit.page("organizations/delete.html", preflight=preflight, name=visit.project.name, id=visit.project_id)
 
@@ -63,8 +58,6 @@ async def delete(visit: Visit) -> Response:
         certificate_id = await visit.core.projects.delete(
             visit.form.text("confirmation"),
             certificate_id=visit.form.segment("certificate_id") if visit.form.has("certificate_id") else None,
-            organization_id=visit.organization_id,
-            project_id=visit.project_id,
         )
     visit.console.directory.forget(visit.signed_in.subject)
     return visit.redirect(f"/deletions/{certificate_id}")

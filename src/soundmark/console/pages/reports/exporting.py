@@ -57,13 +57,13 @@ async def _make_export(visit: Visit, kind: str, request: ReportRequest) -> Expor
     if kind == "code-performance.json":
         if request.xr_id is None:
             raise FieldRefused("xr_id", "exports.needs_code")
-        detail = core.codes.show(request.xr_id, organization_id=request.organization_id, project_id=request.project_id)
+        detail = core.codes.show(request.xr_id, project_id=request.project_id)
         report, code = await asyncio.gather(_read_report(core, request), detail)
         return export_code_performance(request, report.document, code.document, now)
     if kind == "campaign-performance.json":
         if request.campaign_id is None:
             raise FieldRefused("campaign_id", "exports.needs_campaign")
-        summing = core.campaigns.summary(request.campaign_id, organization_id=request.organization_id)
+        summing = core.campaigns.summary(request.campaign_id)
         report, summary = await asyncio.gather(_read_report(core, request), summing)
         return export_campaign_performance(request, report.document, summary.document, now)
     report = await _read_report(core, request)
@@ -73,12 +73,7 @@ async def _make_export(visit: Visit, kind: str, request: ReportRequest) -> Expor
 
 
 async def _read_report(core: AsyncClient, request: ReportRequest) -> AudienceReport:
-    return await core.audience.report(
-        request.integration_id,
-        make_filters(request),
-        organization_id=request.organization_id,
-        project_id=request.project_id,
-    )
+    return await core.audience.report(request.integration_id, make_filters(request))
 
 
 def _explain(visit: Visit, failure: AnswerMalformed) -> str:

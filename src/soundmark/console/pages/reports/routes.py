@@ -43,9 +43,7 @@ async def show_legacy_report(visit: Visit) -> Response:
     shown: dict[str, Any] = {"report": None}
     try:
         request = read_request(visit, "")
-        report = await visit.core.audience.legacy_report(
-            make_filters(request), organization_id=visit.organization_id, project_id=visit.project_id
-        )
+        report = await visit.core.audience.legacy_report(make_filters(request))
         shown = {"report": report, "period": read_period(report.period), "days": draw_legacy_days(report)}
     except (FieldRefused, ClientFailure) as refused:
         visit.trouble = describe(refused, visit.language)
@@ -56,12 +54,7 @@ async def _find_report(visit: Visit) -> dict[str, Any]:
     """Return what the page shows of the report; without a report, set the visit's trouble and return nothing."""
     try:
         request = read_request(visit, visit.parameter("integration_id"))
-        report = await visit.core.audience.report(
-            request.integration_id,
-            make_filters(request),
-            organization_id=request.organization_id,
-            project_id=request.project_id,
-        )
+        report = await visit.core.audience.report(request.integration_id, make_filters(request))
         return _describe_report(visit, request, report)
     except (FieldRefused, ClientFailure) as refused:
         visit.trouble = describe(refused, visit.language)
@@ -71,7 +64,7 @@ async def _find_report(visit: Visit) -> dict[str, Any]:
 async def _name_campaigns(visit: Visit) -> dict[str, str]:
     """Return the names of the newest campaigns, which the form offers, whether or not there is a report."""
     try:
-        campaigns = await visit.core.campaigns.page(organization_id=visit.organization_id, project_id=visit.project_id)
+        campaigns = await visit.core.campaigns.page()
     except ClientFailure as failure:
         visit.trouble = visit.trouble or describe(failure, visit.language)
         return {}

@@ -21,7 +21,7 @@ _REQUEST_ID: Final = re.compile(r"supreq_[A-Za-z0-9_-]{16,64}")
 
 async def show_list(visit: Visit) -> Response:
     """Show the tickets of an organisation."""
-    tickets = await visit.core.tickets.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    tickets = await visit.core.tickets.page(cursor=visit.query("cursor"))
     return visit.page("tickets/list.html", tickets=tickets)
 
 
@@ -38,10 +38,7 @@ async def open_ticket(visit: Visit) -> Response:
     if _REQUEST_ID.fullmatch(request_id) is None:
         raise FormMalformed
     ticket = await visit.core.tickets.create(
-        visit.form.text("subject"),
-        visit.form.raw("message"),
-        request_id=request_id,
-        organization_id=visit.organization_id,
+        visit.form.text("subject"), visit.form.raw("message"), request_id=request_id
     )
     return visit.redirect(f"{visit.tenant_path}/tickets/{ticket.id}", "tickets.opened")
 
@@ -49,7 +46,7 @@ async def open_ticket(visit: Visit) -> Response:
 async def show_ticket(visit: Visit) -> Response:
     """Show a ticket with its messages."""
     ticket_id = visit.parameter("ticket_id")
-    ticket = await visit.core.tickets.get(ticket_id, organization_id=visit.organization_id)
+    ticket = await visit.core.tickets.get(ticket_id)
     messages = [(each.author, each.created_at, each.body.translate(_UNPRINTABLE)) for each in ticket.messages]
     return visit.page("tickets/ticket.html", ticket=ticket, messages=messages)
 

@@ -12,7 +12,7 @@ from soundmark.console.visit import Visit
 
 async def show_usage(visit: Visit) -> Response:
     """Show what an organisation used this month, and its quotas."""
-    usage = await visit.core.usage(organization_id=visit.organization_id)
+    usage = await visit.core.usage()
     modes = [(each, measure_share(each.events, each.monthly_quota or 0)) for each in usage.audience.modes]
     codes_share = measure_share(usage.codes.issued, usage.codes.monthly_quota)
     return visit.page("usage/usage.html", usage=usage, codes_share=codes_share, modes=modes)

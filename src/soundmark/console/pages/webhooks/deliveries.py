@@ -14,14 +14,13 @@ from soundmark.console.visit import Visit
 
 async def show_deliveries(visit: Visit) -> Response:
     """Show the deliveries to an endpoint, all or those of one status."""
-    endpoint_id, organization_id = visit.parameter("endpoint_id"), visit.organization_id
+    endpoint_id = visit.parameter("endpoint_id")
     endpoint, deliveries = await asyncio.gather(
-        visit.core.webhooks.get(endpoint_id, organization_id=organization_id),
+        visit.core.webhooks.get(endpoint_id),
         visit.core.webhooks.deliveries_page(
             endpoint_id,
             # Core refuses what is no status.
             status=cast("DeliveryStatus | None", visit.query("status")),
-            organization_id=organization_id,
             cursor=visit.query("cursor"),
         ),
     )
@@ -31,14 +30,14 @@ async def show_deliveries(visit: Visit) -> Response:
 async def show_event(visit: Visit) -> Response:
     """Show the message of an event."""
     event_id = visit.parameter("event_id")
-    event = await visit.core.webhooks.get_event(event_id, organization_id=visit.organization_id)
+    event = await visit.core.webhooks.get_event(event_id)
     message = json.dumps(event.document, ensure_ascii=False, indent=2)
     return visit.page("webhooks/event.html", event=event, event_id=event_id, message=message)
 
 
 async def show_replay(visit: Visit) -> Response:
     """Show the form with which events are sent again."""
-    endpoint = await visit.core.webhooks.get(visit.parameter("endpoint_id"), organization_id=visit.organization_id)
+    endpoint = await visit.core.webhooks.get(visit.parameter("endpoint_id"))
     return visit.page("webhooks/replay.html", endpoint=endpoint, event_ids=_chosen_events(visit))
 
 
@@ -47,7 +46,7 @@ async def replay(visit: Visit) -> Response:
     endpoint_id = visit.parameter("endpoint_id")
     chosen = _chosen_events(visit)
     if chosen:
-        replayed = await visit.core.webhooks.replay_events(endpoint_id, chosen, organization_id=visit.organization_id)
+        replayed = await visit.core.webhooks.replay_events(endpoint_id, chosen)
     else:
         replayed = await _replay_period(visit, endpoint_id)
     path = f"{visit.tenant_path}/webhooks/{endpoint_id}/deliveries"
@@ -58,9 +57,7 @@ async def _replay_period(visit: Visit, endpoint_id: str) -> WebhookReplay:
     if visit.form.texts("chosen"):
         raise FieldRefused("event_ids", "webhooks.nothing_chosen")
     from_at, to_at = _read_moment(visit, "from"), _read_moment(visit, "to")
-    return await visit.core.webhooks.replay(
-        endpoint_id, from_at=from_at, to_at=to_at, organization_id=visit.organization_id
-    )
+    return await visit.core.webhooks.replay(endpoint_id, from_at=from_at, to_at=to_at)
 
 
 def _read_moment(visit: Visit, name: str) -> datetime:

@@ -1,23 +1,37 @@
 """The pages of webhook endpoints."""
 
+from collections.abc import Collection
 from typing import Final
 
 from soundmark_sdk.client.records import Project
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.audit_actions import ACTIONS
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.webhooks import deliveries
-from soundmark.console.pages.webhooks.event_types import list_options
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
+
+# A batch is one entry of the log, and one event for each of its Codes.
+_RECORDED_ONLY: Final = frozenset({"code.batch_issued", "code.batch_revoked"})
+_SENT_ONLY: Final = frozenset(
+    {"code.expired", "quota.threshold_reached", "support.ticket_status_changed", "webhook.test"}
+)
+EVENT_TYPES: Final = tuple(sorted(({*ACTIONS} - _RECORDED_ONLY) | _SENT_ONLY))
+
+
+def list_options(chosen: Collection[str]) -> list[tuple[str, str]]:
+    """Return the types for boxes, with those of a later Core that an endpoint has chosen already."""
+    return [(each, each) for each in sorted({*EVENT_TYPES, *chosen})]
+
 
 _PROJECTS_MAX: Final = 500  # In one list to choose from.
 
 
 async def show_list(visit: Visit) -> Response:
     """Show the endpoints of an organisation."""
-    endpoints = await visit.core.webhooks.page(organization_id=visit.organization_id, cursor=visit.query("cursor"))
+    endpoints = await visit.core.webhooks.page(cursor=visit.query("cursor"))
     return visit.page("webhooks/list.html", endpoints=endpoints)
 
 
@@ -34,14 +48,13 @@ async def create(visit: Visit) -> Response:
         event_types=_read_types(visit),
         description=visit.form.text("description") or None,
         project_id=visit.form.text("project_id") or None,
-        organization_id=visit.organization_id,
     )
     return visit.page("webhooks/secret.html", endpoint=endpoint, is_new=True)
 
 
 async def show_endpoint(visit: Visit) -> Response:
     """Show an endpoint, and the form that changes it."""
-    endpoint = await visit.core.webhooks.get(_endpoint_id(visit), organization_id=visit.organization_id)
+    endpoint = await visit.core.webhooks.get(_endpoint_id(visit))
     return visit.page("webhooks/endpoint.html", endpoint=endpoint, types=list_options(endpoint.event_types or ()))
 
 
@@ -52,7 +65,6 @@ async def update(visit: Visit) -> Response:
         url=visit.form.text("url"),
         event_types=_read_types(visit),
         description=visit.form.text("description") or None,
-        organization_id=visit.organization_id,
     )
     return visit.redirect(_path(visit), "webhooks.changed")
 
@@ -60,37 +72,37 @@ async def update(visit: Visit) -> Response:
 async def switch(visit: Visit) -> Response:
     """Enable or disable an endpoint."""
     is_wanted = visit.form.text("enabled") == "true"
-    await visit.core.webhooks.update(_endpoint_id(visit), enabled=is_wanted, organization_id=visit.organization_id)
+    await visit.core.webhooks.update(_endpoint_id(visit), enabled=is_wanted)
     return visit.redirect(_path(visit), "webhooks.was_enabled" if is_wanted else "webhooks.was_disabled")
 
 
 async def roll_secret(visit: Visit) -> Response:
     """Give an endpoint a new secret, and show it once."""
-    endpoint = await visit.core.webhooks.roll_secret(_endpoint_id(visit), organization_id=visit.organization_id)
+    endpoint = await visit.core.webhooks.roll_secret(_endpoint_id(visit))
     return visit.page("webhooks/secret.html", endpoint=endpoint, is_new=False)
 
 
 async def send_test(visit: Visit) -> Response:
     """Send a test message to an endpoint, and show what came back."""
-    result = await visit.core.webhooks.test(_endpoint_id(visit), organization_id=visit.organization_id)
+    result = await visit.core.webhooks.test(_endpoint_id(visit))
     return visit.page("webhooks/tested.html", result=result, endpoint_path=_path(visit))
 
 
 async def show_deletion(visit: Visit) -> Response:
     """Show the endpoint that would be deleted, and ask for confirmation."""
-    endpoint = await visit.core.webhooks.get(_endpoint_id(visit), organization_id=visit.organization_id)
+    endpoint = await visit.core.webhooks.get(_endpoint_id(visit))
     return visit.page("webhooks/delete.html", endpoint=endpoint)
 
 
 async def delete(visit: Visit) -> Response:
     """Delete an endpoint."""
-    await visit.core.webhooks.delete(_endpoint_id(visit), organization_id=visit.organization_id)
+    await visit.core.webhooks.delete(_endpoint_id(visit))
     return visit.redirect(f"{visit.tenant_path}/webhooks", "webhooks.deleted")
 
 
 async def _list_projects(visit: Visit) -> list[Project]:
     projects: list[Project] = []
-    async for project in visit.core.projects.list(organization_id=visit.organization_id):
+    async for project in visit.core.projects.list():
         projects.append(project)
         if len(projects) == _PROJECTS_MAX:
             break

@@ -36,10 +36,5 @@ def next_reread_at(*, since: datetime, rereads: int, now: datetime) -> datetime 
 
     The pauses double from two minutes to an hour, so a lost notification heals within the hour.
     """
-    again_at = now + pause_after_reread(rereads)
+    again_at = now + min(FIRST_REREAD * (1 << min(rereads, _DOUBLINGS_MAX)), REREAD_PAUSE_MAX)
     return again_at if again_at <= since + REREAD_FOR else None
-
-
-def pause_after_reread(rereads: int) -> timedelta:
-    """Return how long to wait for the next question after `rereads` of them: from two minutes to an hour."""
-    return min(FIRST_REREAD * (1 << min(rereads, _DOUBLINGS_MAX)), REREAD_PAUSE_MAX)

@@ -5,7 +5,6 @@ is up to the first `/`, `?` or `#` after `://`; in a text without `://` it count
 Source: contract, section 3, `address_prefix`.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,15 +22,6 @@ def address_of(resource: Mapping[str, Any]) -> bytes:
     """Return the address of an intent with this `resource`."""
     url = resource.get("url")
     return comparable_form(url) if isinstance(url, str) else NO_ADDRESS
-
-
-def address_in(payload: bytes) -> bytes:
-    """Return the address of the Code that was signed with this payload; `NO_ADDRESS` for bytes that are no payload."""
-    try:
-        resource = json.loads(payload)["intent"]["resource"]
-        return address_of(resource) if isinstance(resource, dict) else NO_ADDRESS
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return NO_ADDRESS  # Somebody altered it.
 
 
 def comparable_form(text: str) -> bytes:

@@ -10,9 +10,7 @@ from soundmark.kit.crypto.signing import KeyStatus
 class SigningKeyRecord:
     """One key. `sealed_seed` is None once the key is retired.
 
-    `sealed_public_key` is None for a key from a release that did not seal the public half. Such a key is not trusted
-    until the next start has sealed it, for which its secret half is needed. `push_began_at` is when Audience began to
-    receive the key, `pushed_at` when every integration had received it.
+    `push_began_at` is when Audience began to receive the key, `pushed_at` when every integration had received it.
     """
 
     key_id: str
@@ -23,6 +21,6 @@ class SigningKeyRecord:
     activated_at: datetime | None
     superseded_at: datetime | None
     retired_at: datetime | None
-    sealed_public_key: bytes | None
+    sealed_public_key: bytes
     push_began_at: datetime | None = None
     pushed_at: datetime | None = None

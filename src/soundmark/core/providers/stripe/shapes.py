@@ -11,13 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from soundmark.core.domain.billing.card import (
-    CardInvoice,
-    CardInvoiceLine,
-    CardPrice,
-    CardSession,
-    CardSubscription,
-)
+from soundmark.core.domain.billing.card import CardInvoice, CardInvoiceLine, CardPrice, CardSession, CardSubscription
 
 _METADATA_MAX: Final = 50  # The provider's own limits: 50 keys of 40 characters, with values of 500.
 

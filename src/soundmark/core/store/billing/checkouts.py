@@ -1,6 +1,6 @@
 """The table `checkouts`."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final, Literal, LiteralString
 
@@ -54,22 +54,7 @@ async def insert(tx: Tx, checkout: Checkout) -> None:
                 %(price_reference)s, %(amount_minor)s, %(currency)s, %(entitlement_months)s, %(key_digest)s,
                 %(request_digest)s, 1, %(created_at)s, %(expires_at)s)
         """,
-        {
-            "organization_id": checkout.organization_id,
-            "id": checkout.id,
-            "offer_id": checkout.offer_id,
-            "plan_id": checkout.plan_id,
-            "product": checkout.product,
-            "provider": checkout.provider,
-            "price_reference": checkout.price_reference,
-            "amount_minor": checkout.amount_minor,
-            "currency": checkout.currency,
-            "entitlement_months": checkout.entitlement_months,
-            "key_digest": checkout.key_digest,
-            "request_digest": checkout.request_digest,
-            "created_at": checkout.created_at,
-            "expires_at": checkout.expires_at,
-        },
+        asdict(checkout),
     )
 
 

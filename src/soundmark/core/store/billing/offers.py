@@ -1,7 +1,7 @@
 """The table `offers`, which does not belong to a tenant. No offer is ever deleted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -100,7 +100,7 @@ async def insert(tx: Tx, offer_id: str, terms: OfferTerms, price: PriceFacts, *,
             ON CONFLICT DO NOTHING
         RETURNING """
         + _COLUMNS,
-        {**_make_params(offer_id, terms, price), "plan_id": terms.plan_id, "provider": terms.provider, "now": now},
+        {**_make_params(offer_id, terms, price), "now": now},
     )
 
 
@@ -179,29 +179,10 @@ async def update_price(tx: Tx, source: CardPriceSource, price: PriceFacts) -> bo
            AND price_reference = %(price_reference)s
            AND (price_read_at IS NULL OR price_read_at <= %(read_at)s)
         """,
-        {
-            "offer_id": source.offer_id,
-            "price_reference": source.price_reference,
-            "currency": price.currency,
-            "amount_minor": price.amount_minor,
-            "interval": price.interval,
-            "status": price.status,
-            "read_at": price.read_at,
-        },
+        {**asdict(price), "offer_id": source.offer_id, "price_reference": source.price_reference},
     )
     return updated == 1
 
 
 def _make_params(offer_id: str, terms: OfferTerms, price: PriceFacts) -> dict[str, Any]:
-    return {
-        "offer_id": offer_id,
-        "active": terms.active,
-        "price_reference": terms.price_reference,
-        "country": terms.country,
-        "currency": price.currency,
-        "amount_minor": price.amount_minor,
-        "interval": price.interval,
-        "entitlement_months": terms.entitlement_months,
-        "read_at": price.read_at,
-        "status": price.status,
-    }
+    return {"offer_id": offer_id, **asdict(terms), **asdict(price)}

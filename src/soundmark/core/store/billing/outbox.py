@@ -1,7 +1,7 @@
 """The table `accounting_outbox`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from soundmark.core.domain.billing.accounting import AccountingState, DraftInvoice, DraftStatus
@@ -40,20 +40,7 @@ async def insert_if_new(tx: Tx, draft: DraftInvoice, *, payment_digest: bytes) -
                     %(created_at)s, %(give_up_at)s, %(created_at)s, %(created_at)s)
                 ON CONFLICT (organization_id, payment_digest) DO NOTHING
             """,
-            {
-                "organization_id": draft.organization_id,
-                "id": draft.id,
-                "subscription_id": draft.subscription_id,
-                "checkout_id": draft.checkout_id,
-                "payment_digest": payment_digest,
-                "description": draft.description,
-                "amount_minor": draft.amount_minor,
-                "currency": draft.currency,
-                "period_start": draft.period_start,
-                "period_end": draft.period_end,
-                "give_up_at": draft.give_up_at,
-                "created_at": draft.created_at,
-            },
+            {**asdict(draft), "payment_digest": payment_digest},
         )
     )
 
@@ -115,13 +102,7 @@ async def update_processing(tx: Tx, draft: DraftInvoice, *, now: datetime) -> No
          WHERE organization_id = %(organization_id)s
            AND id = %(id)s
         """,
-        {
-            "organization_id": draft.organization_id,
-            "id": draft.id,
-            "attempts": draft.attempts,
-            "due_at": draft.due_at,
-            "now": now,
-        },
+        {**asdict(draft), "now": now},
     )
 
 
@@ -170,9 +151,7 @@ async def update_ended(
                AND due_at = %(lease_ends_at)s
             """,
             {
-                "organization_id": draft.organization_id,
-                "id": draft.id,
-                "attempts": draft.attempts,
+                **asdict(draft),
                 "lease_ends_at": draft.due_at,
                 "status": status,
                 "invoice_id": invoice_id,

@@ -24,5 +24,5 @@ async def update_enabled(tx: Tx, name: ProviderName, *, enabled: bool, now: date
         """,
         {"name": name, "enabled": enabled, "now": now},
     )
-    assert provider is not None, "the migration made both providers"
+    assert provider is not None, "the first revision made both providers"
     return provider

@@ -28,16 +28,6 @@ class SubscriptionPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class DueSubscription:
-    """A card subscription that the provider is to be asked about, and the checkout that began it."""
-
-    organization_id: str
-    id: str
-    checkout_id: str
-    rereads: int
-
-
-@dataclass(frozen=True, slots=True)
 class PlanHolder:
     """An organisation with a subscription of a plan."""
 
@@ -62,11 +52,11 @@ async def insert(tx: Tx, subscription: Subscription) -> None:
         INSERT INTO subscriptions
                (organization_id, id, plan_id, product, audience_mode, provider, status, current_period_end,
                 paid_through, cancel_at_period_end, monthly_quota, checkout_id, provider_reference, contract_reference,
-                last_event_at, created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known, reread_at)
+                last_event_at, created_at, updated_at, paid_period_end, paid_invoice_at, is_price_known)
         VALUES (%(organization_id)s, %(id)s, %(plan_id)s, %(product)s, %(audience_mode)s, %(provider)s, %(status)s,
                 %(current_period_end)s, %(paid_through)s, %(cancel_at_period_end)s, %(monthly_quota)s, %(checkout_id)s,
                 %(provider_reference)s, %(contract_reference)s, %(last_event_at)s, %(created_at)s, %(updated_at)s,
-                %(paid_period_end)s, %(paid_invoice_at)s, %(is_price_known)s, NULL)
+                %(paid_period_end)s, %(paid_invoice_at)s, %(is_price_known)s)
         """,
         asdict(subscription),
     )
@@ -305,59 +295,4 @@ async def list_holders(tx: Tx, plan_id: str, *, after: str, limit: int) -> list[
          LIMIT %(limit)s
         """,
         {"plan_id": plan_id, "after": after, "limit": limit},
-    )
-
-
-async def list_due(tx: Tx, *, now: datetime, limit: int) -> list[DueSubscription]:
-    """Return live card subscriptions of every organisation that it is time to ask about, the longest due first."""
-    return await tx.all(
-        DueSubscription,
-        """
-        SELECT organization_id, id, checkout_id, rereads
-          FROM subscriptions
-         WHERE reread_at <= %(now)s
-           AND provider = 'card'
-           AND status IN ('trialing', 'active', 'past_due')
-           AND checkout_id IS NOT NULL
-         ORDER BY reread_at
-         LIMIT %(limit)s
-        """,
-        {"now": now, "limit": limit},
-    )
-
-
-async def update_reread(
-    tx: Tx, organization_id: str, subscription_id: str, *, reread_at: datetime | None, now: datetime
-) -> bool:
-    """Put off the next question about a subscription that is due; return False if another worker was faster."""
-    return bool(
-        await tx.run(
-            """
-            UPDATE subscriptions
-               SET rereads = rereads + 1,
-                   reread_at = %(reread_at)s
-             WHERE organization_id = %(organization_id)s
-               AND id = %(subscription_id)s
-               AND reread_at <= %(now)s
-            """,
-            {
-                "organization_id": organization_id,
-                "subscription_id": subscription_id,
-                "reread_at": reread_at,
-                "now": now,
-            },
-        )
-    )
-
-
-async def update_answered(tx: Tx, organization_id: str, subscription_id: str) -> None:
-    """Note that the provider has answered about a subscription, so that no job asks about it again."""
-    await tx.run(
-        """
-        UPDATE subscriptions
-           SET reread_at = NULL
-         WHERE organization_id = %(organization_id)s
-           AND id = %(subscription_id)s
-        """,
-        {"organization_id": organization_id, "subscription_id": subscription_id},
     )

@@ -1,7 +1,7 @@
 """The table `campaigns`."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -10,6 +10,7 @@ import psycopg
 from soundmark.core.domain.codes.campaign import Campaign, Summary
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignNameConflict
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -40,15 +41,7 @@ async def insert(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
             VALUES (%(organization_id)s, %(campaign_id)s, %(project_id)s, %(name)s, %(starts_at)s, %(ends_at)s,
                     %(created_at)s)
             """,
-            {
-                "organization_id": scope.organization_id,
-                "campaign_id": campaign.id,
-                "project_id": campaign.project_id,
-                "name": campaign.name,
-                "starts_at": campaign.starts_at,
-                "ends_at": campaign.ends_at,
-                "created_at": campaign.created_at,
-            },
+            {**asdict(campaign), "organization_id": scope.organization_id, "campaign_id": campaign.id},
         )
     except psycopg.errors.UniqueViolation as error:
         if error.diag.constraint_name == "campaigns_name_key":
@@ -87,13 +80,7 @@ async def update(tx: Tx, scope: TenantScope, campaign: Campaign) -> None:
              WHERE organization_id = %(organization_id)s
                AND id = %(campaign_id)s
             """,
-            {
-                "organization_id": scope.organization_id,
-                "campaign_id": campaign.id,
-                "name": campaign.name,
-                "starts_at": campaign.starts_at,
-                "ends_at": campaign.ends_at,
-            },
+            {**asdict(campaign), "organization_id": scope.organization_id, "campaign_id": campaign.id},
         )
     except psycopg.errors.UniqueViolation as error:
         if error.diag.constraint_name == "campaigns_name_key":
@@ -126,18 +113,13 @@ async def list_newest_first(
          WHERE organization_id = %(organization_id)s
            AND project_id = %(project_id)s
            AND (%(confined_to)s::text IS NULL OR project_id = %(confined_to)s)
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
+        """
+        + NEWEST_FIRST,
         {
             "organization_id": scope.organization_id,
             "project_id": project_id,
             "confined_to": scope.project_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
+            **page_params(before, limit),
         },
     )
 

@@ -1,5 +1,6 @@
 """The table `signing_keys`."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -34,23 +35,7 @@ async def insert(tx: Tx, record: SigningKeyRecord) -> None:
         VALUES (%(key_id)s, %(public_key)s, %(sealed_seed)s, %(status)s, %(created_at)s, %(activated_at)s,
                 %(sealed_public_key)s)
         """,
-        {
-            "key_id": record.key_id,
-            "public_key": record.public_key,
-            "sealed_seed": record.sealed_seed,
-            "status": record.status,
-            "created_at": record.created_at,
-            "activated_at": record.activated_at,
-            "sealed_public_key": record.sealed_public_key,
-        },
-    )
-
-
-async def update_sealed_public_key(tx: Tx, key_id: str, sealed_public_key: bytes) -> None:
-    """Store the sealed copy of one key's public half, which proves that Core made the key."""
-    await tx.run(
-        "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(key_id)s",
-        {"key_id": key_id, "sealed": sealed_public_key},
+        asdict(record),
     )
 
 

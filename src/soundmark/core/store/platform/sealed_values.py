@@ -1,106 +1,49 @@
 """All columns of values that are sealed under the master key, for resealing."""
 
-from typing import Final
+from typing import Final, LiteralString
 
 from soundmark.kit.crypto import instance_secrets
 from soundmark.kit.crypto.resealing import SealedColumn, SealedColumns
 from soundmark.kit.postgres.database import EVERY_TENANT
 
+
+def _of_tenants(table: LiteralString, column: LiteralString) -> SealedColumn:
+    """Return a column of a table of tenants, whose rows have ids."""
+    listing = 'SELECT organization_id, id AS "row", ' + column + " AS sealed FROM " + table
+    return SealedColumn(
+        table,
+        column,
+        listing + " WHERE " + column + " IS NOT NULL ORDER BY organization_id, id",
+        "UPDATE "
+        + table
+        + " SET "
+        + column
+        + " = %(sealed)s WHERE organization_id = %(organization_id)s AND id = %(row)s",
+    )
+
+
+def _of_platform(table: LiteralString, column: LiteralString, key: LiteralString) -> SealedColumn:
+    """Return a column of a table that belongs to no tenant, and has the primary key `key`."""
+    listing = "SELECT '' AS organization_id, " + key + ' AS "row", ' + column + " AS sealed FROM " + table
+    return SealedColumn(
+        table,
+        column,
+        listing + " WHERE " + column + " IS NOT NULL ORDER BY " + key,
+        "UPDATE " + table + " SET " + column + " = %(sealed)s WHERE " + key + " = %(row)s",
+    )
+
+
 # tests/core/platform/test_reseal.py compares these with the columns that schema.sql calls sealed.
 SEALED_COLUMNS: Final = SealedColumns(
     (
-        SealedColumn(
-            "signing_keys",
-            "sealed_seed",
-            """
-        SELECT '' AS organization_id, key_id AS "row", sealed_seed AS sealed
-          FROM signing_keys
-         WHERE sealed_seed IS NOT NULL
-         ORDER BY key_id
-        """,
-            "UPDATE signing_keys SET sealed_seed = %(sealed)s WHERE key_id = %(row)s",
-        ),
-        SealedColumn(
-            "signing_keys",
-            "sealed_public_key",
-            """
-        SELECT '' AS organization_id, key_id AS "row", sealed_public_key AS sealed
-          FROM signing_keys
-         WHERE sealed_public_key IS NOT NULL
-         ORDER BY key_id
-        """,
-            "UPDATE signing_keys SET sealed_public_key = %(sealed)s WHERE key_id = %(row)s",
-        ),
-        SealedColumn(
-            "platform_secrets",
-            "sealed",
-            """SELECT '' AS organization_id, name AS "row", sealed FROM platform_secrets ORDER BY name""",
-            "UPDATE platform_secrets SET sealed = %(sealed)s WHERE name = %(row)s",
-        ),
+        _of_platform("signing_keys", "sealed_seed", "key_id"),
+        _of_platform("signing_keys", "sealed_public_key", "key_id"),
+        _of_platform("platform_secrets", "sealed", "name"),
         instance_secrets.SEALED_COLUMN,
-        SealedColumn(
-            "invitations",
-            "sealed_secret",
-            """
-        SELECT organization_id, id AS "row", sealed_secret AS sealed
-          FROM invitations
-         WHERE sealed_secret IS NOT NULL
-         ORDER BY organization_id, id
-        """,
-            """
-        UPDATE invitations
-           SET sealed_secret = %(sealed)s
-         WHERE organization_id = %(organization_id)s
-           AND id = %(row)s
-        """,
-        ),
-        SealedColumn(
-            "webhook_endpoints",
-            "sealed_secret",
-            """
-        SELECT organization_id, id AS "row", sealed_secret AS sealed
-          FROM webhook_endpoints
-         ORDER BY organization_id, id
-        """,
-            """
-        UPDATE webhook_endpoints
-           SET sealed_secret = %(sealed)s
-         WHERE organization_id = %(organization_id)s
-           AND id = %(row)s
-        """,
-        ),
-        SealedColumn(
-            "webhook_endpoints",
-            "sealed_earlier_secret",
-            """
-        SELECT organization_id, id AS "row", sealed_earlier_secret AS sealed
-          FROM webhook_endpoints
-         WHERE sealed_earlier_secret IS NOT NULL
-         ORDER BY organization_id, id
-        """,
-            """
-        UPDATE webhook_endpoints
-           SET sealed_earlier_secret = %(sealed)s
-         WHERE organization_id = %(organization_id)s
-           AND id = %(row)s
-        """,
-        ),
-        SealedColumn(
-            "tickets",
-            "sealed_message",
-            """
-        SELECT organization_id, id AS "row", sealed_message AS sealed
-          FROM tickets
-         WHERE sealed_message IS NOT NULL
-         ORDER BY organization_id, id
-        """,
-            """
-        UPDATE tickets
-           SET sealed_message = %(sealed)s
-         WHERE organization_id = %(organization_id)s
-           AND id = %(row)s
-        """,
-        ),
+        _of_tenants("invitations", "sealed_secret"),
+        _of_tenants("webhook_endpoints", "sealed_secret"),
+        _of_tenants("webhook_endpoints", "sealed_earlier_secret"),
+        _of_tenants("tickets", "sealed_message"),
     ),
     lock="""
     LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations, webhook_endpoints, tickets

@@ -1,10 +1,11 @@
 """The table `tickets`."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Final, LiteralString
 
 from soundmark.core.domain.support.ticket import Ticket, TicketStatus
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -30,17 +31,7 @@ async def insert_if_new(tx: Tx, ticket: Ticket) -> bool:
                     %(sealed_message)s, %(post_after)s, %(created_at)s)
                 ON CONFLICT (organization_id, subject_id, request_id) DO NOTHING
             """,
-            {
-                "organization_id": ticket.organization_id,
-                "id": ticket.id,
-                "subject_id": ticket.subject_id,
-                "request_id": ticket.request_id,
-                "subject": ticket.subject,
-                "status": ticket.status,
-                "sealed_message": ticket.sealed_message,
-                "post_after": ticket.post_after,
-                "created_at": ticket.created_at,
-            },
+            asdict(ticket),
         )
     )
 
@@ -85,17 +76,9 @@ async def list_newest_first(tx: Tx, organization_id: str, *, before: Position | 
                mailbox_id, desk_updated_at, attempts, post_after, created_at
           FROM tickets
          WHERE organization_id = %(organization_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
-        {
-            "organization_id": organization_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        """
+        + NEWEST_FIRST,
+        {"organization_id": organization_id, **page_params(before, limit)},
     )
 
 
@@ -143,12 +126,7 @@ async def update_post_after(tx: Tx, ticket: Ticket, *, post_after: datetime) -> 
            AND attempts = %(attempts)s
            AND conversation_id IS NULL
         """,
-        {
-            "organization_id": ticket.organization_id,
-            "id": ticket.id,
-            "attempts": ticket.attempts,
-            "post_after": post_after,
-        },
+        {**asdict(ticket), "post_after": post_after},
     )
 
 

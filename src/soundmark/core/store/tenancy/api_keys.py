@@ -1,12 +1,14 @@
 """The tables `api_keys` and `api_key_digests`."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import asdict
 from datetime import datetime
 from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import ServerKey, TenantScope
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -76,15 +78,7 @@ async def insert(tx: Tx, scope: TenantScope, key: ApiKey) -> None:
         INSERT INTO api_keys (organization_id, id, project_id, name, scopes, created_at, expires_at)
         VALUES (%(organization_id)s, %(key_id)s, %(project_id)s, %(name)s, %(scopes)s, %(created_at)s, %(expires_at)s)
         """,
-        {
-            "organization_id": scope.organization_id,
-            "key_id": key.id,
-            "project_id": key.project_id,
-            "name": key.name,
-            "scopes": list(key.scopes),
-            "created_at": key.created_at,
-            "expires_at": key.expires_at,
-        },
+        {**asdict(key), "organization_id": scope.organization_id, "key_id": key.id, "scopes": list(key.scopes)},
     )
 
 
@@ -172,17 +166,12 @@ async def list_newest_first(
         + """
          WHERE organization_id = %(organization_id)s
            AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
+        """
+        + NEWEST_FIRST,
         {
             "organization_id": scope.organization_id,
             "project_id": project_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
+            **page_params(before, limit),
         },
     )
 

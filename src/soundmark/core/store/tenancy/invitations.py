@@ -1,11 +1,12 @@
 """The tables `invitations` and `invitation_digests`."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.invitation import Delivery, Invitation
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -42,13 +43,8 @@ async def insert(
         VALUES (%(digest)s, %(organization_id)s, %(id)s)
         """,
         {
+            **asdict(invitation),
             "organization_id": scope.organization_id,
-            "id": invitation.id,
-            "email": invitation.email,
-            "role": invitation.role,
-            "created_at": invitation.created_at,
-            "expires_at": invitation.expires_at,
-            "delivery_status": invitation.delivery_status,
             "sealed_secret": sealed_secret,
             "digest": digest,
         },
@@ -72,20 +68,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     """Return up to `limit` invitations of the organisation, newest first."""
     return await tx.all(
         Invitation,
-        _SELECT
-        + """
-         WHERE organization_id = %(organization_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
-        {
-            "organization_id": scope.organization_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        _SELECT + "WHERE organization_id = %(organization_id)s" + NEWEST_FIRST,
+        {"organization_id": scope.organization_id, **page_params(before, limit)},
     )
 
 

@@ -10,6 +10,7 @@ import psycopg
 from soundmark.core.domain.tenancy.organization import Project
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import ProjectNameConflict
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -194,20 +195,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     """Return up to `limit` projects of the organisation, newest first."""
     return await tx.all(
         Project,
-        _SELECT
-        + """
-         WHERE organization_id = %(organization_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
-        {
-            "organization_id": scope.organization_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        _SELECT + "WHERE organization_id = %(organization_id)s" + NEWEST_FIRST,
+        {"organization_id": scope.organization_id, **page_params(before, limit)},
     )
 
 

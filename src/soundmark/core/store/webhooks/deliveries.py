@@ -11,6 +11,45 @@ from soundmark.kit.text.paging import Position
 
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
+# Insert a delivery of each chosen event that an endpoint matches; the choice stands between the two. They return null,
+# and insert nothing, if there would be more than the limit.
+_INSERT_CHOSEN: Final = """
+    WITH chosen AS MATERIALIZED (
+        SELECT event.id, event.type
+          FROM webhook_endpoints endpoint
+          JOIN webhook_events event
+            ON event.organization_id = %(organization_id)s
+"""
+_UNLESS_PENDING: Final = """
+           AND (endpoint.project_id IS NULL OR endpoint.project_id = event.project_id)
+           AND (endpoint.event_types IS NULL OR event.type = ANY(endpoint.event_types))
+         WHERE endpoint.organization_id = %(organization_id)s
+           AND endpoint.id = %(endpoint_id)s
+           AND NOT EXISTS (
+               SELECT
+                 FROM webhook_deliveries waiting
+                WHERE waiting.organization_id = %(organization_id)s
+                  AND waiting.endpoint_id = %(endpoint_id)s
+                  AND waiting.event_id = event.id
+                  AND waiting.status = 'pending'
+               )
+         LIMIT %(limit)s + 1
+    ), inserted AS (
+        INSERT INTO webhook_deliveries
+               (organization_id, id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at)
+        SELECT %(organization_id)s,
+               'whd_' || translate(substr(encode(sha256(convert_to(concat_ws('/', %(replay_id)s::text, chosen.id),
+                                                                   'UTF8')),
+                                                 'base64'), 1, 22), '+/', '-_'),
+               %(endpoint_id)s, chosen.id, chosen.type, 'pending', %(now)s, %(now)s
+          FROM chosen
+         WHERE (SELECT count(*) FROM chosen) <= %(limit)s
+            ON CONFLICT (organization_id, endpoint_id, event_id) WHERE status = 'pending' DO NOTHING
+        RETURNING 1
+    )
+    SELECT CASE WHEN (SELECT count(*) FROM chosen) <= %(limit)s THEN (SELECT count(*) FROM inserted) END
+"""
+
 
 async def list_newest_first(
     tx: Tx,
@@ -65,42 +104,9 @@ async def insert_replayed_period(
     none was inserted.
     """
     inserted_count: int | None = await tx.value(
-        """
-        WITH chosen AS MATERIALIZED (
-            SELECT event.id, event.type
-              FROM webhook_endpoints endpoint
-              JOIN webhook_events event
-                ON event.organization_id = %(organization_id)s
-               AND event.created_at >= %(from_at)s::timestamptz
-               AND event.created_at < %(to_at)s::timestamptz
-               AND (endpoint.project_id IS NULL OR endpoint.project_id = event.project_id)
-               AND (endpoint.event_types IS NULL OR event.type = ANY(endpoint.event_types))
-             WHERE endpoint.organization_id = %(organization_id)s
-               AND endpoint.id = %(endpoint_id)s
-               AND NOT EXISTS (
-                   SELECT
-                     FROM webhook_deliveries waiting
-                    WHERE waiting.organization_id = %(organization_id)s
-                      AND waiting.endpoint_id = %(endpoint_id)s
-                      AND waiting.event_id = event.id
-                      AND waiting.status = 'pending'
-                   )
-             LIMIT %(limit)s + 1
-        ), inserted AS (
-            INSERT INTO webhook_deliveries
-                   (organization_id, id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at)
-            SELECT %(organization_id)s,
-                   'whd_' || translate(substr(encode(sha256(convert_to(concat_ws('/', %(replay_id)s::text, chosen.id),
-                                                                       'UTF8')),
-                                                     'base64'), 1, 22), '+/', '-_'),
-                   %(endpoint_id)s, chosen.id, chosen.type, 'pending', %(now)s, %(now)s
-              FROM chosen
-             WHERE (SELECT count(*) FROM chosen) <= %(limit)s
-                ON CONFLICT (organization_id, endpoint_id, event_id) WHERE status = 'pending' DO NOTHING
-            RETURNING 1
-        )
-        SELECT CASE WHEN (SELECT count(*) FROM chosen) <= %(limit)s THEN (SELECT count(*) FROM inserted) END
-        """,
+        _INSERT_CHOSEN
+        + "AND event.created_at >= %(from_at)s::timestamptz AND event.created_at < %(to_at)s::timestamptz"
+        + _UNLESS_PENDING,
         {
             "organization_id": scope.organization_id,
             "endpoint_id": endpoint_id,
@@ -126,41 +132,7 @@ async def insert_replayed(
 ) -> int | None:
     """Do the same for those of these events that the endpoint matches."""
     inserted_count: int | None = await tx.value(
-        """
-        WITH chosen AS MATERIALIZED (
-            SELECT event.id, event.type
-              FROM webhook_endpoints endpoint
-              JOIN webhook_events event
-                ON event.organization_id = %(organization_id)s
-               AND event.id = ANY(%(event_ids)s::text[])
-               AND (endpoint.project_id IS NULL OR endpoint.project_id = event.project_id)
-               AND (endpoint.event_types IS NULL OR event.type = ANY(endpoint.event_types))
-             WHERE endpoint.organization_id = %(organization_id)s
-               AND endpoint.id = %(endpoint_id)s
-               AND NOT EXISTS (
-                   SELECT
-                     FROM webhook_deliveries waiting
-                    WHERE waiting.organization_id = %(organization_id)s
-                      AND waiting.endpoint_id = %(endpoint_id)s
-                      AND waiting.event_id = event.id
-                      AND waiting.status = 'pending'
-                   )
-             LIMIT %(limit)s + 1
-        ), inserted AS (
-            INSERT INTO webhook_deliveries
-                   (organization_id, id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at)
-            SELECT %(organization_id)s,
-                   'whd_' || translate(substr(encode(sha256(convert_to(concat_ws('/', %(replay_id)s::text, chosen.id),
-                                                                       'UTF8')),
-                                                     'base64'), 1, 22), '+/', '-_'),
-                   %(endpoint_id)s, chosen.id, chosen.type, 'pending', %(now)s, %(now)s
-              FROM chosen
-             WHERE (SELECT count(*) FROM chosen) <= %(limit)s
-                ON CONFLICT (organization_id, endpoint_id, event_id) WHERE status = 'pending' DO NOTHING
-            RETURNING 1
-        )
-        SELECT CASE WHEN (SELECT count(*) FROM chosen) <= %(limit)s THEN (SELECT count(*) FROM inserted) END
-        """,
+        _INSERT_CHOSEN + "AND event.id = ANY(%(event_ids)s::text[])" + _UNLESS_PENDING,
         {
             "organization_id": scope.organization_id,
             "endpoint_id": endpoint_id,

@@ -1,10 +1,12 @@
 """The table `webhook_endpoints`."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.endpoint import Endpoint
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -45,15 +47,9 @@ async def insert(tx: Tx, endpoint: Endpoint, *, sealed_secret: bytes) -> None:
                 %(sealed_secret)s, %(created_at)s)
         """,
         {
-            "organization_id": endpoint.organization_id,
-            "id": endpoint.id,
-            "project_id": endpoint.project_id,
-            "url": endpoint.url,
+            **asdict(endpoint),
             "event_types": None if endpoint.event_types is None else list(endpoint.event_types),
-            "description": endpoint.description,
-            "enabled": endpoint.enabled,
             "sealed_secret": sealed_secret,
-            "created_at": endpoint.created_at,
         },
     )
 
@@ -80,20 +76,8 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
     """Return up to `limit` endpoints of the organisation, newest first, after position `before`."""
     return await tx.all(
         Endpoint,
-        _SELECT
-        + """
-         WHERE organization_id = %(organization_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
-        {
-            "organization_id": scope.organization_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        _SELECT + "WHERE organization_id = %(organization_id)s" + NEWEST_FIRST,
+        {"organization_id": scope.organization_id, **page_params(before, limit)},
     )
 
 
@@ -112,13 +96,8 @@ async def update(tx: Tx, endpoint: Endpoint, *, forgets_failures: bool) -> None:
            AND id = %(id)s
         """,
         {
-            "organization_id": endpoint.organization_id,
-            "id": endpoint.id,
-            "url": endpoint.url,
+            **asdict(endpoint),
             "event_types": None if endpoint.event_types is None else list(endpoint.event_types),
-            "description": endpoint.description,
-            "enabled": endpoint.enabled,
-            "disabled_reason": endpoint.disabled_reason,
             "forgets_failures": forgets_failures,
         },
     )

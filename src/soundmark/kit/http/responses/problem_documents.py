@@ -9,12 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from soundmark.kit.http.responses.problems import (
-    ERRORS_MAX,
-    FieldError,
-    Location,
-    Problem,
-)
+from soundmark.kit.http.responses.problems import ERRORS_MAX, FieldError, Location, Problem
 
 PROBLEM_TYPE: Final = "application/problem+json"
 _NAME_CHARS_MAX: Final = 160  # The longest member name of ours has 32.

@@ -37,10 +37,10 @@ async def rename_integration(
                 tx,
                 scope,
                 ctx.entropy,
-                action="audience.integration_renamed",
+                "audience.integration_renamed",
                 now=ctx.clock.now(),
                 project_id=target.project_id,
-                metadata={"integration_id": target.integration_id},
+                integration_id=target.integration_id,
             )
     return integration
 

@@ -18,15 +18,9 @@ from soundmark.core.features.audience.integrations.wire import (
     IntegrationWithSecret,
     RenameIntegration,
     RetentionView,
-    core_key_view,
-    retention_view,
     with_secret_view,
 )
-from soundmark.core.problems import (
-    AudienceUnavailable,
-    ProjectNotFound,
-    ResourceDeletionInProgress,
-)
+from soundmark.core.problems import AudienceUnavailable, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.views.integrations import IntegrationView, integration_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
@@ -88,10 +82,7 @@ async def list_integrations(
     page, names_by_id = await service.list_integrations(
         ctx, scope, project_id, before=cursors.read(cursor), limit=limit, request_id=request_id
     )
-    return IntegrationPage(
-        data=[integration_view(listed, names_by_id.get(listed.id)) for listed in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(IntegrationPage, page, lambda listed: integration_view(listed, names_by_id.get(listed.id)))
 
 
 @operations.add(
@@ -148,7 +139,7 @@ async def rotate_integration_secret(
     "PATCH",
     "/v1/audience/integrations/{integration_id}/retention",
     Operation("audience.change_retention", problems=(*_LIFECYCLE, IntegrationRevoked, EntitlementRequired)),
-    example=retention_view(example.RETENTION),
+    example=RetentionView.from_record(example.RETENTION),
 )
 async def change_integration_retention(
     ctx: Ctx,
@@ -161,14 +152,14 @@ async def change_integration_retention(
     changed = await service.change_retention(
         ctx, scope, target, retention_days=body.retention_days, request_id=request_id
     )
-    return retention_view(changed)
+    return RetentionView.from_record(changed)
 
 
 @operations.add(
     "POST",
     "/v1/audience/integrations/{integration_id}/core-key",
     Operation("audience.replace_core_key", problems=(*_LIFECYCLE, IntegrationRevoked)),
-    example=core_key_view(example.CORE_KEY),
+    example=CoreKeyView.from_record(example.CORE_KEY),
 )
 async def replace_integration_core_key(
     ctx: Ctx,
@@ -177,4 +168,4 @@ async def replace_integration_core_key(
     target: Target,
 ) -> CoreKeyView:
     """Make an integration trust Core's current signing key. A key rotation does this automatically."""
-    return core_key_view(await service.replace_core_key(ctx, scope, target, request_id=request_id))
+    return CoreKeyView.from_record(await service.replace_core_key(ctx, scope, target, request_id=request_id))

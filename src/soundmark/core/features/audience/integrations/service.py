@@ -18,20 +18,13 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from soundmark.core.context import RequestContext
-from soundmark.core.domain.audience.integration import (
-    Entitlement,
-    IntegrationSecret,
-    Target,
-    may_be_integration_id,
-)
+from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, Target, may_be_integration_id
 from soundmark.core.domain.billing.subscription import find_best
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.audience.integrations.core_keys import request_push
 from soundmark.core.features.audience.integrations.names import settle_name
-from soundmark.core.problems import (
-    AudienceUnavailable,
-)
+from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.steps import audit
 from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.steps.tenancy import hold_open_project, require_project
@@ -91,10 +84,11 @@ async def create_integration(
             tx,
             scope,
             ctx.entropy,
-            action="audience.integration_provisioning",
+            "audience.integration_provisioning",
             now=ctx.clock.now(),
             project_id=new.project_id,
-            metadata={"mode": new.mode, "retention_days": new.retention_days},
+            mode=new.mode,
+            retention_days=new.retention_days,
         )
         if new.name is not None:
             await integration_names.insert_requested(tx, intent, name=new.name)
@@ -227,10 +221,11 @@ async def _request(
             tx,
             scope,
             ctx.entropy,
-            action=action,
+            action,
             now=ctx.clock.now(),
             project_id=target.project_id,
-            metadata={"integration_id": target.integration_id, **metadata},
+            integration_id=target.integration_id,
+            **metadata,
         )
     return intent, names.get(target.integration_id)
 

@@ -6,9 +6,8 @@ from pydantic import ConfigDict, Field
 
 from soundmark.core.domain.audience.integration import IntegrationSecret
 from soundmark.core.edge.parameters import UnboundedId
-from soundmark.core.views.integrations import IntegrationView, integration_view
+from soundmark.core.views.integrations import IntegrationView
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
-from soundmark.wire.private.integrations import CoreKeyResponse, RetentionResponse
 from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Name, Wire
 
 RetentionDays = Annotated[
@@ -96,21 +95,4 @@ class CoreKeyView(Wire):
 
 def with_secret_view(created: IntegrationSecret, name: str | None) -> IntegrationWithSecret:
     """Return the view of an integration that just received a secret."""
-    view = integration_view(created.integration, name)
-    return IntegrationWithSecret(**dict(view), hmac_secret=created.hmac_secret.reveal())
-
-
-def retention_view(changed: RetentionResponse) -> RetentionView:
-    """Return the view of a changed retention."""
-    return RetentionView(
-        integration_id=changed.integration_id,
-        previous_retention_days=changed.previous_retention_days,
-        retention_days=changed.retention_days,
-        deleted_events=changed.deleted_events,
-        deleted_integrity_days=changed.deleted_integrity_days,
-    )
-
-
-def core_key_view(replaced: CoreKeyResponse) -> CoreKeyView:
-    """Return the view of a replaced key."""
-    return CoreKeyView(integration_id=replaced.integration_id, core_key_id=replaced.core_key_id)
+    return IntegrationWithSecret.from_record(created.integration, name=name, hmac_secret=created.hmac_secret.reveal())

@@ -11,12 +11,7 @@ from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant
 from soundmark.core.features.audience.reports import example, service
 from soundmark.core.features.audience.reports.service import ReportFilter
-from soundmark.core.problems import (
-    AudienceUnavailable,
-    CampaignNotFound,
-    CodeNotFound,
-    ProjectNotFound,
-)
+from soundmark.core.problems import AudienceUnavailable, CampaignNotFound, CodeNotFound, ProjectNotFound
 from soundmark.kit.http.responses.negotiation import choose_media_type
 from soundmark.kit.http.responses.problems import NotAcceptable
 from soundmark.wire.audience_report import CSV_COLUMNS, AudienceReport, LegacyReport, legacy_csv, report_csv

@@ -1,20 +1,42 @@
 """The route of the accounting system's customers."""
 
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
 from soundmark.core.domain.billing.catalog import AccountingCustomer
 from soundmark.core.edge.examples import ISSUED_AT, ORGANIZATION
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import CallingUser, Ctx, OrganizationPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.billing.accounting import service
-from soundmark.core.features.billing.accounting.wire import PutAccountingCustomer
 from soundmark.core.problems import (
     AccountingUnavailable,
     OrganizationNotFound,
     ResourceDeletionInProgress,
     ThirdpartyConflict,
 )
-from soundmark.core.views.accounting_customers import AccountingCustomerView, accounting_customer_view
+from soundmark.core.views.billing import AccountingCustomerView
 from soundmark.kit.text.ids import parse_id
+from soundmark.wire.shape import Wire
+
+THIRDPARTY_ID_MAX = 2**31 - 1  # The accounting system keeps its ids in 32-bit columns.
+
+
+class PutAccountingCustomer(Wire):
+    """The third party that an organisation's invoices go to."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"thirdparty_id": 17}]})
+
+    thirdparty_id: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=THIRDPARTY_ID_MAX,
+            description="The third party's id in the accounting system, where it exists already.",
+        ),
+    ]
+
 
 operations = Operations("Billing catalogue")
 
@@ -27,7 +49,7 @@ operations = Operations("Billing catalogue")
         tenant="none",
         problems=(OrganizationNotFound, ThirdpartyConflict, ResourceDeletionInProgress, AccountingUnavailable),
     ),
-    example=accounting_customer_view(
+    example=AccountingCustomerView.from_record(
         AccountingCustomer(ORGANIZATION.id, ORGANIZATION.name, thirdparty_id=17, updated_at=ISSUED_AT)
     ),
 )
@@ -42,4 +64,4 @@ async def put_accounting_customer(
         customer = await service.put_customer(ctx, user, parse_id(organization_id), thirdparty_id=body.thirdparty_id)
     except service.UnknownThirdparty:
         raise invalid("body", "thirdparty_id", "must be a third party that the accounting system has") from None
-    return accounting_customer_view(customer)
+    return AccountingCustomerView.from_record(customer)

@@ -59,12 +59,7 @@ async def put_customer(ctx: Context, user: User, organization_id: str, *, thirdp
         now = ctx.clock.now()
         customer = await accounting_customers.update(tx, organization_id, thirdparty_id=thirdparty_id, now=now)
         await audit.record_as(
-            tx,
-            organization_id,
-            PLATFORM,
-            ctx.entropy,
-            action="billing.accounting_customer_changed",
-            now=now,
+            tx, PLATFORM, ctx.entropy, "billing.accounting_customer_changed", organization_id=organization_id, now=now
         )
     _log.info("accounting_customer_changed", organization_id=organization_id, subject_id=user.subject_id)
     return customer

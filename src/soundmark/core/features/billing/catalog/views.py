@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Discriminator, Field, RootModel
 
 from soundmark.core.domain.billing.catalog import Catalog, Offer, PaymentProvider, Plan, PriceStatus, ProviderName
-from soundmark.core.views.accounting_customers import AccountingCustomerView, accounting_customer_view
-from soundmark.core.views.audience_contracts import AudienceContractView, audience_contract_view
+from soundmark.core.views.billing import AccountingCustomerView, AudienceContractView
 from soundmark.wire.shape import Timestamp, Wire
 
 
@@ -96,64 +95,20 @@ class CatalogView(Wire):
 
 def provider_view(provider: PaymentProvider) -> ProviderView:
     """Return the view of a payment provider."""
-    return ProviderView(provider=provider.name, enabled=provider.enabled, updated_at=provider.updated_at)
+    return ProviderView.from_record(provider, provider=provider.name)
 
 
 def plan_view(plan: Plan) -> PlanView:
     """Return the view of a plan."""
-    if plan.product == "codes":
-        return PlanView(
-            CodesPlanView(
-                plan_id=plan.id,
-                name=plan.name,
-                product="codes",
-                monthly_code_quota=plan.monthly_quota,
-                active=plan.active,
-                updated_at=plan.updated_at,
-            )
-        )
-    return PlanView(
-        AudiencePlanView(
-            plan_id=plan.id,
-            name=plan.name,
-            product="audience",
-            monthly_event_quota=plan.monthly_quota,
-            active=plan.active,
-            updated_at=plan.updated_at,
-        )
-    )
+    shape = CodesPlanView if plan.product == "codes" else AudiencePlanView
+    return PlanView(shape.from_record(plan, plan_id=plan.id))
 
 
 def offer_view(offer: Offer) -> OfferView:
     """Return the view of an offer."""
     if offer.provider == "card":
-        assert offer.price_reference is not None, "a card offer has a price"
-        return OfferView(
-            CardOfferView(
-                offer_id=offer.id,
-                plan_id=offer.plan_id,
-                provider="card",
-                active=offer.active,
-                price_reference=offer.price_reference,
-                price_status=offer.price_status or "unknown",
-                updated_at=offer.updated_at,
-            )
-        )
-    assert offer.amount_minor is not None, "an offer of the local provider has an amount"
-    assert offer.entitlement_months is not None, "and months"
-    return OfferView(
-        LocalOfferView(
-            offer_id=offer.id,
-            plan_id=offer.plan_id,
-            provider="local",
-            active=offer.active,
-            country="TN",
-            currency="TND",
-            amount_minor=offer.amount_minor,
-            entitlement_months=offer.entitlement_months,
-            updated_at=offer.updated_at,
-        )
-    )
+        return OfferView(CardOfferView.from_record(offer, offer_id=offer.id))
+    return OfferView(LocalOfferView.from_record(offer, offer_id=offer.id, country="TN", currency="TND"))
 
 
 def catalog_view(catalog: Catalog) -> CatalogView:
@@ -162,6 +117,8 @@ def catalog_view(catalog: Catalog) -> CatalogView:
         providers=[provider_view(provider) for provider in catalog.providers],
         plans=[plan_view(plan) for plan in catalog.plans],
         offers=[offer_view(offer) for offer in catalog.offers],
-        audience_contracts=[audience_contract_view(contract) for contract in catalog.audience_contracts],
-        accounting_customers=[accounting_customer_view(customer) for customer in catalog.accounting_customers],
+        audience_contracts=[AudienceContractView.from_record(contract) for contract in catalog.audience_contracts],
+        accounting_customers=[
+            AccountingCustomerView.from_record(customer) for customer in catalog.accounting_customers
+        ],
     )

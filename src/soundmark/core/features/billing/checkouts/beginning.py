@@ -115,5 +115,5 @@ async def _insert(
             tx, "local_secret", local_secret, organization_id=scope.organization_id, subject_id=checkout.id
         )
     metadata = {"checkout_id": checkout.id, "offer_id": checkout.offer_id}
-    await audit.record(tx, scope, ctx.entropy, action="billing.checkout_created", now=now, metadata=metadata)
+    await audit.record(tx, scope, ctx.entropy, "billing.checkout_created", now=now, **metadata)
     return BegunCheckout(checkout, customer, local_secret)

@@ -36,16 +36,10 @@ class CreatedCheckoutView(CheckoutView):
 
 def checkout_view(checkout: Checkout, now: datetime) -> CheckoutView:
     """Return the view of a checkout, with its status at `now`."""
-    return CheckoutView(
-        id=checkout.id,
-        status=checkout.status_at(now),
-        offer_id=checkout.offer_id,
-        created_at=checkout.created_at,
-        expires_at=checkout.expires_at,
-    )
+    return CheckoutView.from_record(checkout, status=checkout.status_at(now))
 
 
 def render_created(checkout: Checkout, page: CheckoutPage, now: datetime) -> bytes:
     """Return the response to the creation of a checkout, which a repeated request gets again."""
-    view = CreatedCheckoutView(**dict(checkout_view(checkout, now)), checkout_url=page.url)
+    view = CreatedCheckoutView.from_record(checkout, status=checkout.status_at(now), checkout_url=page.url)
     return view.model_dump_json().encode()

@@ -11,7 +11,7 @@ from soundmark.core.problems import (
     PlanNotFound,
     ResourceDeletionInProgress,
 )
-from soundmark.core.views.audience_contracts import AudienceContractView, audience_contract_view
+from soundmark.core.views.billing import AudienceContractView
 from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.text.ids import parse_id
 
@@ -32,7 +32,7 @@ operations = Operations("Billing catalogue")
             ResourceDeletionInProgress,
         ),
     ),
-    example=audience_contract_view(example.CONTRACT),
+    example=AudienceContractView.from_record(example.CONTRACT),
 )
 async def put_audience_contract(
     ctx: Ctx, user: CallingUser, organization_id: OrganizationPath, body: PutAudienceContract
@@ -43,4 +43,6 @@ async def put_audience_contract(
     organisation's integrations are under the new one within a minute.
     """
     request = ContractRequest(body.plan_id, body.contract_reference, body.status, body.period_end)
-    return audience_contract_view(await service.put_audience_contract(ctx, user, parse_id(organization_id), request))
+    return AudienceContractView.from_record(
+        await service.put_audience_contract(ctx, user, parse_id(organization_id), request)
+    )

@@ -106,17 +106,15 @@ def _contract_of(changed: ChangedContract) -> AudienceContract:
 async def _record(ctx: Context, tx: Tx, changed: ChangedContract, contract: AudienceContract, *, now: datetime) -> None:
     await audit.record_as(
         tx,
-        contract.organization_id,
         PLATFORM,
         ctx.entropy,
-        action="billing.audience_contract_changed",
+        "billing.audience_contract_changed",
+        organization_id=contract.organization_id,
         now=now,
-        metadata={
-            "subscription_id": changed.subscription.id,
-            "plan_id": contract.plan_id,
-            "status": contract.status,
-            "period_end": contract.period_end and format_timestamp(contract.period_end),
-            "replaced_id": changed.replaced_id,
-            "revision": None if changed.entitlement is None else changed.entitlement.revision,
-        },
+        subscription_id=changed.subscription.id,
+        plan_id=contract.plan_id,
+        status=contract.status,
+        period_end=contract.period_end and format_timestamp(contract.period_end),
+        replaced_id=changed.replaced_id,
+        revision=None if changed.entitlement is None else changed.entitlement.revision,
     )

@@ -6,8 +6,9 @@ from fastapi import Query
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx
-from soundmark.core.features.billing.offers import example, service
+from soundmark.core.features.billing.offers import example
 from soundmark.core.features.billing.offers.wire import OfferList, offer_list
+from soundmark.core.store.billing import offers
 
 operations = Operations("Billing")
 
@@ -27,4 +28,5 @@ async def list_offers(ctx: Ctx, country: CountryQuery = None) -> OfferList:
 
     An offer of the card provider is listed while the provider has its price.
     """
-    return offer_list(await service.list_offers(ctx, country=country and country.upper()))
+    async with ctx.db.snapshot() as tx:
+        return offer_list(await offers.list_for_sale(tx, country=country and country.upper()))

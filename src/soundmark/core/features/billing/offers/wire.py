@@ -45,15 +45,5 @@ def offer_list(offers: Iterable[ListedOffer]) -> OfferList:
 
 
 def _offer_view(offer: ListedOffer) -> ListedOfferView:
-    return ListedOfferView(
-        id=offer.id,
-        plan=OfferedPlan(
-            id=offer.plan_id, name=offer.plan_name, product=offer.product, monthly_quota=offer.monthly_quota
-        ),
-        provider=offer.provider,
-        country=offer.country,
-        currency=offer.currency,
-        amount_minor=offer.amount_minor,
-        interval=offer.price_interval,
-        entitlement_months=offer.entitlement_months,
-    )
+    plan = OfferedPlan(id=offer.plan_id, name=offer.plan_name, product=offer.product, monthly_quota=offer.monthly_quota)
+    return ListedOfferView.from_record(offer, plan=plan, interval=offer.price_interval)

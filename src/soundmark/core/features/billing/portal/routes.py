@@ -1,10 +1,21 @@
 """The route of the card provider's portal."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, Tenant
-from soundmark.core.features.billing.portal import service
-from soundmark.core.features.billing.portal.wire import PortalView
 from soundmark.core.problems import CustomerUnavailable, PaymentProviderUnavailable
+from soundmark.core.store.billing import card_customers
+from soundmark.wire.shape import Wire
+
+
+class PortalView(Wire):
+    """A page of the card provider."""
+
+    portal_url: Annotated[str, Field(description="The page. It works for a short time; do not store its address.")]
+
 
 operations = Operations("Billing")
 
@@ -17,4 +28,8 @@ operations = Operations("Billing")
 )
 async def open_portal(ctx: Ctx, scope: Tenant) -> PortalView:
     """Return a temporary page of the card provider, where the organisation changes or cancels its subscriptions."""
-    return PortalView(portal_url=await service.open_portal(ctx, scope))
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        customer = await card_customers.find(tx, scope.organization_id)
+    if customer is None:
+        raise CustomerUnavailable
+    return PortalView(portal_url=await ctx.card.open_portal(customer, f"{ctx.console_url}/billing"))

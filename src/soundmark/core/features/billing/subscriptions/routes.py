@@ -22,7 +22,6 @@ async def list_subscriptions(
     """List the subscriptions of an organisation, newest first, whatever their status."""
     cursors = ctx.cursors.bind("subscriptions", organization_id=scope.organization_id)
     found = await service.list_subscriptions(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return SubscriptionPage(
-        data=[subscription_view(each, found.accounting.get(each.id, NOT_SCHEDULED)) for each in found.page.entries],
-        next_cursor=cursors.write(found.page.next_position),
+    return cursors.show(
+        SubscriptionPage, found.page, lambda each: subscription_view(each, found.accounting.get(each.id, NOT_SCHEDULED))
     )

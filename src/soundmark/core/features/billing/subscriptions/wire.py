@@ -2,11 +2,7 @@
 
 from soundmark.core.domain.billing.accounting import AccountingState, AccountingStatus
 from soundmark.core.domain.billing.catalog import Product
-from soundmark.core.domain.billing.subscription import (
-    ListedSubscription,
-    SubscriptionProvider,
-    SubscriptionStatus,
-)
+from soundmark.core.domain.billing.subscription import ListedSubscription, SubscriptionProvider, SubscriptionStatus
 from soundmark.wire.shape import Timestamp, Wire
 
 
@@ -46,16 +42,4 @@ class SubscriptionPage(Wire):
 
 def subscription_view(subscription: ListedSubscription, accounting: AccountingState) -> SubscriptionView:
     """Return the view of one subscription."""
-    return SubscriptionView(
-        id=subscription.id,
-        plan_id=subscription.plan_id,
-        plan_name=subscription.plan_name,
-        product=subscription.product,
-        provider=subscription.provider,
-        status=subscription.status,
-        current_period_end=subscription.current_period_end,
-        paid_through=subscription.paid_through,
-        cancel_at_period_end=subscription.cancel_at_period_end,
-        created_at=subscription.created_at,
-        accounting=AccountingView(status=accounting.status, invoice_id=accounting.invoice_id),
-    )
+    return SubscriptionView.from_record(subscription, accounting=AccountingView.from_record(accounting))

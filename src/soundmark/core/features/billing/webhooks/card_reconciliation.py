@@ -7,7 +7,7 @@ still pending; the next delivery, or a job, begins again:
 2. Read the subscription from the provider, and the session if only that can show that it was paid.
 3. Apply what was read in one transaction, under the checkout's lock, and mark the event as processed last.
 
-`card_events`, `rereads` and `subscription_rereads` do phase 1.
+`card_events` and `rereads` do phase 1.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,6 @@ from soundmark.core.domain.billing.payment_receipt import ReceiptStatus
 from soundmark.core.domain.billing.subscription import Subscription
 from soundmark.core.problems import PaymentProviderUnavailable
 from soundmark.core.providers.stripe.client import CardObjectMissing
-from soundmark.core.steps.entitlement import refresh_entitlement
 from soundmark.core.steps.invoices import schedule_invoice
 from soundmark.core.steps.subscriptions import apply_card
 from soundmark.core.store.billing import card_customers, checkouts, offers, plans, receipts, references, subscriptions
@@ -48,15 +47,13 @@ class CardRead:
     """A read of the provider's objects that is about to begin.
 
     `checkout` is as it was before the read. `number` orders the reads of one checkout. `is_bound` says that the
-    subscription is known to belong to the checkout. `event` is None if a job asks. `due_subscription_id` is the
-    subscription that a job asks about for its own sake, which is no longer due once the answer is applied.
+    subscription is known to belong to the checkout. `event` is None if a job asks.
     """
 
     checkout: Checkout
     number: int
     event: CardEvent | None
     is_bound: bool
-    due_subscription_id: str | None = None
 
 
 async def reconcile(ctx: Context, read: CardRead) -> ReceiptStatus:
@@ -78,8 +75,6 @@ async def reconcile(ctx: Context, read: CardRead) -> ReceiptStatus:
             status = await _apply(ctx, tx, checkout, read, facts, is_open=is_open, now=now)
         if event is not None:
             await _note_outcome(tx, checkout, event, status, now=now)
-        if read.due_subscription_id is not None:
-            await _note_answer(ctx, tx, organization_id, read.due_subscription_id, is_open=is_open, now=now)
     return status
 
 
@@ -228,18 +223,6 @@ async def _note_outcome(tx: Tx, checkout: Checkout, event: CardEvent, status: Re
         currency=None if invoice is None else invoice.currency,
         now=now,
     )
-
-
-async def _note_answer(
-    ctx: Context, tx: Tx, organization_id: str, subscription_id: str, *, is_open: bool, now: datetime
-) -> None:
-    """Note that the provider has answered about a subscription, and make Audience's entitlement follow from it.
-
-    Nobody has refreshed that when the migration stored what was paid.
-    """
-    await subscriptions.lock_all(tx, organization_id)
-    await subscriptions.update_answered(tx, organization_id, subscription_id)
-    await refresh_entitlement(ctx, tx, organization_id, "self_service", is_open=is_open, now=now)
 
 
 def _refuse(checkout: Checkout, reason: str) -> ReceiptStatus:

@@ -6,7 +6,7 @@ from procrastinate import App
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.payment_receipt import FOREIGN_KEPT
-from soundmark.core.features.billing.webhooks import missed_events, rereads, subscription_rereads
+from soundmark.core.features.billing.webhooks import missed_events, rereads
 from soundmark.core.store.billing import receipts
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.jobs import add_periodic
@@ -17,7 +17,6 @@ _AT_ONCE: Final = 500  # Keeps transactions short.
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` ask the providers again."""
     add_periodic(app, ctx, "reread_payments", "* * * * *", rereads.reread_card, rereads.forget_counts)
-    add_periodic(app, ctx, "reread_subscriptions", "* * * * *", subscription_rereads.reread_subscriptions)
     add_periodic(app, ctx, "poll_card_events", "*/15 * * * *", missed_events.poll_card_events)
     add_periodic(app, ctx, "forget_foreign_receipts", "37 4 * * *", forget_foreign_receipts)
 

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Awaitable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import Path
+from prometheus_client import Counter
 from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
@@ -14,8 +15,6 @@ from soundmark.core.edge.parameters import ClientDigest, Ctx
 from soundmark.core.features.billing.webhooks.card_events import CardOutcome, receive_event
 from soundmark.core.features.billing.webhooks.local_notification import MEMBERS, find_payment_ids
 from soundmark.core.features.billing.webhooks.local_notifications import receive_notification
-from soundmark.core.features.billing.webhooks.outcomes import NotificationOutcome, count_notification
-from soundmark.core.features.billing.webhooks.wire import WebhookAnswer
 from soundmark.core.problems import CheckoutNotFound, PaymentNotVerified, PaymentProviderUnavailable
 from soundmark.core.providers.stripe.webhooks import SIGNATURE_HEADER, is_signed, read_event
 from soundmark.kit.crypto.secret import split_secrets
@@ -29,6 +28,44 @@ from soundmark.kit.http.responses.problems import (
     ValidationFailed,
 )
 from soundmark.settings.registry import CardSettings
+from soundmark.wire.shape import Wire
+
+
+class WebhookAnswer(Wire):
+    """What became of a notification. `pending`: it is judged again, by the next one or by ourselves."""
+
+    status: Literal["processed", "pending", "ignored"]
+
+
+NotificationOutcome: TypeAlias = Literal[
+    "processed",
+    "pending",
+    "ignored",
+    "repeated",
+    "unauthenticated",
+    "unknown",
+    "limited",
+    "not_verified",
+    "unavailable",
+]
+
+_OUTCOMES: Final[dict[ProviderName, tuple[NotificationOutcome, ...]]] = {
+    "card": ("processed", "pending", "ignored", "repeated", "unauthenticated", "unavailable"),
+    "local": ("processed", "pending", "ignored", "repeated", "unknown", "limited", "not_verified", "unavailable"),
+}
+_notifications: Final = Counter(
+    "soundmark_payment_notifications_total", "Notifications of payment providers, by outcome.", ["provider", "outcome"]
+)
+for _provider, _known in _OUTCOMES.items():
+    for _outcome in _known:
+        _notifications.labels(_provider, _outcome)  # Exported as zero from the start.
+
+
+def count_notification(provider: ProviderName, outcome: NotificationOutcome) -> None:
+    """Count one notification."""
+    assert outcome in _OUTCOMES[provider], "every outcome is exported from the start"
+    _notifications.labels(provider, outcome).inc()
+
 
 operations = Operations("Payment webhooks")
 

@@ -1,7 +1,7 @@
 """The routes of campaigns."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import Path, Query
 
@@ -26,7 +26,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
     ResourceDeletionInProgress,
 )
-from soundmark.core.views.campaigns import CampaignView, campaign_view
+from soundmark.core.views.campaigns import CampaignView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Campaigns")
@@ -41,19 +41,19 @@ CampaignIdPath = Annotated[ResourceId, Path(description="The campaign's id.", ex
         "campaign.create", tenant="body", problems=(ProjectNotFound, CampaignNameConflict, ResourceDeletionInProgress)
     ),
     status=HTTPStatus.CREATED,
-    example=campaign_view(CAMPAIGN),
+    example=CampaignView.from_record(CAMPAIGN),
 )
 async def create_campaign(ctx: Ctx, scope: Tenant, body: CreateCampaign) -> CampaignView:
     """Create a campaign in a project."""
     campaign = service.NewCampaign(body.project_id, body.name, body.starts_at, body.ends_at)
-    return campaign_view(await service.create_campaign(ctx, scope, campaign))
+    return CampaignView.from_record(await service.create_campaign(ctx, scope, campaign))
 
 
 @operations.add(
     "GET",
     "/v1/campaigns",
     Operation("campaign.list", problems=(ProjectNotFound, InvalidCursor)),
-    example=CampaignPage(data=[campaign_view(CAMPAIGN)], next_cursor=None),
+    example=CampaignPage(data=[CampaignView.from_record(CAMPAIGN)], next_cursor=None),
 )
 async def list_campaigns(
     ctx: Ctx,
@@ -65,16 +65,14 @@ async def list_campaigns(
     """List the campaigns of a project, newest first, including archived ones."""
     cursors = ctx.cursors.bind("campaigns", organization_id=scope.organization_id, project_id=project_id)
     page = await service.list_campaigns(ctx, scope, project_id, before=cursors.read(cursor), limit=limit)
-    return CampaignPage(
-        data=[campaign_view(campaign) for campaign in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(CampaignPage, page, CampaignView.from_record)
 
 
 @operations.add(
     "PATCH",
     "/v1/campaigns/{campaign_id}",
     Operation("campaign.update", problems=(CampaignNotFound, CampaignArchived, CampaignNameConflict)),
-    example=campaign_view(CAMPAIGN),
+    example=CampaignView.from_record(CAMPAIGN),
 )
 async def update_campaign(
     ctx: Ctx,
@@ -83,18 +81,18 @@ async def update_campaign(
     body: UpdateCampaign,
 ) -> CampaignView:
     """Change a campaign's name or schedule. Codes that were issued already are not affected."""
-    return campaign_view(await service.update_campaign(ctx, scope, campaign_id, _changes_of(body)))
+    return CampaignView.from_record(await service.update_campaign(ctx, scope, campaign_id, _changes_of(body)))
 
 
 @operations.add(
     "POST",
     "/v1/campaigns/{campaign_id}/archive",
     Operation("campaign.archive", problems=(CampaignNotFound,)),
-    example=campaign_view(example.ARCHIVED),
+    example=CampaignView.from_record(example.ARCHIVED),
 )
 async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> CampaignView:
     """Archive a campaign. No more Codes can be issued under it; existing Codes are not affected."""
-    return campaign_view(await service.archive_campaign(ctx, scope, campaign_id))
+    return CampaignView.from_record(await service.archive_campaign(ctx, scope, campaign_id))
 
 
 @operations.add(
@@ -121,11 +119,4 @@ async def summarise_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPat
 
 def _changes_of(body: UpdateCampaign) -> service.Changes:
     """Return the members that are present in the body. Null clears a date; absence leaves it unchanged."""
-    changes = service.Changes()
-    if "name" in body.model_fields_set:
-        changes["name"] = body.name
-    if "starts_at" in body.model_fields_set:
-        changes["starts_at"] = body.starts_at
-    if "ends_at" in body.model_fields_set:
-        changes["ends_at"] = body.ends_at
-    return changes
+    return cast("service.Changes", {name: getattr(body, name) for name in body.model_fields_set})

@@ -69,10 +69,11 @@ async def create_campaign(ctx: Context, scope: TenantScope, new: NewCampaign) ->
             tx,
             scope,
             ctx.entropy,
-            action="campaign.created",
+            "campaign.created",
             now=now,
             project_id=campaign.project_id,
-            metadata={"campaign_id": campaign_id, **_metadata(campaign)},
+            campaign_id=campaign_id,
+            **_metadata(campaign),
         )
     return campaign
 
@@ -113,10 +114,12 @@ async def update_campaign(ctx: Context, scope: TenantScope, campaign_id: str, ch
             tx,
             scope,
             ctx.entropy,
-            action="campaign.updated",
+            "campaign.updated",
             now=now,
             project_id=campaign.project_id,
-            metadata={"campaign_id": campaign_id, "previous": _metadata(campaign), "current": _metadata(updated)},
+            campaign_id=campaign_id,
+            previous=_metadata(campaign),
+            current=_metadata(updated),
         )
     return updated
 
@@ -139,10 +142,10 @@ async def archive_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -
                 tx,
                 scope,
                 ctx.entropy,
-                action="campaign.archived",
+                "campaign.archived",
                 now=now,
                 project_id=campaign.project_id,
-                metadata={"campaign_id": campaign_id},
+                campaign_id=campaign_id,
             )
             campaign = replace(campaign, archived_at=now)
     return campaign
@@ -172,10 +175,11 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
             tx,
             scope,
             ctx.entropy,
-            action="campaign.stopped",
+            "campaign.stopped",
             now=now,
             project_id=campaign.project_id,
-            metadata={"campaign_id": campaign_id, "revoked_count": revoked_count},
+            campaign_id=campaign_id,
+            revoked_count=revoked_count,
         )
     return StopResult(campaign, revoked_count)
 

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from soundmark.core.domain.codes.campaign import StopResult, Summary
 from soundmark.core.edge.parameters import ResourceId
-from soundmark.core.views.campaigns import CampaignView, campaign_view
+from soundmark.core.views.campaigns import CampaignView
 from soundmark.wire.shape import Name, Timestamp, Wire
 
 StartsAt = Annotated[Timestamp | None, Field(description="When issuing Codes begins; null: at once.")]
@@ -96,13 +96,13 @@ class SummaryView(Wire):
 
 def stopped_view(stopped: StopResult) -> StoppedView:
     """Return the view of a stopped campaign."""
-    return StoppedView(campaign=campaign_view(stopped.campaign), revoked_count=stopped.revoked_count)
+    return StoppedView(campaign=CampaignView.from_record(stopped.campaign), revoked_count=stopped.revoked_count)
 
 
 def summary_view(summary: Summary) -> SummaryView:
     """Return the view of a campaign's summary."""
     return SummaryView(
-        campaign=campaign_view(summary.campaign),
+        campaign=CampaignView.from_record(summary.campaign),
         counts=CountsView(
             issued=summary.issued_count,
             active=summary.active_count,

@@ -10,14 +10,8 @@ from typing import IO, Final
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code, ListedCode, frame_of
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.problems import (
-    AudioBundleTooLarge,
-    AudioUnavailable,
-    CodeNotActive,
-    CodeNotFound,
-)
-from soundmark.core.steps.code_integrity import verify_code
-from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.problems import AudioBundleTooLarge, AudioUnavailable, CodeNotActive, CodeNotFound
+from soundmark.core.steps.signed_codes import read_signed_codes, verify_code
 from soundmark.core.steps.tenancy import hold_authority, require_project
 from soundmark.core.store.codes import codes
 from soundmark.wire.private.audio import Protocol

@@ -3,22 +3,32 @@
 from typing import Annotated, Any, Final
 
 from fastapi import Query
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant, XrIdPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.code_audio import bundle, service
-from soundmark.core.features.codes.code_audio.wire import BundleCodes
-from soundmark.core.problems import (
-    AudioBundleTooLarge,
-    AudioUnavailable,
-    CodeNotActive,
-    CodeNotFound,
-    ProjectNotFound,
-)
+from soundmark.core.problems import AudioBundleTooLarge, AudioUnavailable, CodeNotActive, CodeNotFound, ProjectNotFound
 from soundmark.kit.http.responses.download import Download
 from soundmark.wire.private.audio import RENDER, Protocol
+from soundmark.wire.selection import Selection
+from soundmark.wire.shape import Wire
+
+
+class BundleCodes(Wire):
+    """The Codes to render into one file."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"xr_ids": ["xr_bm9yZGxpY2h0LWV4YW1wbA"], "protocol": 4}]}
+    )
+
+    xr_ids: Selection
+    protocol: Annotated[
+        Protocol, Field(description="3: ultrasound normal; 4: ultrasound fast; 5: ultrasound fastest.")
+    ] = 4
+
 
 operations = Operations("Codes")
 

@@ -4,8 +4,7 @@ from soundmark.core.context import RequestContext
 from soundmark.core.domain.codes.code import Code, ListedCode, frame_of
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CodeNotActive, CodeNotFound
-from soundmark.core.steps.code_integrity import verify_code
-from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.steps.signed_codes import read_signed_codes, verify_code
 from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.codes import codes
 from soundmark.wire.private.audio import Protocol

@@ -12,8 +12,7 @@ from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignNotFound, CodeNotFound
 from soundmark.core.steps import audit, webhooks
-from soundmark.core.steps.code_integrity import verify_code
-from soundmark.core.steps.signed_codes import read_signed_codes
+from soundmark.core.steps.signed_codes import read_signed_codes, verify_code
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project, require_reach
 from soundmark.core.store.codes import broadcasts, campaigns, code_lists, codes
 from soundmark.core.store.codes.code_lists import CodeFilter, CodeOrder
@@ -107,13 +106,7 @@ async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Co
             await codes.update_revoked(tx, scope, [xr_id], now=now)
             await broadcasts.update_revoked(tx, tokens=[listed.broadcast_token], now=now)
             await audit.record(
-                tx,
-                scope,
-                ctx.entropy,
-                action="code.revoked",
-                now=now,
-                project_id=listed.project_id,
-                metadata={"xr_id": xr_id},
+                tx, scope, ctx.entropy, "code.revoked", now=now, project_id=listed.project_id, xr_id=xr_id
             )
             listed = replace(listed, revoked_at=now)
         found = await read_signed_codes(tx, [listed])
@@ -142,13 +135,7 @@ async def revoke_codes(
         await broadcasts.update_revoked(tx, tokens=[code.broadcast_token for code in active], now=now)
         revoked = RevokedSelection(requested_count=len(selection), revoked_count=len(active))
         await audit.record(
-            tx,
-            scope,
-            ctx.entropy,
-            action="code.batch_revoked",
-            now=now,
-            project_id=project_id,
-            metadata=asdict(revoked),
+            tx, scope, ctx.entropy, "code.batch_revoked", now=now, project_id=project_id, **asdict(revoked)
         )
         await webhooks.announce(
             tx,

@@ -201,10 +201,10 @@ class _GroupEvaluation:
         return audit.entry_of(
             queued.scope,
             self._ctx.entropy,
-            action="code.issued" if is_single else "code.batch_issued",
+            "code.issued" if is_single else "code.batch_issued",
             now=self.quota.at,
             project_id=queued.request.project_id,
-            metadata={"xr_id": issued[0].xr_id} if is_single else {"xr_ids": [code.xr_id for code in issued]},
+            **({"xr_id": issued[0].xr_id} if is_single else {"xr_ids": [code.xr_id for code in issued]}),
         )
 
     def _keep_receipt(self, request: IssueRequest, response: bytes) -> None:

@@ -9,23 +9,10 @@ from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest
-from soundmark.core.features.codes.issuance.preconditions import (
-    IntegrationState,
-    canonicalize_intent,
-    require_issuable,
-)
-from soundmark.core.problems import (
-    AudienceUnavailable,
-    CodeIssueNotFound,
-    IntentNotCanonical,
-)
+from soundmark.core.features.codes.issuance.preconditions import IntegrationState, canonicalize_intent, require_issuable
+from soundmark.core.problems import AudienceUnavailable, CodeIssueNotFound, IntentNotCanonical
 from soundmark.core.steps.idempotency import find_answer
-from soundmark.core.steps.tenancy import (
-    require_open_organization,
-    require_open_project,
-    require_project,
-    require_reach,
-)
+from soundmark.core.steps.tenancy import require_open_organization, require_open_project, require_project, require_reach
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage
 from soundmark.core.store.tenancy import organizations

@@ -33,12 +33,6 @@ async def ensure_active(ctx: Context) -> None:
             await _insert_new(ctx, tx, status="active")
         else:
             unseal_key(active, ctx.sealer)
-        for record in records:
-            # Created by a release that did not authenticate the public half; the secret half proves it.
-            if record.sealed_public_key is None and record.sealed_seed is not None:
-                public_key = unseal_key(record, ctx.sealer).public_key
-                vouched = seal_public_key(public_key, record.key_id, ctx.sealer)
-                await signing_keys.update_sealed_public_key(tx, record.key_id, vouched)
 
 
 async def list_keys(ctx: Context) -> list[SigningKeyRecord]:

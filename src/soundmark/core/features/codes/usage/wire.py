@@ -42,15 +42,7 @@ class UsageView(Wire):
 def usage_view(organization_id: str, usage: Usage) -> UsageView:
     """Return the view of an organisation's usage."""
     quota = usage.codes
-    modes = [
-        AudienceModeView(
-            mode=each.mode,
-            events=each.events,
-            active_integrations=each.active_integrations,
-            monthly_quota=each.monthly_quota,
-        )
-        for each in usage.audience or ()
-    ]
+    modes = [AudienceModeView.from_record(each) for each in usage.audience or ()]
     return UsageView(
         organization_id=organization_id,
         month=quota.month.name,

@@ -84,16 +84,14 @@ async def _entitle_to_measure(ctx: Context, tx: Tx, organization_id: str, terms:
         raise EntitleRefused(f"another organisation has the contract reference {terms.reference}") from None
     await audit.record_as(
         tx,
-        organization_id,
         PLATFORM,
         ctx.entropy,
-        action="billing.entitlement_changed",
+        "billing.entitlement_changed",
+        organization_id=organization_id,
         now=now,
-        metadata={
-            "product": "audience",
-            "mode": terms.mode,
-            "monthly_event_quota": terms.monthly_quota,
-            "ends_at": terms.ends_at and format_timestamp(terms.ends_at),
-            "revision": None if changed.entitlement is None else changed.entitlement.revision,
-        },
+        product="audience",
+        mode=terms.mode,
+        monthly_event_quota=terms.monthly_quota,
+        ends_at=terms.ends_at and format_timestamp(terms.ends_at),
+        revision=None if changed.entitlement is None else changed.entitlement.revision,
     )

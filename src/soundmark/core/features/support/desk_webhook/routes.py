@@ -1,16 +1,15 @@
 """The webhook of the support desk."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
+from prometheus_client import Counter
 from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx
 from soundmark.core.edge.refusals import invalid
-from soundmark.core.features.support.desk_webhook.outcomes import count_delivery
-from soundmark.core.features.support.desk_webhook.service import receive_notice
-from soundmark.core.features.support.desk_webhook.wire import DeskAnswer
+from soundmark.core.features.support.desk_webhook.service import DeskOutcome, receive_notice
 from soundmark.core.providers.freescout.webhooks import (
     DELIVERY_HEADER,
     NATIVE_EVENT_HEADER,
@@ -27,6 +26,29 @@ from soundmark.kit.crypto.secret import split_secrets
 from soundmark.kit.http.requests.bodies import SIGNED_BODY, media_type_of, parse_body, read_body
 from soundmark.kit.http.responses.problems import Unauthenticated, UnsupportedMediaType
 from soundmark.settings.registry import SupportSettings
+from soundmark.wire.shape import Wire
+
+
+class DeskAnswer(Wire):
+    """What became of a delivery of the desk."""
+
+    status: Literal["processed", "duplicate", "ignored"]
+
+
+CountedOutcome: TypeAlias = DeskOutcome | Literal["unauthenticated"]
+
+_OUTCOMES: Final[tuple[CountedOutcome, ...]] = ("processed", "duplicate", "ignored", "unauthenticated")
+_deliveries: Final = Counter(
+    "soundmark_desk_deliveries_total", "Deliveries of the support desk, by outcome.", ["outcome"]
+)
+for _outcome in _OUTCOMES:
+    _deliveries.labels(_outcome)  # Exported as zero from the start.
+
+
+def count_delivery(outcome: CountedOutcome) -> None:
+    """Count one delivery."""
+    _deliveries.labels(outcome).inc()
+
 
 operations = Operations("Support")
 

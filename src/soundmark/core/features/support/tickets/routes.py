@@ -10,9 +10,9 @@ from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, T
 from soundmark.core.features.support.tickets import example, service
 from soundmark.core.features.support.tickets.wire import (
     CreateTicket,
+    ListedTicketView,
     TicketPage,
     TicketView,
-    listed_ticket_view,
     new_ticket,
     ticket_view,
 )
@@ -48,15 +48,13 @@ async def create_ticket(ctx: Ctx, scope: Tenant, body: CreateTicket, response: R
     "GET",
     "/v1/support/tickets",
     Operation("ticket.list", problems=(InvalidCursor,)),
-    example=TicketPage(data=[listed_ticket_view(example.TICKET)], next_cursor=None),
+    example=TicketPage(data=[ListedTicketView.from_record(example.TICKET)], next_cursor=None),
 )
 async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cursor: CursorText = None) -> TicketPage:
     """List the organisation's support tickets, newest first, as they are known here."""
     cursors = ctx.cursors.bind("tickets", organization_id=scope.organization_id)
     page = await service.list_tickets(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return TicketPage(
-        data=[listed_ticket_view(ticket) for ticket in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(TicketPage, page, ListedTicketView.from_record)
 
 
 @operations.add(

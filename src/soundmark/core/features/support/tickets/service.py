@@ -16,12 +16,7 @@ from soundmark.core.domain.support.ticket import (
     status_of,
 )
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.features.support.tickets.completion import (
-    complete,
-    find_desk,
-    report_failure,
-    seal_message,
-)
+from soundmark.core.features.support.tickets.completion import complete, find_desk, report_failure, seal_message
 from soundmark.core.problems import TicketNotFound
 from soundmark.core.providers.freescout.client import DeskCallFailed
 from soundmark.core.steps import audit
@@ -138,14 +133,7 @@ def _make_ticket(ctx: Context, scope: TenantScope, new: NewTicket) -> Ticket:
 
 
 async def _record(ctx: Context, tx: Tx, scope: TenantScope, ticket: Ticket) -> None:
-    await audit.record(
-        tx,
-        scope,
-        ctx.entropy,
-        action="support.ticket_created",
-        now=ticket.created_at,
-        metadata={"ticket_id": ticket.id},
-    )
+    await audit.record(tx, scope, ctx.entropy, "support.ticket_created", now=ticket.created_at, ticket_id=ticket.id)
     await ctx.queue.defer(tx, COMPLETE, lock=ticket.id, organization_id=ticket.organization_id, ticket_id=ticket.id)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field, StringConstraints, WithJsonSchema
 
-from soundmark.core.domain.support.ticket import MessageAuthor, Ticket, TicketStatus
+from soundmark.core.domain.support.ticket import MessageAuthor, TicketStatus
 from soundmark.core.features.support.tickets.service import NewTicket, ReadTicket
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp, Wire
 
@@ -95,21 +95,7 @@ def new_ticket(body: CreateTicket) -> NewTicket:
     return NewTicket(body.request_id, body.subject, body.message)
 
 
-def listed_ticket_view(ticket: Ticket) -> ListedTicketView:
-    """Return the view of a ticket in a list."""
-    return ListedTicketView(
-        id=ticket.id,
-        request_id=ticket.request_id,
-        subject=ticket.subject,
-        status=ticket.status,
-        created_at=ticket.created_at,
-    )
-
-
 def ticket_view(read: ReadTicket) -> TicketView:
     """Return the view of a ticket with its messages."""
-    messages = [
-        TicketMessageView(author=message.author, body=message.body, created_at=message.created_at)
-        for message in read.messages
-    ]
-    return TicketView(**dict(listed_ticket_view(read.ticket)), messages=messages)
+    messages = [TicketMessageView.from_record(message) for message in read.messages]
+    return TicketView.from_record(read.ticket, messages=messages)

@@ -67,9 +67,7 @@ async def list_api_keys(
     """List the API keys of an organisation or of one of its projects, newest first, whatever their status."""
     cursors = ctx.cursors.bind("api_keys", organization_id=scope.organization_id, project_id=project_id)
     page, now = await service.list_api_keys(ctx, scope, project_id=project_id, before=cursors.read(cursor), limit=limit)
-    return ApiKeyPage(
-        data=[api_key_view(key, now) for key in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(ApiKeyPage, page, lambda key: api_key_view(key, now))
 
 
 @operations.add(

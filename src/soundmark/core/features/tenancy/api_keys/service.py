@@ -55,10 +55,12 @@ async def create_api_key(
             tx,
             scope,
             ctx.entropy,
-            action="api_key.created",
+            "api_key.created",
             now=now,
             project_id=project_id,
-            metadata={"api_key_id": key_id, "scopes": key.scopes, "expires_in_days": lifetime_days},
+            api_key_id=key_id,
+            scopes=key.scopes,
+            expires_in_days=lifetime_days,
         )
     return key, secret
 
@@ -94,13 +96,7 @@ async def rename_api_key(
         if name != key.name:
             await api_keys.update_name(tx, scope, key.id, name=name)
             await audit.record(
-                tx,
-                scope,
-                ctx.entropy,
-                action="api_key.renamed",
-                now=now,
-                project_id=key.project_id,
-                metadata={"api_key_id": key.id},
+                tx, scope, ctx.entropy, "api_key.renamed", now=now, project_id=key.project_id, api_key_id=key.id
             )
             key = replace(key, name=name)
     return key, now
@@ -122,13 +118,7 @@ async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> t
         if key.status(now) == "active":
             await api_keys.update_revoked(tx, scope, key.id, now=now)
             await audit.record(
-                tx,
-                scope,
-                ctx.entropy,
-                action="api_key.revoked",
-                now=now,
-                project_id=key.project_id,
-                metadata={"api_key_id": key.id},
+                tx, scope, ctx.entropy, "api_key.revoked", now=now, project_id=key.project_id, api_key_id=key.id
             )
             key = replace(key, revoked_at=now)
     return key, now
@@ -150,13 +140,7 @@ async def rotate_secret(ctx: Context, scope: TenantScope, api_key_id: str) -> tu
         await api_keys.update_digest(tx, scope, key.id, digest=digest_of_secret(secret.reveal()))
         await api_keys.update_secret_rotated(tx, scope, key.id, now=now)
         await audit.record(
-            tx,
-            scope,
-            ctx.entropy,
-            action="api_key.secret_rotated",
-            now=now,
-            project_id=key.project_id,
-            metadata={"api_key_id": key.id},
+            tx, scope, ctx.entropy, "api_key.secret_rotated", now=now, project_id=key.project_id, api_key_id=key.id
         )
     return replace(key, secret_rotated_at=now), secret, now
 

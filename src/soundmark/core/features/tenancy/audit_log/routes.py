@@ -119,9 +119,7 @@ async def list_audit_entries(
     }
     cursors = ctx.cursors.bind("audit-log", **bound_to)
     page = await service.list_entries(ctx, scope, filters, before=cursors.read(cursor), limit=limit)
-    answer = AuditEntryPage(
-        data=[entry_view(entry) for entry in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    answer = cursors.show(AuditEntryPage, page, entry_view)
     return Response(answer.model_dump_json(), media_type=_JSON, headers=_VARY)
 
 

@@ -71,24 +71,13 @@ class AuditVerification(Wire):
 
 def entry_view(entry: AuditEntry) -> AuditEntryView:
     """Return the view of one entry."""
-    return AuditEntryView(
-        id=entry.id,
-        organization_id=entry.organization_id,
-        project_id=entry.project_id,
-        action=entry.action,
-        actor=ActorView(type=entry.actor_type, id=entry.actor_id),
-        outcome=entry.outcome,
-        metadata=_metadata(entry.metadata),
-        created_at=entry.created_at,
-        finalised_at=entry.finalised_at,
-    )
+    actor = ActorView(type=entry.actor_type, id=entry.actor_id)
+    return AuditEntryView.from_record(entry, actor=actor, metadata=_metadata(entry.metadata))
 
 
 def verification_view(found: Verification) -> AuditVerification:
     """Return the view of a verification."""
-    return AuditVerification(
-        verified=found.is_verified, entries=found.entries, unsealed=found.unsealed, first_broken=found.first_broken
-    )
+    return AuditVerification.from_record(found, verified=found.is_verified)
 
 
 def json_lines(entries: Sequence[AuditEntry]) -> bytes:

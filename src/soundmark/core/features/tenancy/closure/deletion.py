@@ -143,11 +143,11 @@ async def _delete_rest(ctx: Context, tx: Tx, closure: Closure, actor: Actor) -> 
     await closures.delete(tx, subject)
     await audit.record_as(
         tx,
-        subject.organization_id,
         actor,
         ctx.entropy,
-        action="project.deleted",
+        "project.deleted",
+        organization_id=subject.organization_id,
         now=ctx.clock.now(),
         project_id=subject.project_id,
-        metadata={"certificate_id": closure.certificate_id},
+        certificate_id=closure.certificate_id,
     )

@@ -5,7 +5,7 @@ from typing import Final
 
 from soundmark.core.domain.tenancy.closure import Blocker, ClosureSubject
 from soundmark.core.problems import DeletionBillingActive, DeletionOperationsPending
-from soundmark.core.steps.billing_gates import list_billing_blockers
+from soundmark.core.store.billing import checkouts, subscriptions
 from soundmark.core.store.tenancy import closures, deletions
 from soundmark.kit.postgres.transaction import Tx
 
@@ -13,10 +13,18 @@ _IDS_MAX: Final = 100  # Of one blocker: enough to see what is in the way, whate
 
 
 async def find_billing_blocker(tx: Tx, subject: ClosureSubject, *, now: datetime) -> Blocker | None:
-    """Return the subscriptions and checkouts that are in the way of closing an organisation."""
+    """Return the subscriptions and checkouts that are in the way of closing an organisation.
+
+    These are the card subscriptions that renew themselves, and the checkouts that may still be paid.
+
+    Source: contract, section 7, closure gates.
+    """
     if subject.project_id is not None:
         return None
-    ids = await list_billing_blockers(tx, subject.organization_id, now=now, limit=_IDS_MAX)
+    organization_id = subject.organization_id
+    ids = await subscriptions.list_unending_card_ids(tx, organization_id, limit=_IDS_MAX)
+    if len(ids) < _IDS_MAX:
+        ids += await checkouts.list_pending_ids(tx, organization_id, now=now, limit=_IDS_MAX - len(ids))
     return Blocker(DeletionBillingActive.code, tuple(ids)) if ids else None
 
 

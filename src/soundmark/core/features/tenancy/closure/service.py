@@ -15,11 +15,7 @@ from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.tenancy.closure import Closure, ClosureSubject
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.tenancy.closure.deletion import delete_everything
-from soundmark.core.features.tenancy.closure.gates import (
-    find_billing_blocker,
-    find_pending_blocker,
-    require_gates_open,
-)
+from soundmark.core.features.tenancy.closure.gates import find_billing_blocker, find_pending_blocker, require_gates_open
 from soundmark.core.problems import (
     ConfirmationMismatch,
     DeletionBillingActive,
@@ -102,10 +98,10 @@ async def _mark(ctx: RequestContext, tx: Tx, scope: TenantScope, subject: Closur
         tx,
         scope,
         ctx.entropy,
-        action="organization.deletion_requested" if subject.project_id is None else "project.deletion_requested",
+        "organization.deletion_requested" if subject.project_id is None else "project.deletion_requested",
         now=now,
         project_id=subject.project_id,
-        metadata={"certificate_id": certificate_id},
+        certificate_id=certificate_id,
     )
     await closures.insert(tx, subject, certificate_id=certificate_id, operation_id=entry.id, now=now)
     closure = await closures.find(tx, subject)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -15,21 +15,24 @@ from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.tenancy.exports.archive_file import ArchiveFile, ArchiveWriter
 from soundmark.core.features.tenancy.exports.code_records import CodeRenderer, broken_code_problem
-from soundmark.core.features.tenancy.exports.pages import PAGE_ROWS, write_pages
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
 from soundmark.core.problems import OrganizationNotFound, ProjectNotFound
 from soundmark.core.steps.signed_codes import read_signed_codes
 from soundmark.core.store.codes import campaigns, code_lists, signing_keys
 from soundmark.core.store.tenancy import api_keys, members, organizations, projects
-from soundmark.core.views.campaigns import campaign_view
-from soundmark.core.views.integrations import archived_integration
+from soundmark.core.views.campaigns import CampaignView
+from soundmark.core.views.integrations import ArchivedIntegration
 from soundmark.core.views.signing_keys import key_history_view
-from soundmark.core.views.tenancy import archived_api_key, member_view, organization_view, project_view
+from soundmark.core.views.tenancy import MemberView, OrganizationView, ProjectView, archived_api_key
 from soundmark.kit.crypto.signing import SigningKey
+from soundmark.kit.pacing import Pacer
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.private.integrations import IntegrationResponse
 from soundmark.wire.shape import Wire
+
+# A few hundred kilobytes of Codes: two milliseconds in which the event loop reads them, and six in the thread.
+PAGE_ROWS: Final = 200
 
 T = TypeVar("T")
 
@@ -67,7 +70,7 @@ async def write_contents(source: ArchiveSource, file: ArchiveFile, sealing_key: 
         await _begin_project(source, writer, source.subject.project_id)
     tx, scope, project_id = source.tx, source.scope, source.subject.project_id
     campaign_pages = campaigns.list_oldest_first(tx, scope, project_id=project_id, rows_max=PAGE_ROWS)
-    await _write_rows(writer, "campaigns", campaign_pages, campaign_view)
+    await _write_rows(writer, "campaigns", campaign_pages, CampaignView.from_record)
     public_keys = {key.key_id: key.public_key for key in keys if key.activated_at is not None}
     renderer = CodeRenderer(public_keys, sealing_key, source.now)
     await _write_codes(source, writer, renderer)
@@ -85,9 +88,13 @@ async def _begin_organization(source: ArchiveSource, writer: ArchiveWriter) -> N
     if organization is None:
         raise OrganizationNotFound  # Deleted since the caller was authorised.
     writer.begin(_head(source))
-    writer.write_member("organization", _encode(organization_view(organization)))
-    await _write_rows(writer, "members", members.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), member_view)
-    await _write_rows(writer, "projects", projects.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), project_view)
+    writer.write_member("organization", _encode(OrganizationView.from_record(organization)))
+    await _write_rows(
+        writer, "members", members.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), MemberView.from_record
+    )
+    await _write_rows(
+        writer, "projects", projects.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), ProjectView.from_record
+    )
 
 
 async def _begin_project(source: ArchiveSource, writer: ArchiveWriter, project_id: str) -> None:
@@ -96,7 +103,7 @@ async def _begin_project(source: ArchiveSource, writer: ArchiveWriter, project_i
         raise ProjectNotFound
     writer.begin(_head(source))
     writer.write_member("organization_id", msgspec.json.encode(project.organization_id))
-    writer.write_member("project", _encode(project_view(project)))
+    writer.write_member("project", _encode(ProjectView.from_record(project)))
 
 
 def _head(source: ArchiveSource) -> bytes:
@@ -140,7 +147,9 @@ def _write_integrations(writer: ArchiveWriter, integrations: Sequence[Integratio
     writer.open_list("audience_integrations")
     for begin in range(0, len(integrations), PAGE_ROWS):
         page = integrations[begin : begin + PAGE_ROWS]
-        writer.add("audience_integrations", [_encode(archived_integration(integration)) for integration in page])
+        writer.add(
+            "audience_integrations", [_encode(ArchivedIntegration.from_record(integration)) for integration in page]
+        )
     writer.close_list("audience_integrations")
 
 
@@ -153,3 +162,21 @@ def _write_keys(writer: ArchiveWriter, keys: Sequence[SigningKeyRecord], key_ids
 
 def _encode(view: Wire) -> bytes:
     return view.model_dump_json().encode()
+
+
+async def write_pages(pages: AsyncGenerator[list[T], None], write: Callable[[Sequence[T]], None]) -> None:
+    """Write each page in a thread while the next one is read, and rest while the event loop is busy.
+
+    A page that is being written is always waited for, so that nobody writes to a closed file.
+    """
+    pacer = Pacer()
+    async with aclosing(pages):
+        rows = await anext(pages, None)
+        while rows is not None:
+            writing = asyncio.ensure_future(asyncio.to_thread(write, rows))
+            try:
+                rows = await anext(pages, None)
+            finally:
+                await asyncio.wait([writing])
+            await writing
+            await pacer.rest()

@@ -20,11 +20,11 @@ from soundmark.core.features.tenancy.exports.archive_file import ArchiveFile, Ar
 from soundmark.core.features.tenancy.exports.sealing import seal_archive
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject, organization_subject, project_subject
 from soundmark.core.views.archives import ArchiveKeys
-from soundmark.core.views.campaigns import campaign_view
+from soundmark.core.views.campaigns import CampaignView
 from soundmark.core.views.codes import detail_view
-from soundmark.core.views.integrations import archived_integration
+from soundmark.core.views.integrations import ArchivedIntegration
 from soundmark.core.views.signing_keys import historic_key
-from soundmark.core.views.tenancy import archived_api_key, member_view, organization_view, project_view
+from soundmark.core.views.tenancy import MemberView, OrganizationView, ProjectView, archived_api_key
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import Wire
 
@@ -60,18 +60,18 @@ def _encode(value: str | Wire) -> bytes:
 
 
 _RECORDS: Final[Mapping[str, Wire]] = {
-    "campaigns": campaign_view(CAMPAIGN),
+    "campaigns": CampaignView.from_record(CAMPAIGN),
     "codes": detail_view(CODE, ISSUED_AT),
     "api_keys": archived_api_key(API_KEY, ISSUED_AT),
-    "audience_integrations": archived_integration(INTEGRATION),
+    "audience_integrations": ArchivedIntegration.from_record(INTEGRATION),
 }
 PROJECT_ARCHIVE: Final = _write_archive(
     project_subject(PROJECT.id),
-    {"organization_id": PROJECT.organization_id, "project": project_view(PROJECT)},
+    {"organization_id": PROJECT.organization_id, "project": ProjectView.from_record(PROJECT)},
     _RECORDS,
 )
 ORGANIZATION_ARCHIVE: Final = _write_archive(
     organization_subject(ORGANIZATION.id),
-    {"organization": organization_view(ORGANIZATION)},
-    {"members": member_view(MEMBER), "projects": project_view(PROJECT), **_RECORDS},
+    {"organization": OrganizationView.from_record(ORGANIZATION)},
+    {"members": MemberView.from_record(MEMBER), "projects": ProjectView.from_record(PROJECT), **_RECORDS},
 )

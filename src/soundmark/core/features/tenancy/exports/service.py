@@ -117,13 +117,7 @@ async def _record(ctx: RequestContext, scope: TenantScope, subject: ArchiveSubje
         else:
             await hold_project(tx, scope, subject.project_id)
         await audit.record(
-            tx,
-            scope,
-            ctx.entropy,
-            action=subject.action,
-            now=ctx.clock.now(),
-            project_id=subject.project_id,
-            metadata={"digest": digest},
+            tx, scope, ctx.entropy, subject.action, now=ctx.clock.now(), project_id=subject.project_id, digest=digest
         )
 
 

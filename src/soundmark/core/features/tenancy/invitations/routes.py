@@ -20,7 +20,6 @@ from soundmark.core.features.tenancy.invitations.wire import (
     JoinedView,
     created_view,
     invitation_view,
-    joined_view,
 )
 from soundmark.core.problems import (
     AlreadyAMember,
@@ -70,10 +69,7 @@ async def list_invitations(
     cursors = ctx.cursors.bind("invitations", organization_id=scope.organization_id)
     page = await service.list_invitations(ctx, scope, before=cursors.read(cursor), limit=limit)
     now = ctx.clock.now()
-    return InvitationPage(
-        data=[invitation_view(invitation, now) for invitation in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(InvitationPage, page, lambda invitation: invitation_view(invitation, now))
 
 
 @operations.add(
@@ -99,8 +95,8 @@ async def revoke_invitation(
         tenant="none",
         problems=(InvitationInvalid, MfaRequired, AlreadyAMember, ResourceDeletionInProgress),
     ),
-    example=joined_view(example.JOINED),
+    example=JoinedView.from_record(example.JOINED),
 )
 async def accept_invitation(ctx: Ctx, user: CallingUser, body: AcceptInvitation) -> JoinedView:
     """Accept an invitation to your verified e-mail address. Joining as an administrator requires MFA."""
-    return joined_view(await service.accept_invitation(ctx, user, token=body.token))
+    return JoinedView.from_record(await service.accept_invitation(ctx, user, token=body.token))

@@ -87,12 +87,7 @@ async def create_invitation(
         sealed = _seal_secret(ctx.sealer, secret, invitation_id) if has_mail else None
         await invitations.insert(tx, scope, invitation, digest=_digest(secret), sealed_secret=sealed)
         await audit.record(
-            tx,
-            scope,
-            ctx.entropy,
-            action="invitation.created",
-            now=now,
-            metadata={"invitation_id": invitation_id, "role": role},
+            tx, scope, ctx.entropy, "invitation.created", now=now, invitation_id=invitation_id, role=role
         )
         if has_mail:
             await ctx.queue.defer(
@@ -126,12 +121,7 @@ async def revoke_invitation(ctx: Context, scope: TenantScope, invitation_id: str
             raise InvitationNotPending
         revoked = await invitations.update_revoked(tx, scope, invitation_id, now=now)
         await audit.record(
-            tx,
-            scope,
-            ctx.entropy,
-            action="invitation.revoked",
-            now=now,
-            metadata={"invitation_id": invitation_id, "role": revoked.role},
+            tx, scope, ctx.entropy, "invitation.revoked", now=now, invitation_id=invitation_id, role=revoked.role
         )
     return revoked
 
@@ -181,12 +171,13 @@ async def _join(ctx: Context, tx: Tx, user: User, invitation: Invitation, *, now
     await invitations.update_accepted(tx, invitation, now=now)
     await audit.record_as(
         tx,
-        invitation.organization_id,
         Actor("user", user.subject_id),
         ctx.entropy,
-        action="invitation.accepted",
+        "invitation.accepted",
+        organization_id=invitation.organization_id,
         now=now,
-        metadata={"invitation_id": invitation.id, "role": invitation.role},
+        invitation_id=invitation.id,
+        role=invitation.role,
     )
 
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from soundmark.core.domain.tenancy.invitation import DeliveryStatus, Invitation, InvitationState, InvitedRole
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
-from soundmark.core.features.tenancy.invitations.service import NewInvitation, NewMembership
+from soundmark.core.features.tenancy.invitations.service import NewInvitation
 from soundmark.wire.shape import Timestamp, Wire
 
 
@@ -98,24 +98,10 @@ class JoinedView(Wire):
 
 def invitation_view(invitation: Invitation, now: datetime) -> InvitationView:
     """Return the view of one invitation, with its status at `now`."""
-    return InvitationView(
-        id=invitation.id,
-        organization_id=invitation.organization_id,
-        email=invitation.email,
-        role=invitation.role,
-        status=invitation.status(now),
-        delivery_status=invitation.delivery_status,
-        created_at=invitation.created_at,
-        expires_at=invitation.expires_at,
-    )
+    return InvitationView.from_record(invitation, status=invitation.status(now))
 
 
 def created_view(invited: NewInvitation) -> CreatedInvitationView:
     """Return the view of a new invitation, with its secret."""
     shown = invitation_view(invited.invitation, invited.invitation.created_at)
     return CreatedInvitationView(**dict(shown), secret=invited.secret.reveal())
-
-
-def joined_view(joined: NewMembership) -> JoinedView:
-    """Return the view of an accepted invitation."""
-    return JoinedView(organization_id=joined.organization_id, role=joined.role)

@@ -4,15 +4,33 @@ from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import Path
+from pydantic import ConfigDict
 
+from soundmark.core.domain.tenancy.scope import Role
 from soundmark.core.edge.examples import MEMBER
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.members import service
-from soundmark.core.features.tenancy.members.wire import ChangeMember, MemberPage
 from soundmark.core.problems import LastOwner, MemberNotFound, OrganizationLimitReached
-from soundmark.core.views.tenancy import MemberView, member_view
+from soundmark.core.views.tenancy import MemberView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.shape import Wire
+
+
+class ChangeMember(Wire):
+    """A new role for a member."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"role": "admin"}]})
+
+    role: Role
+
+
+class MemberPage(Wire):
+    """Members, newest first; those created at the same time in descending order of subject id."""
+
+    data: list[MemberView]
+    next_cursor: str | None
+
 
 operations = Operations("Members")
 
@@ -28,7 +46,7 @@ SubjectPath = Annotated[
     "GET",
     "/v1/members",
     Operation("member.list", problems=(InvalidCursor,)),
-    example=MemberPage(data=[member_view(MEMBER)], next_cursor=None),
+    example=MemberPage(data=[MemberView.from_record(MEMBER)], next_cursor=None),
 )
 async def list_members(
     ctx: Ctx,
@@ -39,16 +57,14 @@ async def list_members(
     """List the members of an organisation, newest first."""
     cursors = ctx.cursors.bind("members", organization_id=scope.organization_id)
     page = await service.list_members(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return MemberPage(
-        data=[member_view(member) for member in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(MemberPage, page, MemberView.from_record)
 
 
 @operations.add(
     "PUT",
     _SUBJECT_PATH,
     Operation("member.update", problems=(MemberNotFound, LastOwner, OrganizationLimitReached)),
-    example=member_view(MEMBER),
+    example=MemberView.from_record(MEMBER),
 )
 async def change_member(
     ctx: Ctx,
@@ -60,7 +76,7 @@ async def change_member(
 
     Assigning the role that the member already has changes nothing and writes no audit entry.
     """
-    return member_view(await service.change_role(ctx, scope, subject_id, role=body.role))
+    return MemberView.from_record(await service.change_role(ctx, scope, subject_id, role=body.role))
 
 
 @operations.add(

@@ -50,9 +50,11 @@ async def change_role(ctx: RequestContext, scope: TenantScope, subject_id: str, 
             tx,
             scope,
             ctx.entropy,
-            action="member.role_changed",
+            "member.role_changed",
             now=now,
-            metadata={"subject_id": subject_id, "previous_role": member.role, "role": role},
+            subject_id=subject_id,
+            previous_role=member.role,
+            role=role,
         )
     return replace(member, role=role)
 
@@ -77,14 +79,7 @@ async def remove_member(ctx: Context, scope: TenantScope, subject_id: str) -> No
         await _keep_an_owner(tx, scope, member)
         now = ctx.clock.now()
         await members.delete(tx, scope, subject_id)
-        await audit.record(
-            tx,
-            scope,
-            ctx.entropy,
-            action="member.removed",
-            now=now,
-            metadata={"subject_id": subject_id, "role": member.role},
-        )
+        await audit.record(tx, scope, ctx.entropy, "member.removed", now=now, subject_id=subject_id, role=member.role)
 
 
 async def _lock(tx: Tx, scope: TenantScope, subject_id: str) -> Member:

@@ -8,7 +8,7 @@ from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, 
 from soundmark.core.features.tenancy.organizations import service
 from soundmark.core.features.tenancy.organizations.wire import CreateOrganization, OrganizationPage, RenameOrganization
 from soundmark.core.problems import OrganizationLimitReached
-from soundmark.core.views.tenancy import OrganizationView, organization_view
+from soundmark.core.views.tenancy import OrganizationView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Organizations")
@@ -19,18 +19,18 @@ operations = Operations("Organizations")
     "/v1/organizations",
     Operation("organization.create", tenant="none", problems=(OrganizationLimitReached,)),
     status=HTTPStatus.CREATED,
-    example=organization_view(ORGANIZATION),
+    example=OrganizationView.from_record(ORGANIZATION),
 )
 async def create_organization(ctx: Ctx, user: CallingUser, body: CreateOrganization) -> OrganizationView:
     """Create an organisation. The caller becomes its owner."""
-    return organization_view(await service.create_organization(ctx, user, name=body.name))
+    return OrganizationView.from_record(await service.create_organization(ctx, user, name=body.name))
 
 
 @operations.add(
     "PATCH",
     "/v1/organizations/{organization_id}",
     Operation("organization.update", tenant="path"),
-    example=organization_view(ORGANIZATION),
+    example=OrganizationView.from_record(ORGANIZATION),
 )
 async def rename_organization(
     ctx: Ctx,
@@ -38,14 +38,14 @@ async def rename_organization(
     body: RenameOrganization,
 ) -> OrganizationView:
     """Rename an organisation."""
-    return organization_view(await service.rename_organization(ctx, scope, name=body.name))
+    return OrganizationView.from_record(await service.rename_organization(ctx, scope, name=body.name))
 
 
 @operations.add(
     "GET",
     "/v1/organizations",
     Operation("organization.list", tenant="none", problems=(InvalidCursor,)),
-    example=OrganizationPage(data=[organization_view(ORGANIZATION)], next_cursor=None),
+    example=OrganizationPage(data=[OrganizationView.from_record(ORGANIZATION)], next_cursor=None),
 )
 async def list_organizations(
     ctx: Ctx,
@@ -56,7 +56,4 @@ async def list_organizations(
     """List the organisations that the caller belongs to, newest first."""
     cursors = ctx.cursors.bind("organizations", subject_id=user.subject_id)
     page = await service.list_organizations(ctx, user, before=cursors.read(cursor), limit=limit)
-    return OrganizationPage(
-        data=[organization_view(organization) for organization in page.entries],
-        next_cursor=cursors.write(page.next_position),
-    )
+    return cursors.show(OrganizationPage, page, OrganizationView.from_record)

@@ -31,7 +31,7 @@ async def create_organization(ctx: RequestContext, user: User, *, name: str) -> 
         )
         await code_entitlements.insert(tx, organization_id=organization_id, plan_id=STARTER_PLAN_ID)
         actor = Actor("user", user.subject_id)
-        await audit.record_as(tx, organization_id, actor, ctx.entropy, action="organization.created", now=now)
+        await audit.record_as(tx, actor, ctx.entropy, "organization.created", organization_id=organization_id, now=now)
     return Organization(id=organization_id, name=name, role="owner", created_at=now, deletion_requested_at=None)
 
 
@@ -45,7 +45,7 @@ async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) ->
         assert role is not None, "the policy lets no key do this"
         now = ctx.clock.now()
         renamed = await organizations.update_name(tx, scope, name=name, role=role)
-        await audit.record(tx, scope, ctx.entropy, action="organization.updated", now=now, metadata={"name": name})
+        await audit.record(tx, scope, ctx.entropy, "organization.updated", now=now, name=name)
     return renamed
 
 

@@ -11,7 +11,7 @@ from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, T
 from soundmark.core.features.tenancy.projects import service
 from soundmark.core.features.tenancy.projects.wire import CreateProject, ProjectPage, RenameProject
 from soundmark.core.problems import ProjectNameConflict, ProjectNotFound, ResourceDeletionInProgress
-from soundmark.core.views.tenancy import ProjectView, project_view
+from soundmark.core.views.tenancy import ProjectView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 
 operations = Operations("Projects")
@@ -24,18 +24,18 @@ ProjectIdPath = Annotated[ResourceId, Path(description="The project's id.", exam
     "/v1/projects",
     Operation("project.create", tenant="body", problems=(ProjectNameConflict, ResourceDeletionInProgress)),
     status=HTTPStatus.CREATED,
-    example=project_view(PROJECT),
+    example=ProjectView.from_record(PROJECT),
 )
 async def create_project(ctx: Ctx, scope: Tenant, body: CreateProject) -> ProjectView:
     """Create a project in an organisation."""
-    return project_view(await service.create_project(ctx, scope, name=body.name))
+    return ProjectView.from_record(await service.create_project(ctx, scope, name=body.name))
 
 
 @operations.add(
     "PATCH",
     "/v1/projects/{project_id}",
     Operation("project.update", problems=(ProjectNotFound, ProjectNameConflict)),
-    example=project_view(PROJECT),
+    example=ProjectView.from_record(PROJECT),
 )
 async def rename_project(
     ctx: Ctx,
@@ -44,14 +44,14 @@ async def rename_project(
     body: RenameProject,
 ) -> ProjectView:
     """Rename a project."""
-    return project_view(await service.rename_project(ctx, scope, project_id, name=body.name))
+    return ProjectView.from_record(await service.rename_project(ctx, scope, project_id, name=body.name))
 
 
 @operations.add(
     "GET",
     "/v1/projects",
     Operation("project.list", problems=(InvalidCursor,)),
-    example=ProjectPage(data=[project_view(PROJECT)], next_cursor=None),
+    example=ProjectPage(data=[ProjectView.from_record(PROJECT)], next_cursor=None),
 )
 async def list_projects(
     ctx: Ctx,
@@ -62,6 +62,4 @@ async def list_projects(
     """List the projects of an organisation, newest first."""
     cursors = ctx.cursors.bind("projects", organization_id=scope.organization_id)
     page = await service.list_projects(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return ProjectPage(
-        data=[project_view(project) for project in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(ProjectPage, page, ProjectView.from_record)

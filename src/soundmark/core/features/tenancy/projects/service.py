@@ -22,7 +22,7 @@ async def create_project(ctx: Context, scope: TenantScope, *, name: str) -> Proj
         await hold_open_organization(tx, scope)
         now = ctx.clock.now()
         await projects.insert(tx, scope, project_id=project_id, name=name, now=now)
-        await audit.record(tx, scope, ctx.entropy, action="project.created", now=now, project_id=project_id)
+        await audit.record(tx, scope, ctx.entropy, "project.created", now=now, project_id=project_id)
     return Project(
         id=project_id, organization_id=scope.organization_id, name=name, created_at=now, deletion_requested_at=None
     )
@@ -41,9 +41,7 @@ async def rename_project(ctx: Context, scope: TenantScope, project_id: str, *, n
         renamed = await projects.update_name(tx, scope, project_id, name=name)
         if renamed is None:
             raise ProjectNotFound
-        await audit.record(
-            tx, scope, ctx.entropy, action="project.updated", now=now, project_id=project_id, metadata={"name": name}
-        )
+        await audit.record(tx, scope, ctx.entropy, "project.updated", now=now, project_id=project_id, name=name)
     return renamed
 
 

@@ -9,12 +9,13 @@ import contextlib
 import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import structlog
+from prometheus_client import Counter, Gauge
 
 from soundmark.core.context import Context
 from soundmark.core.domain.webhooks.attempt import (
@@ -25,14 +26,37 @@ from soundmark.core.domain.webhooks.attempt import (
     ClaimedDelivery,
     conclude,
 )
-from soundmark.core.features.webhooks.delivery.counting import count_attempt, note_backlog
 from soundmark.core.features.webhooks.delivery.lanes import Lanes
 from soundmark.core.features.webhooks.delivery.sending import attempt
 from soundmark.core.features.webhooks.delivery.storing import store_outcomes
 from soundmark.core.store.webhooks import dispatch
+from soundmark.core.store.webhooks.dispatch import Backlog
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.tasks import cancel_and_wait
+
+AttemptResult = Literal["delivered", "retried", "failed"]
+
+_attempts: Final = Counter("soundmark_webhook_attempts_total", "Attempts to deliver an event, by outcome.", ["outcome"])
+for _outcome in ("delivered", "retried", "failed"):
+    _attempts.labels(_outcome)  # Exported as zero from the start.
+_pending: Final = Gauge("soundmark_webhook_deliveries_pending", "Deliveries that are neither delivered nor failed.")
+_oldest: Final = Gauge("soundmark_webhook_oldest_pending_seconds", "The age of the oldest pending delivery.")
+_overdue: Final = Gauge("soundmark_webhook_overdue_seconds", "For how long the first due delivery has waited.")
+
+
+def count_attempt(outcome: AttemptOutcome) -> None:
+    """Count one attempt."""
+    result: AttemptResult = "retried" if outcome.status == "pending" else outcome.status
+    _attempts.labels(result).inc()
+
+
+def note_backlog(backlog: Backlog, *, now: datetime) -> None:
+    """Note the pending deliveries of all organisations."""
+    _pending.set(backlog.pending_count)
+    for gauge, since in ((_oldest, backlog.oldest_created_at), (_overdue, backlog.due_since)):
+        gauge.set(0 if since is None else max(0.0, (now - since).total_seconds()))
+
 
 FanOut: TypeAlias = Callable[[Context], Awaitable[int]]
 

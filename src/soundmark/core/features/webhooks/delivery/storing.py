@@ -51,12 +51,14 @@ async def _disable(ctx: Context, tx: Tx, organization_id: str, endpoint_id: str,
         return
     await audit.record_as(
         tx,
-        organization_id,
         SYSTEM,
         ctx.entropy,
-        action="webhook_endpoint.updated",
+        "webhook_endpoint.updated",
+        organization_id=organization_id,
         now=ctx.clock.now(),
-        metadata={"endpoint_id": endpoint_id, "enabled": False, "disabled_reason": reason},
+        endpoint_id=endpoint_id,
+        enabled=False,
+        disabled_reason=reason,
     )
     if reason == "failing":
         await ctx.queue.defer(

@@ -7,12 +7,7 @@ from typing import Final
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.domain.webhooks.replay import (
-    REPLAYED_PER_DAY,
-    REPLAYS_PER_MINUTE,
-    ReplayCounts,
-    find_midnight,
-)
+from soundmark.core.domain.webhooks.replay import REPLAYED_PER_DAY, REPLAYS_PER_MINUTE, ReplayCounts, find_midnight
 from soundmark.core.problems import WebhookEndpointNotFound, WebhookEventNotFound
 from soundmark.core.steps.tenancy import hold_authority
 from soundmark.core.store.webhooks import deliveries, endpoints, events, replay_counts

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import Path, Query, Response
 
@@ -17,11 +17,11 @@ from soundmark.core.features.webhooks.endpoints.wire import (
     ReplayWebhookEvents,
     UpdateWebhookEndpoint,
     WebhookDeliveryPage,
+    WebhookDeliveryView,
     WebhookEndpointPage,
     WebhookEndpointView,
     WebhookEndpointWithSecret,
     WebhookMessage,
-    delivery_view,
     endpoint_view,
     endpoint_with_secret,
 )
@@ -65,9 +65,7 @@ async def list_webhook_endpoints(
     """List the webhook endpoints of an organisation, newest first."""
     cursors = ctx.cursors.bind("webhook_endpoints", organization_id=scope.organization_id)
     page = await service.list_endpoints(ctx, scope, before=cursors.read(cursor), limit=limit)
-    return WebhookEndpointPage(
-        data=[endpoint_view(endpoint) for endpoint in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(WebhookEndpointPage, page, endpoint_view)
 
 
 @operations.add(
@@ -120,7 +118,7 @@ async def roll_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPa
     "GET",
     "/v1/webhook-endpoints/{endpoint_id}/deliveries",
     Operation("webhook_endpoint.read", problems=(WebhookEndpointNotFound, InvalidCursor)),
-    example=WebhookDeliveryPage(data=[delivery_view(example.DELIVERY)], next_cursor=None),
+    example=WebhookDeliveryPage(data=[WebhookDeliveryView.from_record(example.DELIVERY)], next_cursor=None),
 )
 async def list_webhook_deliveries(
     ctx: Ctx,
@@ -139,9 +137,7 @@ async def list_webhook_deliveries(
     page = await events.list_deliveries(
         ctx, scope, endpoint_id, status=status, before=cursors.read(cursor), limit=limit
     )
-    return WebhookDeliveryPage(
-        data=[delivery_view(delivery) for delivery in page.entries], next_cursor=cursors.write(page.next_position)
-    )
+    return cursors.show(WebhookDeliveryPage, page, WebhookDeliveryView.from_record)
 
 
 @operations.add(
@@ -180,13 +176,4 @@ async def get_webhook_event(ctx: Ctx, scope: Tenant, event_id: EventIdPath) -> R
 
 def _changes_of(body: UpdateWebhookEndpoint) -> service.EndpointChanges:
     """Return the members that are present in the body."""
-    changes = service.EndpointChanges()
-    if "url" in body.model_fields_set:
-        changes["url"] = body.url
-    if "event_types" in body.model_fields_set:
-        changes["event_types"] = body.event_types
-    if "description" in body.model_fields_set:
-        changes["description"] = body.description
-    if "enabled" in body.model_fields_set:
-        changes["enabled"] = body.enabled
-    return changes
+    return cast("service.EndpointChanges", {name: getattr(body, name) for name in body.model_fields_set})

@@ -184,8 +184,9 @@ async def _record(
         tx,
         scope,
         ctx.entropy,
-        action=action,
+        action,
         now=ctx.clock.now(),
         project_id=endpoint.project_id,
-        metadata={"endpoint_id": endpoint.id, **facts},
+        endpoint_id=endpoint.id,
+        **facts,
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, ConfigDict, FailFast, Field, StringConstraints, model_validator
 
 from soundmark.core.domain.tenancy.scope import ActorType
-from soundmark.core.domain.webhooks.delivery import DeliveryStatus, WebhookDelivery
+from soundmark.core.domain.webhooks.delivery import DeliveryStatus
 from soundmark.core.domain.webhooks.endpoint import URL_MAX, DisabledReason, Endpoint
 from soundmark.core.domain.webhooks.event import EVENT_TYPES
 from soundmark.core.edge.parameters import ResourceId
@@ -229,34 +229,10 @@ class ReplayedView(Wire):
 
 def endpoint_view(endpoint: Endpoint) -> WebhookEndpointView:
     """Return the view of an endpoint."""
-    return WebhookEndpointView(
-        id=endpoint.id,
-        organization_id=endpoint.organization_id,
-        project_id=endpoint.project_id,
-        url=endpoint.url,
-        event_types=None if endpoint.event_types is None else list(endpoint.event_types),
-        description=endpoint.description,
-        enabled=endpoint.enabled,
-        disabled_reason=endpoint.disabled_reason,
-        created_at=endpoint.created_at,
-    )
+    event_types = None if endpoint.event_types is None else list(endpoint.event_types)
+    return WebhookEndpointView.from_record(endpoint, event_types=event_types)
 
 
 def endpoint_with_secret(endpoint: Endpoint, secret: Secret) -> WebhookEndpointWithSecret:
     """Return the view of an endpoint that just received a secret."""
     return WebhookEndpointWithSecret(**dict(endpoint_view(endpoint)), secret=secret.reveal())
-
-
-def delivery_view(delivery: WebhookDelivery) -> WebhookDeliveryView:
-    """Return the view of a delivery."""
-    return WebhookDeliveryView(
-        id=delivery.id,
-        event_id=delivery.event_id,
-        event_type=delivery.event_type,
-        status=delivery.status,
-        attempts=delivery.attempts,
-        last_status_code=delivery.last_status_code,
-        last_error=delivery.last_error,
-        next_attempt_at=delivery.next_attempt_at,
-        created_at=delivery.created_at,
-    )

@@ -1,0 +1,12 @@
+"""The first schema of Core, and the queue of background jobs."""
+
+from soundmark.kit.postgres.revision import run_file
+
+revision = "0100"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Create everything that is in `schema.sql`."""
+    run_file("soundmark.kit.postgres", "jobs_schema_3_10_0.sql")
+    run_file("soundmark.core", "schema.sql")

@@ -1,2 +1,0 @@
--- This revision made policies and no table.
-SELECT is_backup();

@@ -1,1 +1,0 @@
-INSERT INTO release_readiness (computed_at, evidence) VALUES (%(now)s, '{}');

@@ -1,1 +1,0 @@
-UPDATE offers SET price_status = 'missing' WHERE provider = 'card';

@@ -1,0 +1,1 @@
+INSERT INTO notes (id, body) VALUES (1, 'Kept.');

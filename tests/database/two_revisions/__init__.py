@@ -1,0 +1,1 @@
+"""A component with a second revision, as a model for the next one of Core and Audience."""
