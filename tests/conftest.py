@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page
 from support.api.core_client import Api
 from support.api.core_settings import core_settings
 from support.audience.client import audience_settings
+from support.billing.card_purchase import CARD_SECRET, sell_price
 from support.billing.local_purchase import PRIVATE_KEY, PUBLIC_KEY, list_payments
 from support.browser.chromium import Browsing, running_browser, watched
 from support.database.connections import borrow, close_connections
@@ -21,7 +22,6 @@ from support.database.core_database import empty_core, read_signing_keys, restor
 from support.database.empty_tables import empty_tables
 from support.database.rival import Rival
 from support.identity.oidc_issuer import CLIENT_ID, running_issuer
-from support.outside.card_stand_in import CARD_SECRET, CardStandIn, running_card
 from support.outside.desk import configure_desk
 from support.outside.running_sandbox import RunningSandbox, running_sandbox
 from support.processes.command_server import close_command_server
@@ -162,22 +162,18 @@ def timely_audience_url(beside_core_url: Secret) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-async def session_card() -> AsyncIterator[CardStandIn]:
-    async with running_card() as card:
-        yield card
-
-
-@pytest.fixture(scope="session")
-async def session_sandbox() -> AsyncIterator[RunningSandbox]:
+async def session_sandbox(session_clock: FakeClock) -> AsyncIterator[RunningSandbox]:
     """The outside world of every shared Core. It sends no webhooks."""
-    async with running_sandbox(LOCAL_PUBLIC_KEY=PUBLIC_KEY, LOCAL_SECRET_KEY=PRIVATE_KEY) as sandbox:
+    secrets = {"CARD_SECRET_KEY": CARD_SECRET, "LOCAL_PUBLIC_KEY": PUBLIC_KEY, "LOCAL_SECRET_KEY": PRIVATE_KEY}
+    async with running_sandbox(clock=session_clock, **secrets) as sandbox:
         yield sandbox
 
 
 @pytest.fixture(scope="session")
-def outside_urls(session_card: CardStandIn, session_sandbox: RunningSandbox) -> dict[str, str]:
+def outside_urls(session_sandbox: RunningSandbox) -> dict[str, str]:
     """Where Core finds the stand-ins of other people's servers."""
-    return {"card_api_url": session_card.url, "local_api_url": session_sandbox.settings()["LOCAL_API_URL"]}
+    settings = session_sandbox.settings()
+    return {"card_api_url": settings["CARD_API_URL"], "local_api_url": settings["LOCAL_API_URL"]}
 
 
 @pytest.fixture(scope="session")
@@ -246,17 +242,6 @@ async def tenant(api: Api) -> Tenant:
 
 
 @pytest.fixture
-async def card(session_card: CardStandIn, api: Api) -> AsyncIterator[CardStandIn]:
-    """The card provider, with Core's secret key configured; it has nothing to complain about at the end."""
-    session_card.forget()
-    assert (await put_setting(api, "card_secret_key", CARD_SECRET)).status == 200
-    yield session_card
-    complaints = session_card.complaints[:]
-    session_card.forget()  # A fault that was left would meet a test that does not ask for this fixture.
-    assert complaints == []
-
-
-@pytest.fixture
 async def outside(session_sandbox: RunningSandbox) -> AsyncIterator[RunningSandbox]:
     """The outside world, empty; it has nothing to complain about at the end, and no log has the id of a payment."""
     await session_sandbox.control("/reset")
@@ -266,6 +251,14 @@ async def outside(session_sandbox: RunningSandbox) -> AsyncIterator[RunningSandb
     complaints = await session_sandbox.complaints()
     await session_sandbox.control("/reset")  # A switch that was left would meet a test that does not ask for this.
     assert complaints == []
+
+
+@pytest.fixture
+async def card(outside: RunningSandbox, api: Api) -> RunningSandbox:
+    """The card provider, with Core's secret key configured, and a price for sale."""
+    assert (await put_setting(api, "card_secret_key", CARD_SECRET)).status == 200
+    await sell_price(outside)
+    return outside
 
 
 @pytest.fixture

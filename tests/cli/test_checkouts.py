@@ -1,41 +1,48 @@
-"""`soundmark billing checkout`, `show` and `portal` against a real Core and a stand-in of the card provider."""
+"""`soundmark billing checkout`, `show` and `portal` against a real Core and the card provider of the sandbox."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
+import httpx2
 import pytest
 from support.api.core_settings import OPERATOR_TOKEN
-from support.outside.card_stand_in import CARD_SECRET, CUSTOMER, PORTAL_URL, CardStandIn, running_card
+from support.processes.running_apps import served_in_thread
+
+from soundmark.kit.crypto.entropy import SystemEntropy
+from soundmark.sandbox.app import create_app as create_sandbox
+from soundmark.sandbox.options import SandboxOptions, choose_credentials
 
 from .conftest import Done, Service, Tenant, answered, serving_core
 
 OFFER = "offer_codes_monthly"
 
 
+@dataclass(frozen=True)
+class CardProvider:
+    """The sandbox, whose card provider is asked."""
+
+    url: str
+    secret_key: str
+
+    def look(self, kind: str) -> list[dict[str, Any]]:
+        """Return what it has of a kind, the newest first."""
+        found: list[dict[str, Any]] = httpx2.get(f"{self.url}/control/card").json()[kind]
+        return found
+
+    def do(self, path: str, **fields: Any) -> None:
+        assert httpx2.post(f"{self.url}/control{path}", json=fields).status_code == 200
+
+
 @pytest.fixture(scope="module")
-def card() -> Iterator[CardStandIn]:
-    """The card provider, in an event loop of its own."""
-    ready, over = threading.Event(), threading.Event()
-    running: list[CardStandIn] = []
-
-    async def serve() -> None:
-        async with running_card() as server:
-            running.append(server)
-            ready.set()
-            await asyncio.to_thread(over.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(30), "the stand-in must start"
-    yield running[0]
-    over.set()
-    thread.join(10)
+def card() -> Iterator[CardProvider]:
+    options = SandboxOptions("", choose_credentials({}, SystemEntropy()))
+    with served_in_thread(create_sandbox(options)) as url:
+        yield CardProvider(url, options.secret("CARD_SECRET_KEY"))
 
 
 @pytest.fixture
-def buyer(service: Service, tenant: Tenant, card: CardStandIn) -> Iterator[Tenant]:
+def buyer(service: Service, tenant: Tenant, card: CardProvider) -> Iterator[Tenant]:
     """The tenant at a Core that knows the card provider, with an offer for sale."""
     service.run_sql(
         "INSERT INTO plans (id, name, product, monthly_code_quota, active, updated_at)"
@@ -44,42 +51,43 @@ def buyer(service: Service, tenant: Tenant, card: CardStandIn) -> Iterator[Tenan
     service.run_sql("UPDATE payment_providers SET enabled = true WHERE name = 'card'")
     service.run_sql(
         "INSERT INTO offers (id, plan_id, provider, active, price_reference, price_status, updated_at)"
-        " VALUES (%s, 'plan_studio', 'card', true, 'price_MARK', 'known', now())",
+        " VALUES (%s, 'plan_studio', 'card', true, 'price_sandbox_monthly', 'known', now())",
         OFFER,
     )
-    card.forget()
-    with serving_core(service.database_url, card_api_url=card.url, card_secret_key=CARD_SECRET) as selling:
+    card.do("/reset")
+    url = f"{card.url}/card"
+    with serving_core(service.database_url, card_api_url=url, card_secret_key=card.secret_key) as selling:
         yield replace(tenant, service=selling)
-    assert card.complaints == []
+    assert httpx2.get(f"{card.url}/control/calls").json()["complaints"] == []
 
 
 def run(tenant: Tenant, *arguments: str) -> Done:
     return tenant.run("billing", *arguments, key=OPERATOR_TOKEN)
 
 
-def test_an_offer_is_bought_and_the_checkout_shown(buyer: Tenant) -> None:
+def test_an_offer_is_bought_and_the_checkout_shown(buyer: Tenant, card: CardProvider) -> None:
     made = answered(run(buyer, "checkout", OFFER, "--json"))
 
     shown = answered(run(buyer, "show", made["id"], "--json"))
 
-    assert made.pop("checkout_url").startswith("https://checkout.example.com/")
+    assert made.pop("checkout_url").startswith(f"{card.url}/card/pay/")
     assert shown == made
 
 
-def test_a_person_reads_where_to_pay(buyer: Tenant, card: CardStandIn) -> None:
+def test_a_person_reads_where_to_pay(buyer: Tenant, card: CardProvider) -> None:
     done = run(buyer, "checkout", OFFER)
 
-    (session,) = card.sessions.values()
+    (session,) = card.look("sessions")
     assert (done.status, done.err) == (0, "")
     assert done.out.endswith(f" is pending; pay at {session['url']}\n")
     assert "pending" in run(buyer, "show", session["client_reference_id"]).out
 
 
-def test_a_command_that_is_repeated_with_its_key_prints_the_same_page(buyer: Tenant, card: CardStandIn) -> None:
+def test_a_command_that_is_repeated_with_its_key_prints_the_same_page(buyer: Tenant, card: CardProvider) -> None:
     keyed = ("checkout", OFFER, "--idempotency-key", "purchase-of-november", "--json")
 
     assert answered(run(buyer, *keyed)) == answered(run(buyer, *keyed))
-    assert len(card.sessions) == 1
+    assert len(card.look("sessions")) == 1
 
 
 def test_a_malformed_key_is_one_line(buyer: Tenant) -> None:
@@ -99,8 +107,12 @@ def test_the_portal_needs_a_customer(buyer: Tenant) -> None:
     assert run(buyer, "portal").refusal.startswith("customer_unavailable (409)")
 
 
-def test_the_portal_is_one_address(buyer: Tenant, past_policies: Callable[..., None]) -> None:
-    past_policies("INSERT INTO card_customers VALUES (%s, %s, now())", buyer.organization_id, CUSTOMER)
+def test_the_portal_is_one_address(buyer: Tenant, card: CardProvider, past_policies: Callable[..., None]) -> None:
+    card.do("/card/customers", id="cus_known")
+    past_policies("INSERT INTO card_customers VALUES (%s, 'cus_known', now())", buyer.organization_id)
 
-    assert run(buyer, "portal").out == f"{PORTAL_URL}\n"
-    assert answered(run(buyer, "portal", "--json")) == {"portal_url": PORTAL_URL}
+    printed = run(buyer, "portal").out
+    as_json = answered(run(buyer, "portal", "--json"))
+
+    second, first = card.look("portal_sessions")
+    assert (printed, as_json) == (f"{first['url']}\n", {"portal_url": second["url"]})

@@ -168,6 +168,14 @@ async def test_a_500_is_stored_under_its_key(sandbox: RunningSandbox) -> None:
     assert (await create_session(sandbox, key="bco_1-2")).status == "open"
 
 
+async def test_a_500_that_advises_to_ask_again_is_not_stored(sandbox: RunningSandbox) -> None:
+    headers = {"stripe-should-retry": "true"}
+    await sandbox.misbehave("card", "server_error", operation="create_session", headers=headers)
+    with pytest.raises(stripe.APIError):
+        await create_session(sandbox, key="bco_1-1")
+    assert (await create_session(sandbox, key="bco_1-1")).status == "open"
+
+
 async def test_a_refused_parameter_is_not_stored(sandbox: RunningSandbox) -> None:
     with pytest.raises(stripe.InvalidRequestError):
         await create_session(sandbox, key="bco_1-1", success_url=None)

@@ -1,6 +1,7 @@
 """Every switch, and how it is turned on and off."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import httpx2
@@ -116,6 +117,30 @@ async def test_a_held_answer_did_its_work_and_waits(sandbox: RunningSandbox) -> 
     assert [(await each).status_code for each in asking] == [200, 200]
 
 
+@pytest.mark.parametrize(("end", "made_count"), [("/answers/release", 1), ("/reset", 0)])
+async def test_a_held_request_works_once_it_is_released_unless_it_is_reset(
+    sandbox: RunningSandbox, end: str, made_count: int
+) -> None:
+    path, headers = "/accounting/api/index.php/invoices", credentials(sandbox)["accounting"]
+    await sandbox.misbehave("accounting", "held", operation="create_invoice")
+    asking = asyncio.create_task(sandbox.client.post(path, json={"socid": 1}, headers=headers))
+    await sandbox.until_held("accounting")
+    assert (await sandbox.look("accounting"))["invoices"] == []
+    await sandbox.control(end, **({"system": "accounting"} if made_count else {}))
+    with contextlib.nullcontext() if made_count else pytest.raises(CUT_OFF):
+        await asking
+    assert len((await sandbox.look("accounting"))["invoices"]) == made_count
+
+
+async def test_a_held_error_did_no_work_and_waits(sandbox: RunningSandbox) -> None:
+    await sandbox.misbehave("desk", "held_error")
+    asking = asyncio.create_task(ask(sandbox, "desk"))
+    await sandbox.until_held("desk")
+    assert not asking.done()
+    await sandbox.release("desk")
+    assert (await asking).status_code == 500
+
+
 async def test_a_reset_lets_held_answers_go(sandbox: RunningSandbox) -> None:
     await sandbox.hold("desk")
     asking = asyncio.create_task(ask(sandbox, "desk"))
@@ -125,8 +150,11 @@ async def test_a_reset_lets_held_answers_go(sandbox: RunningSandbox) -> None:
 
 
 async def test_a_refusal_can_say_more(sandbox: RunningSandbox) -> None:
-    await sandbox.misbehave("local", "refused", operation="verify_payment", merge={"message": "more"})
-    assert (await ask(sandbox, "local")).json()["message"] == "more"
+    await sandbox.misbehave(
+        "local", "refused", operation="verify_payment", merge={"message": "more"}, headers={"x-more": "1"}
+    )
+    refused = await ask(sandbox, "local")
+    assert (refused.json()["message"], refused.headers["x-more"]) == ("more", "1")
 
 
 async def test_a_slow_answer_is_late_and_right(sandbox: RunningSandbox) -> None:

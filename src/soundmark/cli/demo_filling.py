@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 import numpy as np
@@ -183,7 +184,7 @@ class _Filling:
                 (_LOCAL_OFFER, "/control/local/payments/{}", {"status": "SUCCESS"}),
             ):
                 checkout = self._client.billing.create_checkout(offer_id)
-                payment = checkout.checkout_url.rstrip("/").rpartition("/")[2]
+                payment = urlsplit(checkout.checkout_url).path.rpartition("/")[2]
                 paid = sandbox.post(path.format(payment), json=body)
                 if not paid.is_success:
                     raise Refused(f"the sandbox answered {paid.status_code} to a payment")

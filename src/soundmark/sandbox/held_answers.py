@@ -1,4 +1,4 @@
-"""Answers that are ready, and wait until they are released."""
+"""Requests and answers that wait until they are released."""
 
 import asyncio
 from collections import defaultdict
@@ -6,18 +6,18 @@ from typing import Final
 
 
 class HeldAnswers:
-    """The answers of each system that wait."""
+    """What waits of each system."""
 
     def __init__(self) -> None:
-        self._waiting: Final[defaultdict[str, list[asyncio.Event]]] = defaultdict(list)
+        self._waiting: Final[defaultdict[str, list[asyncio.Future[bool]]]] = defaultdict(list)
         self._arrived: Final = asyncio.Event()
 
-    async def hold(self, system: str) -> None:
-        """Wait until the answers of a system are released."""
-        released = asyncio.Event()
+    async def hold(self, system: str) -> bool:
+        """Wait until the answers of a system are released; return False if they are cleared instead."""
+        released: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[system].append(released)
         self._arrived.set()
-        await released.wait()
+        return await released
 
     async def until_held(self, system: str, count: int) -> None:
         """Wait until this many answers of a system are held."""
@@ -27,10 +27,14 @@ class HeldAnswers:
 
     def release(self, system: str) -> None:
         """Let the answers of a system go."""
-        for released in self._waiting.pop(system, ()):
-            released.set()
+        self._end(system, is_released=True)
 
     def clear(self) -> None:
-        """Let every answer go."""
+        """Let every answer go, and forget the requests that wait for their work."""
         for system in list(self._waiting):
-            self.release(system)
+            self._end(system, is_released=False)
+
+    def _end(self, system: str, *, is_released: bool) -> None:
+        for released in self._waiting.pop(system, ()):
+            if not released.done():  # The server may have cancelled it.
+                released.set_result(is_released)

@@ -14,6 +14,8 @@ class Call:
     system: str
     operation: str
     path: str
+    query: str = ""
+    idempotency_key: str | None = None
 
 
 class Journal:

@@ -10,7 +10,9 @@ SYSTEMS: Final[tuple[SystemName, ...]] = get_args(SystemName)
 # What an operation can do instead of answering properly, and what it means.
 OPERATION_KINDS: Final = {
     "slow": "waits some seconds, then works and answers",
+    "held": "waits until it is released, then works and answers",
     "held_answer": "works, then waits to answer until it is released",
+    "held_error": "waits until it is released, then answers 500 without working",
     "lost_answer": "works, then closes the connection",
     "half_body": "works, then sends half of the body and closes the connection",
     "false_error": "works, and answers 500 all the same",
@@ -46,6 +48,7 @@ class Switch:
 
     `times` is how often it will still happen; None means until it is reset. `seconds` is how long `slow` waits and
     `reordered_webhooks` gathers. `merge` is merged into what is answered (RFC 7396), which is all that `altered` does.
+    A refusal has the `headers` too.
     """
 
     system: SystemName
@@ -54,6 +57,7 @@ class Switch:
     times: int | None = 1
     seconds: float = 2
     merge: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class TooManySwitches(Exception):

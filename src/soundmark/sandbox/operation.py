@@ -23,7 +23,7 @@ Gate = Callable[[Request, Handler], Awaitable[Response]]
 MakeError = Callable[[int], Response]
 
 _AMOUNTS: Final = {"amount", "amount_total", "amount_paid", "amount_due", "unit_amount", "total_ttc"}
-_STATUSES: Final = {"server_error": 500, "rate_limited": 429, "refused": 401, "conflict": 409}
+_STATUSES: Final = {"server_error": 500, "held_error": 500, "rate_limited": 429, "refused": 401, "conflict": 409}
 _ELSEWHERE: Final = "http://127.0.0.1:9/elsewhere"  # Nobody listens there.
 _CHUNK: Final = b" " * 64 * 1024
 _PAGE: Final = "<!doctype html><html><head><title>Maintenance</title></head><body>Back soon.</body></html>"
@@ -78,7 +78,10 @@ class _Operation:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
-        self._api.shared.journal.calls.append(Call(self._api.system, self._name, request.url.path))
+        key = request.headers.get("idempotency-key")
+        self._api.shared.journal.calls.append(
+            Call(self._api.system, self._name, request.url.path, request.url.query, key)
+        )
         switch = self._api.shared.switches.take(self._api.system, self._name, OPERATION_KINDS)
         if switch is None:
             response = await self._api.gate(request, self._handler)
@@ -93,16 +96,16 @@ class _Operation:
         if switch.kind == "endless":
             await _send_endlessly(request, send)
             return
-        if switch.kind == "slow":
-            await request.body()  # Kept, so that the work is done even if the caller gives up.
-            await asyncio.sleep(switch.seconds)
+        if not await self._begin(switch, request):
+            await hang_up(send)
+            return
         response = _replace(switch, self._api.make_error)
         # A refusal passes the gate as well, because the card provider stores its 500 under the idempotency key.
         answer = await self._api.gate(request, self._handler if response is None else _always(response))
         if switch.merge and switch.kind not in _INSTEAD:
             answer = _rewrite(answer, lambda value: _alter(value, switch.merge))
         match switch.kind:
-            case "held_answer":
+            case "held_answer" | "held_error":
                 await self._api.shared.held.hold(self._api.system)
                 await answer(scope, receive, send)
             case "false_error":
@@ -119,11 +122,23 @@ class _Operation:
             case _:
                 await answer(scope, receive, send)
 
+    async def _begin(self, switch: Switch, request: Request) -> bool:
+        """Wait as long as the work must; return whether it is still wanted."""
+        if switch.kind not in {"slow", "held"}:
+            return True
+        await request.body()  # Kept, so that the work is done even if the caller gives up.
+        if switch.kind == "held":
+            return await self._api.shared.held.hold(self._api.system)
+        await asyncio.sleep(switch.seconds)
+        return True
+
 
 def _replace(switch: Switch, make_error: MakeError) -> Response | None:
     """Return the response that replaces the work; None if the operation does its work."""
     if switch.kind in _STATUSES:
-        return make_error(_STATUSES[switch.kind])
+        refusal = make_error(_STATUSES[switch.kind])
+        refusal.headers.update(switch.headers)
+        return refusal
     make = _INSTEAD.get(switch.kind)
     return None if make is None else make()
 

@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 import pytest
-from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
+from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, list_sessions, status_of
 from support.billing.offers import CARD_OFFER, make_card_offer
 from support.console.client import ConsoleClient, PageAnswer
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.platform_settings import put_setting
@@ -40,7 +40,7 @@ def has_script(page: PageAnswer) -> bool:
 
 
 async def test_the_page_waits_for_the_payment_in_the_right_organization(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_tenant(tenant.api)
     path = await buy(operator, tenant, rival)
@@ -54,11 +54,11 @@ async def test_the_page_waits_for_the_payment_in_the_right_organization(
     assert page.find(".//div[@id='waiting']//a").get("href") == path
     assert asked_organizations(operator) == [tenant.organization_id]
     assert page.find(".//nav[@class='areas']") is not None
-    assert len(card.sessions) == 1
+    assert len(await list_sessions(card)) == 1
 
 
 async def test_a_paid_checkout_is_completed_on_the_page(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     assert (await put_setting(tenant.api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
     purchase = await begin_purchase(tenant, rival, card)
@@ -72,7 +72,7 @@ async def test_a_paid_checkout_is_completed_on_the_page(
 
 @pytest.mark.parametrize(("status", "words"), [("failed", "Nothing was paid."), ("expired", "not used in time")])
 async def test_a_checkout_that_came_to_nothing_leads_back_to_the_offers(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn, status: str, words: str
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox, status: str, words: str
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     await rival.run("UPDATE checkouts SET status = %s, reread_at = NULL", status)
@@ -85,7 +85,7 @@ async def test_a_checkout_that_came_to_nothing_leads_back_to_the_offers(
 
 
 async def test_another_browser_asks_each_organization_once(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     clock.advance(seconds=1)
@@ -100,7 +100,7 @@ async def test_another_browser_asks_each_organization_once(
 
 
 async def test_the_checkout_of_strangers_is_a_page_that_does_not_exist(
-    visitors: ConsoleClient, people: People, rival: Rival, card: CardStandIn, clock: FakeClock
+    visitors: ConsoleClient, people: People, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     tenant = await people.tenant_of("owner")
     await people.tenant_of("stranger")
@@ -113,7 +113,7 @@ async def test_the_checkout_of_strangers_is_a_page_that_does_not_exist(
 
 
 async def test_a_cookie_of_another_person_shows_nothing(
-    visitors: ConsoleClient, people: People, rival: Rival, card: CardStandIn, clock: FakeClock
+    visitors: ConsoleClient, people: People, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     """Two people may share a browser."""
     tenant = await people.tenant_of("owner")
@@ -124,7 +124,7 @@ async def test_a_cookie_of_another_person_shows_nothing(
     page = await visitors.get(path)
 
     assert (page.status, page.trouble) == (404, "page_not_found")
-    assert len(card.sessions) == 1
+    assert len(await list_sessions(card)) == 1
 
 
 @pytest.mark.parametrize("checkout_id", ["bco_", "xr_abc", "bco_%2e%2e%2f", "%2e%2e", "bco_" + "a" * 65])
@@ -136,7 +136,7 @@ async def test_what_is_no_checkout_id_is_not_asked_for(operator: ConsoleClient, 
 
 
 async def test_the_script_is_answered_with_the_status_alone(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     path = f"{await buy(operator, tenant, rival)}/status"
 
@@ -147,11 +147,11 @@ async def test_the_script_is_answered_with_the_status_alone(
     clock.advance(seconds=timedelta(days=2).total_seconds())
     signed_out = await operator.get(path)
     assert signed_out.location.startswith("/sign-in?")
-    assert len(card.sessions) == 1
+    assert len(await list_sessions(card)) == 1
 
 
 async def test_the_browser_remembers_the_newest_checkouts_alone(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn, monkeypatch: pytest.MonkeyPatch
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cookie has limited space."""
     monkeypatch.setattr(begun_checkouts, "_KEPT_MAX", 1)
@@ -166,7 +166,7 @@ async def test_the_browser_remembers_the_newest_checkouts_alone(
 
 
 async def test_the_page_in_french(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     french = operator.other(language="fr").sign_in_as_operator(clock.now())

@@ -1,16 +1,17 @@
 """The offers, and the way to the payment page."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from support.api.core_client import Api
+from support.billing.card_purchase import list_sessions
 from support.billing.catalog import LOCAL_OFFER as LOCAL_TERMS
 from support.billing.catalog import put_plan, sell
 from support.billing.local_purchase import list_payments
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_card_subscription, make_local_offer
 from support.console.client import ConsoleClient
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
@@ -63,22 +64,22 @@ async def test_offers_of_a_country_are_those_that_are_for_sale_there(
 
 
 async def test_a_checkout_leads_to_the_page_of_the_provider_with_a_link(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """The policy of the page forbids its forms to lead elsewhere."""
     await make_card_offer(rival)
 
     page = await operator.submit(offers_path(tenant), await press_buy(operator, offers_path(tenant)))
 
-    [session] = card.sessions.values()
+    [session] = await list_sessions(card)
     assert page.status == 200
     assert page.find(".//main//a[@class='button']").get("href") == session["url"]
-    assert page.find(".//main//strong").text == "checkout.example.com"
+    assert page.find(".//main//strong").text == urlsplit(session["url"]).netloc
     assert [status for _, status in await stored(rival)] == ["pending"]
 
 
 async def test_a_double_click_makes_one_checkout(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
     fields = await press_buy(operator, offers_path(tenant))
@@ -88,7 +89,7 @@ async def test_a_double_click_makes_one_checkout(
 
     link = ".//main//a[@class='button']"
     assert first.find(link).get("href") == second.find(link).get("href")
-    assert len(await stored(rival)) == len(card.sessions) == 1
+    assert len(await stored(rival)) == len(await list_sessions(card)) == 1
 
 
 async def test_every_shown_button_makes_a_checkout_of_its_own(
@@ -102,11 +103,11 @@ async def test_every_shown_button_makes_a_checkout_of_its_own(
 
 
 async def test_a_provider_that_is_down_is_named_and_the_same_button_works_later(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
     fields = await press_buy(operator, offers_path(tenant))
-    card.faults.extend(["refused", "refused"])
+    await card.misbehave("card", "refused", times=2)
 
     page = await operator.submit(offers_path(tenant), fields)
 
@@ -116,7 +117,7 @@ async def test_a_provider_that_is_down_is_named_and_the_same_button_works_later(
 
 
 async def test_a_second_card_subscription_is_refused_with_the_offers_still_there(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
     await make_card_subscription(rival, tenant.organization_id)
@@ -125,7 +126,7 @@ async def test_a_second_card_subscription_is_refused_with_the_offers_still_there
 
     assert (page.status, page.trouble) == (409, "subscription_active")
     assert page.find(".//input[@name='offer_id']").get("value") == CARD_OFFER
-    assert card.received == []
+    assert await card.calls("card") == []
 
 
 @pytest.mark.parametrize("key", ["", "short", "k" * 129, "key with spaces and more"])

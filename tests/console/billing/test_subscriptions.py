@@ -1,11 +1,13 @@
 """Subscriptions, and the way to the card provider's portal."""
 
+from urllib.parse import urlsplit
+
 import pytest
+from support.billing.card_purchase import CUSTOMER
 from support.billing.offers import make_card_subscription
 from support.console.client import ConsoleClient
 from support.database.rival import Rival
-from support.outside.card_stand_in import CUSTOMER, PORTAL_URL, CardStandIn
-from support.outside.outside_server import Fault
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
@@ -73,16 +75,17 @@ async def test_subscriptions_have_pages(operator: ConsoleClient, tenant: Tenant,
 
 
 async def test_the_portal_is_a_link_and_those_who_return_find_their_organization(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_customer(tenant, rival)
 
     page = await operator.submit(billing_path(tenant))
 
-    assert page.find(".//main//a[@class='button']").get("href") == PORTAL_URL
-    assert page.find(".//main//strong").text == "billing.example.com"
+    (portal,) = (await card.look("card"))["portal_sessions"]
+    assert page.find(".//main//a[@class='button']").get("href") == portal["url"]
+    assert page.find(".//main//strong").text == urlsplit(portal["url"]).netloc
     assert (await operator.get("/billing")).location == billing_path(tenant)
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 async def test_those_who_return_in_another_browser_choose_their_organization(
@@ -94,7 +97,7 @@ async def test_those_who_return_in_another_browser_choose_their_organization(
 
 
 async def test_another_person_in_the_same_browser_is_not_sent_to_the_first_ones_organization(
-    visitors: ConsoleClient, people: People, rival: Rival, card: CardStandIn, clock: FakeClock
+    visitors: ConsoleClient, people: People, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     tenant, own = await people.tenant_of("owner"), await people.tenant_of("stranger")
     await make_customer(tenant, rival)
@@ -105,25 +108,25 @@ async def test_another_person_in_the_same_browser_is_not_sent_to_the_first_ones_
     page = await visitors.get("/billing")
 
     assert page.find(".//main//li/a").get("href") == billing_path(own)
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 async def test_without_a_card_payment_there_is_no_portal(
-    operator: ConsoleClient, tenant: Tenant, card: CardStandIn
+    operator: ConsoleClient, tenant: Tenant, card: RunningSandbox
 ) -> None:
     page = await operator.submit(billing_path(tenant))
 
     assert (page.status, page.trouble) == (409, "customer_unavailable")
     assert page.find(".//h2").text
-    assert card.received == []
+    assert await card.calls("card") == []
 
 
 @pytest.mark.parametrize("fault", ["refused", "wrong_object"])
 async def test_a_portal_that_cannot_be_opened_is_named(
-    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox, fault: str
 ) -> None:
     await make_customer(tenant, rival)
-    card.faults.extend([fault, fault])
+    await card.misbehave("card", fault, times=2)
 
     page = await operator.submit(billing_path(tenant))
 

@@ -7,12 +7,11 @@ from console.webhooks.conftest import steps as steps
 from console.webhooks.test_deliveries import make_deliveries
 from core.webhooks.delivery.conftest import Steps
 from playwright.async_api import expect
-from support.billing.card_purchase import begin_purchase
+from support.billing.card_purchase import begin_purchase, list_sessions
 from support.billing.catalog import AUDIENCE_PLAN, LOCAL_OFFER, put_plan, sell
 from support.billing.offers import make_card_offer, make_card_subscription
 from support.browser.accessibility import assert_no_page_breaks_a_rule
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.desk import TICKETS, ticket_body
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
@@ -34,7 +33,7 @@ window.setTimeout = (act, pause) => { window.pauses.push(pause); return setTimeo
 async def paths(
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     desk: RunningSandbox,
     steps: Steps,
     consumer: WebhookConsumer,
@@ -68,7 +67,7 @@ async def test_no_page_breaks_a_rule(served: ServedConsole, paths: list[str], cl
 
 
 async def test_a_double_click_buys_once_and_shows_the_way_out(
-    served: ServedConsole, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    served: ServedConsole, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     await make_card_offer(rival)
     page = await served.open(f"/organizations/{tenant.organization_id}/billing/offers", clock.now())
@@ -77,14 +76,14 @@ async def test_a_double_click_buys_once_and_shows_the_way_out(
 
     await page.wait_for_selector("text=Continue to the payment page")
     link = page.get_by_role("link", name="Continue to the payment page")
-    assert str(await link.get_attribute("href")).startswith("https://checkout.example.com/")
-    assert len(card.sessions) == 1
+    assert str(await link.get_attribute("href")).startswith(f"{card.url}/card/pay/")
+    assert len(await list_sessions(card)) == 1
     [(checkouts,)] = await rival.rows("SELECT count(*) FROM checkouts")
     assert checkouts == 1
 
 
 async def test_the_waiting_page_sees_the_payment_by_itself(
-    served: ServedConsole, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    served: ServedConsole, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     page = await served.open("/organizations", clock.now())
@@ -104,7 +103,7 @@ async def test_the_waiting_page_sees_the_payment_by_itself(
 
 
 async def test_the_waiting_page_asks_less_and_less_and_stops(
-    served: ServedConsole, tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    served: ServedConsole, tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     page = await served.open("/organizations", clock.now())

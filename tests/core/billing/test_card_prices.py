@@ -10,9 +10,10 @@ from procrastinate import App
 from procrastinate.testing import InMemoryConnector
 from support.api.core_client import Api
 from support.api.core_settings import OPERATOR_TOKEN, jobs_settings
+from support.billing.card_purchase import CARD_SECRET, list_paths, put_object
 from support.billing.catalog import CARD_OFFER, LOCAL_OFFER, add_price, list_offers, put_offer, put_provider, sell
 from support.database.rival import Rival
-from support.outside.card_stand_in import CARD_SECRET, CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.processes.killable import running_core, running_worker, until_alone
 
@@ -32,9 +33,9 @@ READING = (
 
 
 @pytest.fixture
-async def work(database_url: Secret, card: CardStandIn, clock: FakeClock) -> AsyncIterator[Context]:
+async def work(database_url: Secret, card: RunningSandbox, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of Core's worker."""
-    ctx = make_job_context(jobs_settings(database_url, CARD_API_URL=card.url), clock=clock)
+    ctx = make_job_context(jobs_settings(database_url, CARD_API_URL=card.settings()["CARD_API_URL"]), clock=clock)
     await ctx.db.open()
     yield ctx
     await ctx.card.aclose()
@@ -42,46 +43,46 @@ async def work(database_url: Secret, card: CardStandIn, clock: FakeClock) -> Asy
 
 
 @pytest.fixture
-async def unknown(api: Api, card: CardStandIn) -> None:
+async def unknown(api: Api, card: RunningSandbox) -> None:
     """An offer that was put on sale while the provider was away."""
-    card.faults.append("refused")
+    await card.misbehave("card", "refused")
     await put_provider(api, "card")
     assert (await put_offer(api, "offer_1", CARD_OFFER)).json["price_status"] == "unknown"
-    card.received.clear()
-    add_price(card)
+    await card.control("/calls/clear")
+    await add_price(card)
 
 
-def asked(card: CardStandIn) -> list[str]:
+async def asked(card: RunningSandbox) -> list[str]:
     """Return the prices that the provider was asked for, in order."""
-    paths = [request.path.removeprefix("/v1/prices/") for request in card.received]
-    card.received.clear()
+    paths = [path.removeprefix("/v1/prices/") for path in await list_paths(card)]
+    await card.control("/calls/clear")
     return paths
 
 
 @pytest.mark.usefixtures("unknown")
 async def test_an_unknown_price_becomes_known_and_is_for_sale(
-    api: Api, rival: Rival, work: Context, card: CardStandIn
+    api: Api, rival: Rival, work: Context, card: RunningSandbox
 ) -> None:
     ((before,),) = await rival.rows("SELECT updated_at FROM offers")
 
-    assert (await read_prices(work), asked(card)) == (1, ["price_1PlantedMarker"])
+    assert (await read_prices(work), await asked(card)) == (1, ["price_1PlantedMarker"])
 
     assert await rival.rows(FACTS) == [KNOWN]
     assert [offer["id"] for offer in await list_offers(api)] == ["offer_1"]
     assert await rival.rows("SELECT updated_at FROM offers") == [(before,)], "the operator changed nothing"
-    assert (await read_prices(work), asked(card)) == (0, [])
+    assert (await read_prices(work), await asked(card)) == (0, [])
 
 
 @pytest.mark.parametrize("changes", [None, {"active": False}, {"recurring": None}], ids=["unknown", "inactive", "once"])
 async def test_a_price_that_is_gone_is_missing_until_it_is_there_again(
-    api: Api, rival: Rival, work: Context, card: CardStandIn, clock: FakeClock, changes: dict[str, Any] | None
+    api: Api, rival: Rival, work: Context, card: RunningSandbox, clock: FakeClock, changes: dict[str, Any] | None
 ) -> None:
     clock.freeze()
-    add_price(card)
+    await add_price(card)
     await sell(api, "offer_1", CARD_OFFER)
-    del card.objects["price_1PlantedMarker"]
+    await put_object(card, "/v1/prices/price_1PlantedMarker", {})
     if changes is not None:
-        add_price(card, **changes)
+        await add_price(card, **changes)
     assert await read_prices(work) == 0
     clock.advance(days=1, seconds=1)
 
@@ -90,20 +91,20 @@ async def test_a_price_that_is_gone_is_missing_until_it_is_there_again(
     assert await list_offers(api) == []
 
     clock.advance(days=1, seconds=1)
-    add_price(card, unit_amount=5900)
+    await add_price(card, unit_amount=5900)
     assert await read_prices(work) == 1
     assert [offer["amount_minor"] for offer in await list_offers(api)] == [5900]
 
 
 async def test_a_failure_leaves_what_is_known(
-    api: Api, rival: Rival, work: Context, card: CardStandIn, clock: FakeClock, capsys: Any
+    api: Api, rival: Rival, work: Context, card: RunningSandbox, clock: FakeClock, capsys: Any
 ) -> None:
     """It is due again the next time. The log names the offer, never the price or the key."""
     clock.freeze()
-    add_price(card)
+    await add_price(card)
     await sell(api, "offer_1", CARD_OFFER)
     clock.advance(days=1, seconds=1)
-    card.faults.append("refused")
+    await card.misbehave("card", "refused")
     capsys.readouterr()
 
     assert await read_prices(work) == 0
@@ -117,37 +118,38 @@ async def test_a_failure_leaves_what_is_known(
 
 
 @pytest.mark.usefixtures("unknown")
-async def test_without_credentials_nothing_is_asked(rival: Rival, work: Context, card: CardStandIn) -> None:
+async def test_without_credentials_nothing_is_asked(rival: Rival, work: Context, card: RunningSandbox) -> None:
     await rival.run("DELETE FROM platform_secrets")
-    assert (await read_prices(work), asked(card)) == (0, [])
+    assert (await read_prices(work), await asked(card)) == (0, [])
 
 
 @pytest.mark.usefixtures("unknown")
 async def test_a_price_that_was_replaced_while_it_was_read_is_not_stored(
-    api: Api, rival: Rival, work: Context, card: CardStandIn
+    api: Api, rival: Rival, work: Context, card: RunningSandbox
 ) -> None:
-    card.faults.extend(["slow", "refused"])
+    await card.hold("card")
+    await card.misbehave("card", "refused")
     reading = asyncio.create_task(read_prices(work))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     await put_offer(api, "offer_1", {**CARD_OFFER, "price_reference": "price_2"})
-    card.release.set()
+    await card.release("card")
     await reading
     assert await rival.rows(FACTS) == [NOTHING]
 
 
 @pytest.mark.usefixtures("unknown")
 async def test_a_question_that_began_before_that_of_a_change_is_not_stored(
-    api: Api, rival: Rival, work: Context, card: CardStandIn, clock: FakeClock
+    api: Api, rival: Rival, work: Context, card: RunningSandbox, clock: FakeClock
 ) -> None:
     """The price went while the job asked, and an operator has retired the offer by then."""
     clock.freeze()
-    card.faults.append("slow")
+    await card.hold("card")
     reading = asyncio.create_task(read_prices(work))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     clock.advance(seconds=1)
-    del card.objects["price_1PlantedMarker"]
+    await put_object(card, "/v1/prices/price_1PlantedMarker", {})
     retired = await put_offer(api, "offer_1", {**CARD_OFFER, "active": False})
-    card.release.set()
+    await card.release("card")
     await reading
     assert retired.json["price_status"] == "missing"
     assert await rival.rows(FACTS) == [("missing", None, None, None)]
@@ -164,36 +166,36 @@ async def test_of_two_workers_both_may_ask(rival: Rival, work: Context) -> None:
 
 
 async def test_each_price_of_an_active_card_offer_is_read_again_after_a_day(
-    api: Api, work: Context, card: CardStandIn, clock: FakeClock
+    api: Api, work: Context, card: RunningSandbox, clock: FakeClock
 ) -> None:
     """Those that were never read come first."""
     clock.freeze()
-    add_price(card)
+    await add_price(card)
     await sell(api, "offer_1", CARD_OFFER)
     clock.advance(hours=24)
     assert await read_prices(work) == 0
     clock.advance(seconds=1)
     for number, body in enumerate((CARD_OFFER, {**CARD_OFFER, "active": False}), start=2):
-        card.faults.append("refused")
+        await card.misbehave("card", "refused")
         await put_offer(api, f"offer_{number}", {**body, "price_reference": f"price_{number}"})
-        add_price(card, f"price_{number}")
+        await add_price(card, f"price_{number}")
     await put_offer(api, "offer_4", LOCAL_OFFER)
-    card.received.clear()
+    await card.control("/calls/clear")
 
-    assert (await read_prices(work), asked(card)) == (2, ["price_2", "price_1PlantedMarker"])
+    assert (await read_prices(work), await asked(card)) == (2, ["price_2", "price_1PlantedMarker"])
 
 
-async def test_three_failures_in_a_row_end_a_reading_of_many(api: Api, work: Context, card: CardStandIn) -> None:
+async def test_three_failures_in_a_row_end_a_reading_of_many(api: Api, work: Context, card: RunningSandbox) -> None:
     """Each may take the whole deadline. What is not read stays due, and one that always fails holds up no other."""
     for number in range(5):
-        card.faults.append("refused")
+        await card.misbehave("card", "refused")
         await put_offer(api, f"offer_{number}", {**CARD_OFFER, "price_reference": f"price_{number}"})
-        add_price(card, f"price_{number}")
-    card.received.clear()
-    card.faults.extend(["refused"] * 3)
-    assert (await read_prices(work), asked(card)) == (0, ["price_0", "price_1", "price_2"])
-    card.faults.extend(["refused"] * 2)
-    assert (await read_prices(work), len(asked(card))) == (3, 5)
+        await add_price(card, f"price_{number}")
+    await card.control("/calls/clear")
+    await card.misbehave("card", "refused", times=3)
+    assert (await read_prices(work), await asked(card)) == (0, ["price_0", "price_1", "price_2"])
+    await card.misbehave("card", "refused", times=2)
+    assert (await read_prices(work), len(await asked(card))) == (3, 5)
 
 
 @pytest.mark.usefixtures("unknown")
@@ -209,18 +211,18 @@ async def test_the_worker_knows_the_job(rival: Rival, work: Context) -> None:
 async def test_a_core_that_dies_between_the_question_and_the_commit_has_changed_nothing(
     api: Api,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
 ) -> None:
-    add_price(card)
-    card.faults.append("slow")
+    await add_price(card)
+    await card.hold("card")
     secret = {"card_secret_key": CARD_SECRET}
     with running_core(database_url, measuring_url, **outside_urls, **secret) as (url, process):
         async with httpx2.AsyncClient(base_url=url, timeout=60, headers=OPERATOR) as client:
             putting = asyncio.create_task(client.put("/v1/billing/admin/offers/offer_1", json=CARD_OFFER))
-            await asyncio.wait_for(card.worked.wait(), 30)
+            await card.until_held("card")
             process.kill()
             with pytest.raises(httpx2.HTTPError):
                 await putting
@@ -231,14 +233,14 @@ async def test_a_core_that_dies_between_the_question_and_the_commit_has_changed_
 
 @pytest.mark.usefixtures("unknown")
 async def test_a_worker_that_dies_between_the_question_and_the_commit_leaves_the_price_due(
-    rival: Rival, card: CardStandIn, database_url: Secret, measuring_url: str, outside_urls: dict[str, str]
+    rival: Rival, card: RunningSandbox, database_url: Secret, measuring_url: str, outside_urls: dict[str, str]
 ) -> None:
-    card.faults.append("slow")
+    await card.hold("card")
     with running_worker(database_url, measuring_url, **outside_urls) as worker:
         await rival.run(READING)
-        await asyncio.wait_for(card.worked.wait(), 30)
+        await card.until_held("card")
         async with rival.holding("SELECT FROM offers FOR UPDATE"):
-            card.release.set()
+            await card.release("card")
             await rival.until_someone_waits()
             worker.kill()
             worker.wait()

@@ -15,7 +15,7 @@ from support.billing.catalog import (
     put_provider,
     sell,
 )
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.people import People
 
 STARTER = {"id": "plan_codes_starter", "name": "Codes Starter", "product": "codes", "monthly_quota": 100}
@@ -38,9 +38,9 @@ async def test_an_offer_of_the_local_provider_has_its_price(api: Api) -> None:
     }
 
 
-async def test_a_card_offer_has_the_price_that_the_provider_says(api: Api, card: CardStandIn) -> None:
+async def test_a_card_offer_has_the_price_that_the_provider_says(api: Api, card: RunningSandbox) -> None:
     """And never the reference of it."""
-    add_price(card)
+    await add_price(card)
     assert await sell(api, "offer_1", CARD_OFFER) == {
         "id": "offer_1",
         "plan": STARTER,
@@ -86,10 +86,10 @@ async def test_only_active_offers_of_active_plans_of_enabled_providers_are_for_s
     ],
 )
 async def test_a_country_leaves_out_the_offers_of_others(
-    api: Api, card: CardStandIn, country: str, found: list[str]
+    api: Api, card: RunningSandbox, country: str, found: list[str]
 ) -> None:
     """An offer of the card provider has no country and is in every answer."""
-    add_price(card)
+    await add_price(card)
     await sell(api, "offer_a", LOCAL_OFFER)
     await sell(api, "offer_b", CARD_OFFER)
     assert [offer["id"] for offer in await list_offers(api, country=country)] == found

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.api.core_client import Answer, Api
 from support.api.core_settings import core_settings
-from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, status_of
+from support.billing.card_purchase import CARD_SECRET, WEBHOOK_SECRET, begin_purchase, list_paths, put_object, status_of
 from support.billing.catalog import (
     CARD_OFFER,
     LOCAL_OFFER,
@@ -19,8 +19,7 @@ from support.billing.catalog import (
     sell,
 )
 from support.database.rival import Rival
-from support.outside.card_stand_in import CARD_SECRET, CardStandIn
-from support.outside.outside_server import Fault
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.processes.running_apps import running_core
 from support.tenancy.platform_settings import put_setting
@@ -40,21 +39,23 @@ UNSALEABLE: dict[str, dict[str, Any] | None] = {
     "inactive": {"active": False},
     "once": {"recurring": None, "type": "one_time"},
 }
-AWAY: list[Fault] = ["refused", "limited", "stored_500", "html", "lost"]
+AWAY = ["refused", "rate_limited", "server_error", "html", "lost_answer"]
 
 
 @pytest.fixture
-async def card(card: CardStandIn, api: Api) -> CardStandIn:
+async def card(card: RunningSandbox, api: Api) -> RunningSandbox:
     """The card provider, whose offers are for sale as far as their prices are known."""
     assert (await put_provider(api, "card")).status == 200
-    add_price(card)
+    await add_price(card)
     return card
 
 
-def change_price(card: CardStandIn, changes: dict[str, Any] | None, reference: str = "price_1PlantedMarker") -> None:
-    card.objects.pop(reference, None)
+async def change_price(
+    card: RunningSandbox, changes: dict[str, Any] | None, reference: str = "price_1PlantedMarker"
+) -> None:
+    await put_object(card, f"/v1/prices/{reference}", {})
     if changes is not None:
-        add_price(card, reference, **changes)
+        await add_price(card, reference, **changes)
 
 
 async def buy(tenant: Tenant) -> Answer:
@@ -62,12 +63,12 @@ async def buy(tenant: Tenant) -> Answer:
 
 
 async def test_a_price_that_the_provider_has_is_known_and_for_sale(
-    api: Api, tenant: Tenant, rival: Rival, card: CardStandIn
+    api: Api, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     made = await put_offer(api, "offer_1", CARD_OFFER)
 
     assert (made.status, made.json["price_status"]) == (200, "known")
-    assert [request.path for request in card.received] == ["/v1/prices/price_1PlantedMarker"]
+    assert await list_paths(card) == ["/v1/prices/price_1PlantedMarker"]
     assert (await read_catalog(api))["offers"] == [made.json]
     assert [offer["id"] for offer in await list_offers(api)] == ["offer_1"]
     assert await rival.rows(FACTS) == [KNOWN]
@@ -85,19 +86,19 @@ async def test_a_price_that_the_provider_has_is_known_and_for_sale(
     ids=["another currency", "a year", "three months", "tiers"],
 )
 async def test_what_has_no_word_in_the_contract_is_null_and_for_sale_all_the_same(
-    api: Api, rival: Rival, card: CardStandIn, changes: dict[str, Any], facts: Any
+    api: Api, rival: Rival, card: RunningSandbox, changes: dict[str, Any], facts: Any
 ) -> None:
-    add_price(card, **changes)
+    await add_price(card, **changes)
     await sell(api, "offer_1", CARD_OFFER)
     assert await rival.rows(FACTS) == [facts]
 
 
 @pytest.mark.parametrize("name", UNSALEABLE)
 async def test_an_active_offer_without_a_price_that_can_be_sold_is_refused(
-    api: Api, card: CardStandIn, name: str
+    api: Api, card: RunningSandbox, name: str
 ) -> None:
     """Nothing is saved, neither a new offer nor a change of one that is there."""
-    change_price(card, UNSALEABLE[name], "price_2")
+    await change_price(card, UNSALEABLE[name], "price_2")
     for _ in range(2):
         before = await read_catalog(api)
         refused = await put_offer(api, "offer_1", PRICE_2)
@@ -111,34 +112,34 @@ async def test_an_active_offer_without_a_price_that_can_be_sold_is_refused(
 
 @pytest.mark.parametrize("name", UNSALEABLE)
 async def test_an_offer_whose_price_is_gone_can_be_retired(
-    api: Api, rival: Rival, card: CardStandIn, name: str
+    api: Api, rival: Rival, card: RunningSandbox, name: str
 ) -> None:
     """Then its price is missing. It comes back when the provider has it again."""
     await put_offer(api, "offer_1", CARD_OFFER)
-    change_price(card, UNSALEABLE[name])
+    await change_price(card, UNSALEABLE[name])
 
     retired = await put_offer(api, "offer_1", {**CARD_OFFER, "active": False})
 
     assert (retired.status, retired.json["active"], retired.json["price_status"]) == (200, False, "missing")
     assert await rival.rows(FACTS) == [("missing", *KNOWN[1:])], "what was known is kept"
-    add_price(card)
+    await add_price(card)
     assert (await put_offer(api, "offer_1", CARD_OFFER)).json["price_status"] == "known"
 
 
 async def test_an_inactive_offer_may_have_a_price_that_was_never_there(
-    api: Api, rival: Rival, card: CardStandIn
+    api: Api, rival: Rival, card: RunningSandbox
 ) -> None:
     made = await put_offer(api, "offer_1", {**PRICE_2, "active": False})
     assert (made.status, made.json["price_status"]) == (200, "missing")
     assert await rival.rows(FACTS) == [("missing", None, None, None)]
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 @pytest.mark.parametrize("fault", AWAY)
 async def test_without_an_answer_a_new_price_is_unknown_and_not_for_sale(
-    api: Api, tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
+    api: Api, tenant: Tenant, rival: Rival, card: RunningSandbox, fault: str
 ) -> None:
-    card.faults.extend([fault] * 9)  # The client asks more than once if that may help.
+    await card.misbehave("card", fault, times=9)  # The client asks more than once if that may help.
 
     made = await put_offer(api, "offer_1", CARD_OFFER)
 
@@ -146,15 +147,15 @@ async def test_without_an_answer_a_new_price_is_unknown_and_not_for_sale(
     assert await rival.rows(FACTS) == [NOTHING]
     assert await list_offers(api) == []
     assert (await buy(tenant)).code == "offer_not_found"
-    card.faults.clear()
+    await card.control("/switches/reset")
     assert (await put_offer(api, "offer_1", CARD_OFFER)).json["price_status"] == "known"
 
 
 @pytest.mark.parametrize("document", [{"id": "price_other"}, {"active": None}, {"object": "product"}], ids=repr)
 async def test_an_answer_about_something_else_is_none(
-    api: Api, rival: Rival, card: CardStandIn, document: dict[str, Any]
+    api: Api, rival: Rival, card: RunningSandbox, document: dict[str, Any]
 ) -> None:
-    add_price(card, **document)
+    await add_price(card, **document)
     assert (await put_offer(api, "offer_1", CARD_OFFER)).json["price_status"] == "unknown"
     assert await rival.rows(FACTS) == [NOTHING]
 
@@ -167,11 +168,11 @@ async def test_without_credentials_card_offers_are_not_for_sale(api: Api, tenant
 
 
 async def test_an_outage_takes_no_offer_off_the_shelf(
-    api: Api, tenant: Tenant, rival: Rival, card: CardStandIn
+    api: Api, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """With the same price. A configured provider that then fails at the checkout is 503."""
     await put_offer(api, "offer_1", CARD_OFFER)
-    card.faults.extend(["refused", "refused"])
+    await card.misbehave("card", "refused", times=2)
 
     assert (await put_offer(api, "offer_1", CARD_OFFER)).json["price_status"] == "known"
 
@@ -179,30 +180,32 @@ async def test_an_outage_takes_no_offer_off_the_shelf(
     assert (await buy(tenant)).code == "payment_provider_unavailable"
 
 
-async def test_an_outage_does_not_bring_a_missing_price_back(api: Api, card: CardStandIn) -> None:
+async def test_an_outage_does_not_bring_a_missing_price_back(api: Api, card: RunningSandbox) -> None:
     await put_offer(api, "offer_1", {**PRICE_2, "active": False})
-    card.faults.append("refused")
+    await card.misbehave("card", "refused")
     assert (await put_offer(api, "offer_1", PRICE_2)).json["price_status"] == "missing"
     assert await list_offers(api) == []
 
 
-async def test_another_price_forgets_what_is_known_of_the_one_before(api: Api, rival: Rival, card: CardStandIn) -> None:
+async def test_another_price_forgets_what_is_known_of_the_one_before(
+    api: Api, rival: Rival, card: RunningSandbox
+) -> None:
     """An amount of another price is never shown."""
     await put_offer(api, "offer_1", CARD_OFFER)
-    card.faults.append("refused")
+    await card.misbehave("card", "refused")
     assert (await put_offer(api, "offer_1", PRICE_2)).json["price_status"] == "unknown"
     assert await rival.rows(FACTS) == [NOTHING]
 
 
 async def test_an_offer_of_the_local_provider_has_no_price_status_and_nobody_is_asked(
-    api: Api, card: CardStandIn
+    api: Api, card: RunningSandbox
 ) -> None:
     made = await put_offer(api, "offer_1", LOCAL_OFFER)
     assert (made.status, "price_status" in made.json) == (200, False)
-    assert card.received == []
+    assert await card.calls("card") == []
 
 
-async def test_what_core_refuses_itself_is_not_asked_about(api: Api, card: CardStandIn) -> None:
+async def test_what_core_refuses_itself_is_not_asked_about(api: Api, card: RunningSandbox) -> None:
     await put_offer(api, "offer_1", LOCAL_OFFER)
     for offer_id, body, status in (
         ("offer_1", CARD_OFFER, 422),
@@ -210,15 +213,15 @@ async def test_what_core_refuses_itself_is_not_asked_about(api: Api, card: CardS
         ("offer_2", {**CARD_OFFER, "plan_id": "plan_audience_contract"}, 422),
     ):
         assert (await put_offer(api, offer_id, body)).status == status
-    assert card.received == []
+    assert await card.calls("card") == []
 
 
-async def test_an_offer_that_somebody_else_made_meanwhile_is_judged_again(api: Api, card: CardStandIn) -> None:
-    card.faults.append("slow")
+async def test_an_offer_that_somebody_else_made_meanwhile_is_judged_again(api: Api, card: RunningSandbox) -> None:
+    await card.hold("card")
     putting = asyncio.create_task(put_offer(api, "offer_1", CARD_OFFER))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     assert (await put_offer(api, "offer_1", LOCAL_OFFER)).status == 200
-    card.release.set()
+    await card.release("card")
 
     refused = await putting
 
@@ -227,19 +230,18 @@ async def test_an_offer_that_somebody_else_made_meanwhile_is_judged_again(api: A
 
 
 async def test_of_two_questions_the_one_that_began_later_counts(
-    api: Api, rival: Rival, card: CardStandIn, clock: FakeClock
+    api: Api, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     """The terms are those of the change that was stored last."""
     await put_offer(api, "offer_1", CARD_OFFER)
     clock.freeze()
-    card.worked.clear()
-    card.faults.append("slow")
+    await card.hold("card")
     first = asyncio.create_task(put_offer(api, "offer_1", CARD_OFFER))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     clock.advance(seconds=1)
-    change_price(card, None)
+    await change_price(card, None)
     second = await put_offer(api, "offer_1", {**CARD_OFFER, "active": False})
-    card.release.set()
+    await card.release("card")
 
     assert (second.json["active"], second.json["price_status"]) == (False, "missing")
     answered = (await first).json
@@ -247,19 +249,19 @@ async def test_of_two_questions_the_one_that_began_later_counts(
     assert await rival.rows(FACTS) == [("missing", *KNOWN[1:])]
 
 
-async def test_no_transaction_is_open_while_the_provider_is_asked(api: Api, rival: Rival, card: CardStandIn) -> None:
-    card.faults.append("slow")
+async def test_no_transaction_is_open_while_the_provider_is_asked(api: Api, rival: Rival, card: RunningSandbox) -> None:
+    await card.hold("card")
     putting = asyncio.create_task(put_offer(api, "offer_1", CARD_OFFER))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     assert await rival.rows(IDLE) == []
     assert (await put_plan(api, "plan_codes_starter", {**STARTER, "monthly_code_quota": 200})).status == 200
-    card.release.set()
+    await card.release("card")
     assert (await putting).status == 200
 
 
 async def test_at_the_deadline_the_price_is_unknown(
     api: Api,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     outside_urls: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -267,7 +269,7 @@ async def test_at_the_deadline_the_price_is_unknown(
     """Ten seconds by default; here less, and the provider never answers."""
     assert CardProvider.__init__.__kwdefaults__["timeout_s"] == 10.0  # type: ignore[index]  # it has defaults
     monkeypatch.setitem(CardProvider.__init__.__kwdefaults__, "timeout_s", 0.3)  # type: ignore[arg-type]  # as above
-    card.faults.append("slow")
+    await card.hold("card")
     async with running_core(
         core_settings(database_url, **outside_urls, card_secret_key=CARD_SECRET), api.clock
     ) as core:
@@ -277,7 +279,7 @@ async def test_at_the_deadline_the_price_is_unknown(
 
 @pytest.mark.parametrize("status", ["missing", "unknown"])
 async def test_a_customer_who_has_bought_it_keeps_it(
-    api: Api, tenant: Tenant, rival: Rival, card: CardStandIn, status: str
+    api: Api, tenant: Tenant, rival: Rival, card: RunningSandbox, status: str
 ) -> None:
     """A pending checkout is completed, and the price still belongs to its plan."""
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200

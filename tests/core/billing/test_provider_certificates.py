@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from support.api.core_client import Answer, Api
 from support.api.core_settings import core_settings
-from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, deliver
+from support.billing.card_purchase import CARD_SECRET, WEBHOOK_SECRET, begin_purchase, deliver
 from support.billing.local_purchase import PRIVATE_KEY, PUBLIC_KEY, begin_local_purchase, notify_of
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn, running_card
 from support.outside.misbehaving_server import MisbehavingServer, answer
 from support.outside.private_authority import PrivateAuthority, make_authority, tls_server
 from support.outside.running_sandbox import RunningSandbox, running_sandbox
@@ -30,8 +29,7 @@ class Outside:
     """The providers behind TLS, and an organisation as a Core sees it that was to trust their authority."""
 
     tenant: Tenant
-    card: CardStandIn
-    local: RunningSandbox
+    payments: RunningSandbox
     accounting: MisbehavingServer
 
     async def buy(self, offer_id: str) -> Answer:
@@ -51,27 +49,28 @@ async def outside(
     """Run providers with a certificate of `authority`, and a Core that trusts the authorities in `ca_file`."""
     tls = authority.server_context()
     async with (
-        running_card(tls=tls) as card,
-        running_sandbox(tls=tls, LOCAL_PUBLIC_KEY=PUBLIC_KEY, LOCAL_SECRET_KEY=PRIVATE_KEY) as local,
+        running_sandbox(
+            tls=tls, CARD_SECRET_KEY=CARD_SECRET, LOCAL_PUBLIC_KEY=PUBLIC_KEY, LOCAL_SECRET_KEY=PRIVATE_KEY
+        ) as payments,
         tls_server(authority, answer(b'{"id": "7"}')) as accounting,
     ):
         settings = core_settings(
             database_url,
-            card_api_url=card.url,
-            local_api_url=local.settings()["LOCAL_API_URL"],
+            card_api_url=payments.settings()["CARD_API_URL"],
+            local_api_url=payments.settings()["LOCAL_API_URL"],
             accounting_base_url=accounting.url,
             accounting_api_key="key-of-the-accounting-system",
             accounting_tva_rate="19",
             extra_ca_file=ca_file,
         )
         async with running_core(settings, tenant.api.clock) as core:
-            yield Outside(Tenant(core, tenant.organization_id, tenant.project_id), card, local, accounting)
+            yield Outside(Tenant(core, tenant.organization_id, tenant.project_id), payments, accounting)
 
 
 @pytest.fixture
-async def configured(api: Api, card: CardStandIn, local: RunningSandbox) -> None:
+async def configured(api: Api, card: RunningSandbox, local: RunningSandbox) -> None:
     """The credentials of both providers are stored."""
-    assert (card.received, await local.calls("local")) == ([], [])
+    assert (await card.calls("card"), await local.calls("local")) == ([], [])
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
 
 
@@ -84,8 +83,8 @@ async def test_a_provider_with_a_bad_certificate_is_not_believed(
     authority = make_authority(tmp_path, address, is_expired=flaw == "expired")
     ca_file = None if flaw == "unknown authority" else authority.ca_file
     async with outside(authority, ca_file, tenant, database_url) as providers:
-        by_card = await begin_purchase(tenant, rival, providers.card)
-        locally = await begin_local_purchase(tenant, rival, providers.local)
+        by_card = await begin_purchase(tenant, rival, providers.payments)
+        locally = await begin_local_purchase(tenant, rival, providers.payments)
         refused = [
             await deliver(providers.tenant.api, by_card.event("invoice.paid")),
             await notify_of(providers.tenant.api, locally),
@@ -93,11 +92,11 @@ async def test_a_provider_with_a_bad_certificate_is_not_believed(
             await providers.buy(LOCAL_OFFER),
         ]
         unmapped = await providers.map_customer()
-        asked = await providers.local.calls("local")
+        asked = [*await providers.payments.calls("card"), *await providers.payments.calls("local")]
 
     assert {(each.status, each.code) for each in refused} == {(503, "payment_provider_unavailable")}
     assert (unmapped.status, unmapped.code) == (503, "accounting_unavailable")
-    assert (providers.card.received, asked, providers.accounting.requests) == ([], [], [])
+    assert (asked, providers.accounting.requests) == ([], [])
     assert await rival.rows("SELECT provider, status FROM payment_receipts ORDER BY provider") == [
         ("card", "pending"),
         ("local", "pending"),
@@ -115,16 +114,16 @@ async def test_a_provider_with_a_certificate_of_a_trusted_authority_is_believed(
     """`SOUNDMARK_EXTRA_CA_FILE` names the authority."""
     authority = make_authority(tmp_path, HERE)
     async with outside(authority, authority.ca_file, tenant, database_url) as providers:
-        by_card = await begin_purchase(tenant, rival, providers.card)
-        locally = await begin_local_purchase(tenant, rival, providers.local)
+        by_card = await begin_purchase(tenant, rival, providers.payments)
+        locally = await begin_local_purchase(tenant, rival, providers.payments)
         taken = [
             await deliver(providers.tenant.api, by_card.event("invoice.paid")),
             await notify_of(providers.tenant.api, locally),
         ]
         mapped = await providers.map_customer()
-        complaints = await providers.local.complaints()
+        complaints = await providers.payments.complaints()
 
     assert [each.json for each in taken] == [{"status": "processed"}] * 2
     assert mapped.status == 200
     assert await rival.rows("SELECT provider FROM subscriptions ORDER BY provider") == [("card",), ("local",)]
-    assert providers.card.complaints == complaints == []
+    assert complaints == []

@@ -18,7 +18,7 @@ from support.billing.catalog import (
     sell,
 )
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -204,8 +204,8 @@ async def test_of_two_that_make_one_offer_the_second_changes_it(
     assert amount_minor == (149_000 if status == 200 else 1)
 
 
-async def test_one_plan_may_have_offers_of_both_providers(api: Api, card: CardStandIn) -> None:
-    add_price(card)
+async def test_one_plan_may_have_offers_of_both_providers(api: Api, card: RunningSandbox) -> None:
+    await add_price(card)
     await put_plan(api, "plan_1", AUDIENCE_PLAN)
     for provider, body in OFFERS.items():
         assert (await put_provider(api, provider)).status == 200

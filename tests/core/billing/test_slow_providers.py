@@ -10,7 +10,6 @@ from support.billing.card_purchase import WEBHOOK_SECRET, begin_purchase, delive
 from support.billing.local_purchase import begin_local_purchase, notify_of
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.running_apps import running_core
 from support.tenancy.platform_settings import put_setting
@@ -22,7 +21,7 @@ from soundmark.kit.crypto.secret import Secret
 
 
 @pytest.fixture
-async def card(card: CardStandIn, api: Api) -> CardStandIn:
+async def card(card: RunningSandbox, api: Api) -> RunningSandbox:
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
     return card
 
@@ -31,10 +30,10 @@ async def buy(tenant: Tenant, offer_id: str) -> Answer:
     return await tenant.api.post("/v1/billing/checkouts", params=tenant.query, json={"offer_id": offer_id})
 
 
-async def ask_everybody(tenant: Tenant, rival: Rival, card: CardStandIn, local: RunningSandbox) -> list[Any]:
+async def ask_everybody(tenant: Tenant, rival: Rival, card: RunningSandbox, local: RunningSandbox) -> list[Any]:
     """Begin each request that asks a provider, which is slow; return their tasks."""
     by_card, locally = await begin_purchase(tenant, rival, card), await begin_local_purchase(tenant, rival, local)
-    card.faults.extend(["slow", "slow"])
+    await card.hold("card", times=2)
     await local.hold("local", times=2)
     asking = [
         deliver(tenant.api, by_card.event("invoice.paid")),
@@ -45,25 +44,19 @@ async def ask_everybody(tenant: Tenant, rival: Rival, card: CardStandIn, local: 
     return [asyncio.create_task(each) for each in asking]
 
 
-async def until_all_are_asked(card: CardStandIn, local: RunningSandbox) -> None:
-    await local.until_held("local", 2)
-    async with asyncio.timeout(30):
-        while len(card.received) < 2:  # noqa: ASYNC110 - the provider has one event for both
-            await asyncio.sleep(0.005)
-
-
 async def test_other_requests_go_on_while_every_provider_is_slow(
-    tenant: Tenant, rival: Rival, card: CardStandIn, local: RunningSandbox
+    tenant: Tenant, rival: Rival, card: RunningSandbox, local: RunningSandbox
 ) -> None:
     """The provider lets go only after the others were answered, by the same process."""
     asking = await ask_everybody(tenant, rival, card, local)
-    await until_all_are_asked(card, local)
+    await card.until_held("card", 2)
+    await local.until_held("local", 2)
 
     code = await tenant.make_code()
     resolved = await tenant.api.resolve(code["broadcast_token"])
     listed = await tenant.api.get("/v1/billing/subscriptions", params=tenant.query)
     assert (resolved.status, listed.status, listed.json["data"]) == (200, 200, [])
-    card.release.set()
+    await card.release("card")
     await local.release("local")
 
     answers = [await each for each in asking]
@@ -73,7 +66,7 @@ async def test_other_requests_go_on_while_every_provider_is_slow(
 async def test_at_the_deadline_the_answer_is_503_and_what_was_paid_stays_pending(
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     local: RunningSandbox,
     database_url: Secret,
     outside_urls: dict[str, str],

@@ -9,14 +9,15 @@ from urllib.parse import parse_qsl
 
 import pytest
 import structlog
-from support.outside.card_stand_in import CARD_SECRET, CUSTOMER, CardStandIn, running_card
+from support.billing.card_purchase import ADVISED, CARD_SECRET, CUSTOMER, FINAL, put_object, sell_price
+from support.billing.offers import PRICE as OFFERED
 from support.outside.misbehaving_server import answer, dripping, misbehaving_server, silent, slow_headers
-from support.outside.outside_server import Fault
+from support.outside.running_sandbox import RunningSandbox, running_sandbox
 from support.tenancy.given_settings import given_settings
 
 from soundmark.core.domain.billing.card import CardPrice
 from soundmark.core.problems import PaymentProviderUnavailable
-from soundmark.core.providers.stripe.client import CardObjectMissing, CardProvider
+from soundmark.core.providers.stripe.client import API_VERSION, CardObjectMissing, CardProvider
 from soundmark.kit.crypto.secret import Secret
 
 SETTINGS = given_settings(card_secret_key=Secret(CARD_SECRET))
@@ -32,15 +33,16 @@ PRICE: dict[str, Any] = {"id": "price_MARK", "object": "price", "active": True, 
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[CardStandIn]:
-    async with running_card() as running:
+async def server() -> AsyncIterator[RunningSandbox]:
+    async with running_sandbox(CARD_SECRET_KEY=CARD_SECRET) as running:
+        await sell_price(running)
         yield running
-        assert running.complaints == []
+        assert await running.complaints() == []
 
 
 @pytest.fixture
-async def client(server: CardStandIn) -> AsyncIterator[CardProvider]:
-    provider = CardProvider(server.url, SETTINGS)
+async def client(server: RunningSandbox) -> AsyncIterator[CardProvider]:
+    provider = CardProvider(f"{server.url}/card", SETTINGS)
     yield provider
     await provider.aclose()
 
@@ -55,15 +57,15 @@ CALLS: dict[str, Callable[[CardProvider], Awaitable[Any]]] = {
 }
 
 
-async def test_a_subscription_is_read_with_its_latest_invoice(server: CardStandIn, client: CardProvider) -> None:
-    server.objects["sub_MARK"] = SUBSCRIPTION
+async def test_a_subscription_is_read_with_its_latest_invoice(server: RunningSandbox, client: CardProvider) -> None:
+    await put_object(server, "/v1/subscriptions/sub_MARK", SUBSCRIPTION)
 
     assert (await client.read_subscription("sub_MARK")).status == "active"
 
-    (request,) = server.received
-    assert (request.method, request.path) == ("GET", "/v1/subscriptions/sub_MARK")
-    assert parse_qsl(request.query) == [("expand[0]", "latest_invoice")]
-    assert "idempotency-key" not in request.headers
+    (asked,) = await server.calls("card")
+    assert (asked["operation"], asked["path"]) == ("read_subscription", "/card/v1/subscriptions/sub_MARK")
+    assert parse_qsl(asked["query"]) == [("expand[0]", "latest_invoice")]
+    assert asked["idempotency_key"] is None
 
 
 def make_lines(*ends: int, has_more: bool) -> dict[str, Any]:
@@ -73,31 +75,36 @@ def make_lines(*ends: int, has_more: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("status", "has_more", "end"), [("paid", True, 2), ("paid", False, 1), ("open", True, 1)])
 async def test_a_paid_invoice_of_many_lines_is_read_to_its_end(
-    server: CardStandIn, client: CardProvider, status: str, has_more: bool, end: int
+    server: RunningSandbox, client: CardProvider, status: str, has_more: bool, end: int
 ) -> None:
     """The provider includes ten, and the line of the new period may be the eleventh."""
     invoice = {"id": "in_MARK", "object": "invoice", "status": status, "amount_paid": 1, "currency": "eur"}
     latest = {**invoice, "lines": make_lines(1, has_more=has_more)}
-    server.objects["sub_MARK"] = {**SUBSCRIPTION, "latest_invoice": latest}
-    server.objects["lines"] = make_lines(1, 2, has_more=False)
+    await put_object(server, "/v1/subscriptions/sub_MARK", {**SUBSCRIPTION, "latest_invoice": latest})
+    await put_object(server, "/v1/invoices/in_MARK/lines", make_lines(1, 2, has_more=False))
 
     found = (await client.read_subscription("sub_MARK")).latest_invoice
 
     assert found is not None
     assert max(line.period_end for line in found.lines).timestamp() == end
-    asked = [(request.path, request.query) for request in server.received[1:]]
-    assert asked == ([("/v1/invoices/in_MARK/lines", "limit=100")] if end == 2 else [])
+    asked = [(call["operation"], call["query"]) for call in (await server.calls("card"))[1:]]
+    assert asked == ([("list_lines", "limit=100")] if end == 2 else [])
 
 
-async def test_a_session_is_read_and_closed(server: CardStandIn, client: CardProvider) -> None:
-    server.sessions["cs_MARK"] = {"id": "cs_MARK", "object": "checkout.session", "status": "open"}
+async def test_a_session_is_read_and_closed(server: RunningSandbox, client: CardProvider) -> None:
+    headers = {"authorization": f"Bearer {CARD_SECRET}", "stripe-version": API_VERSION, "idempotency-key": "k" * 16}
+    params = {"mode": "subscription", "line_items[0][price]": OFFERED, "line_items[0][quantity]": "1"}
+    urls = {"success_url": "http://core.test/", "cancel_url": "http://core.test/"}
+    made = await server.client.post("/card/v1/checkout/sessions", data={**params, **urls}, headers=headers)
+    reference = made.json()["id"]
 
-    await client.expire_session("cs_MARK")
+    await client.expire_session(reference)
 
-    assert (await client.read_session("cs_MARK")).status == "expired"
-    assert [request.path for request in server.received] == [
-        "/v1/checkout/sessions/cs_MARK/expire",
-        "/v1/checkout/sessions/cs_MARK",
+    assert (await client.read_session(reference)).status == "expired"
+    assert [call["operation"] for call in await server.calls("card")] == [
+        "create_session",
+        "expire_session",
+        "read_session",
     ]
 
 
@@ -118,20 +125,20 @@ async def test_a_portal_that_the_provider_does_not_have_is_unavailable() -> None
         await provider.aclose()
 
 
-async def test_a_price_that_the_provider_does_not_have_is_none(server: CardStandIn, client: CardProvider) -> None:
+async def test_a_price_that_the_provider_does_not_have_is_none(server: RunningSandbox, client: CardProvider) -> None:
     assert await client.read_price("price_MARK") is None
-    server.objects["price_MARK"] = PRICE
+    await put_object(server, "/v1/prices/price_MARK", PRICE)
     assert await client.read_price("price_MARK") == CardPrice(True, False, "EUR", 4900, None)
 
 
-async def test_events_are_listed_page_by_page(server: CardStandIn, client: CardProvider) -> None:
+async def test_events_are_listed_page_by_page(server: RunningSandbox, client: CardProvider) -> None:
     events = [{"id": f"evt_{number}", "object": "event", "data": {"object": {"x": [1]}}} for number in range(2)]
-    server.objects["/v1/events"] = {"object": "list", "data": events, "has_more": False}
+    await put_object(server, "/v1/events", {"object": "list", "data": events, "has_more": False})
 
     assert await client.list_events(SINCE, ["invoice.paid", "checkout.session.completed"]) == events
 
-    (request,) = server.received
-    assert parse_qsl(request.query) == [
+    (asked,) = await server.calls("card")
+    assert parse_qsl(asked["query"]) == [
         ("created[gte]", str(int(SINCE.timestamp()))),
         ("types[0]", "invoice.paid"),
         ("types[1]", "checkout.session.completed"),
@@ -139,69 +146,70 @@ async def test_events_are_listed_page_by_page(server: CardStandIn, client: CardP
     ]
 
 
-async def test_a_list_of_events_without_an_end_is_read_so_far(server: CardStandIn, client: CardProvider) -> None:
-    server.objects["/v1/events"] = {"object": "list", "data": [{"id": "evt_1"}], "has_more": True}
+async def test_a_list_of_events_without_an_end_is_read_so_far(server: RunningSandbox, client: CardProvider) -> None:
+    await put_object(server, "/v1/events", {"object": "list", "data": [{"id": "evt_1"}], "has_more": True})
 
     with structlog.testing.capture_logs() as logs:
         assert len(await client.list_events(SINCE, ["invoice.paid"])) == 20
     assert [(each["event"], each["log_level"]) for each in logs] == [("card_events_left_out", "warning")]
-    assert dict(parse_qsl(server.received[-1].query))["starting_after"] == "evt_1"
+    assert dict(parse_qsl((await server.calls("card"))[-1]["query"]))["starting_after"] == "evt_1"
 
 
-async def test_a_provider_without_a_list_of_events_has_none(client: CardProvider) -> None:
+async def test_a_provider_without_a_list_of_events_has_none(server: RunningSandbox, client: CardProvider) -> None:
+    await put_object(server, "/v1/events", {})
     assert await client.list_events(SINCE, ["invoice.paid"]) == []
 
 
-async def test_another_object_than_was_asked_for_is_refused(server: CardStandIn, client: CardProvider) -> None:
-    server.objects["sub_MARK"] = {**SUBSCRIPTION, "id": "sub_somebodyElses"}
+async def test_another_object_than_was_asked_for_is_refused(server: RunningSandbox, client: CardProvider) -> None:
+    await put_object(server, "/v1/subscriptions/sub_MARK", {**SUBSCRIPTION, "id": "sub_somebodyElses"})
 
     with pytest.raises(PaymentProviderUnavailable):
         await client.read_subscription("sub_MARK")
 
 
-@pytest.mark.parametrize("fault", ["refused", "limited", "html", "html_body", "not_an_object", "redirect", "endless"])
+@pytest.mark.parametrize("fault", ["refused", "rate_limited", "html", "html_as_json", "list", "redirect", "endless"])
 @pytest.mark.parametrize("name", CALLS)
 async def test_nonsense_is_not_asked_for_twice(
-    server: CardStandIn, client: CardProvider, name: str, fault: Fault
+    server: RunningSandbox, client: CardProvider, name: str, fault: str
 ) -> None:
-    server.faults.append(fault)
+    await server.misbehave("card", fault)
 
     with pytest.raises(PaymentProviderUnavailable):
         await CALLS[name](client)
 
-    assert len(server.received) == 1
+    assert len(await server.calls("card")) == 1
 
 
-@pytest.mark.parametrize("fault", ["lost", "half", "advised_500", "stored_500"])
+@pytest.mark.parametrize("fault", ["lost_answer", "half_body", "server_error"])
 async def test_a_read_is_repeated_after_a_lost_answer_or_a_failure(
-    server: CardStandIn, client: CardProvider, fault: Fault
+    server: RunningSandbox, client: CardProvider, fault: str
 ) -> None:
-    server.objects["sub_MARK"] = SUBSCRIPTION
-    server.faults.append(fault)
+    await put_object(server, "/v1/subscriptions/sub_MARK", SUBSCRIPTION)
+    await server.misbehave("card", fault)
 
     assert (await client.read_subscription("sub_MARK")).status == "active"
-    assert len(server.received) == 2
+    assert len(await server.calls("card")) == 2
 
 
-async def test_a_failure_that_lasts_is_asked_for_four_times(server: CardStandIn, client: CardProvider) -> None:
-    server.faults += ["advised_500"] * 10
+async def test_a_failure_that_lasts_is_asked_for_four_times(server: RunningSandbox, client: CardProvider) -> None:
+    await server.misbehave("card", "server_error", times=10, headers=ADVISED)
 
     with pytest.raises(PaymentProviderUnavailable):
         await client.read_subscription("sub_MARK")
 
-    assert len(server.received) == 4
+    assert len(await server.calls("card")) == 4
 
 
 async def test_a_conflict_is_repeated_unless_the_provider_advises_against_it(
-    server: CardStandIn, client: CardProvider
+    server: RunningSandbox, client: CardProvider
 ) -> None:
-    server.objects["sub_MARK"] = SUBSCRIPTION
-    server.faults.append("final_409")
+    await put_object(server, "/v1/subscriptions/sub_MARK", SUBSCRIPTION)
+    await server.misbehave("card", "conflict", headers=FINAL)
 
     with pytest.raises(PaymentProviderUnavailable):
         await client.read_subscription("sub_MARK")
 
-    assert len(server.received) == 1
+    assert len(await server.calls("card")) == 1
 
 
 @pytest.mark.parametrize("behaviour", [silent, slow_headers, dripping])
@@ -222,29 +230,29 @@ async def test_a_provider_that_is_down_is_unavailable() -> None:
     await provider.aclose()
 
 
-async def test_a_secret_key_that_no_header_can_hold_is_unavailable_at_once(server: CardStandIn) -> None:
-    provider = CardProvider(server.url, given_settings(card_secret_key=Secret("sk_MARK_\u00dc")))
+async def test_a_secret_key_that_no_header_can_hold_is_unavailable_at_once(server: RunningSandbox) -> None:
+    provider = CardProvider(f"{server.url}/card", given_settings(card_secret_key=Secret("sk_MARK_\u00dc")))
     with structlog.testing.capture_logs() as logs, pytest.raises(PaymentProviderUnavailable):
         await provider.read_session("cs_MARK")
     assert [each["reason"] for each in logs] == ["unusable_key"]
-    assert server.received == []
+    assert await server.calls("card") == []
     await provider.aclose()
 
 
-async def test_without_a_secret_key_nothing_is_sent(server: CardStandIn) -> None:
-    provider = CardProvider(server.url, given_settings())
+async def test_without_a_secret_key_nothing_is_sent(server: RunningSandbox) -> None:
+    provider = CardProvider(f"{server.url}/card", given_settings())
 
     assert not await provider.is_configured()
     with pytest.raises(PaymentProviderUnavailable):
         await provider.read_subscription("sub_MARK")
-    assert server.received == []
+    assert await server.calls("card") == []
     await provider.aclose()
 
 
-@pytest.mark.parametrize("fault", ["refused", "lost", "html", "stored_500", "half", None])
+@pytest.mark.parametrize("fault", ["refused", "lost_answer", "html", "server_error", "half_body", None])
 async def test_nothing_logs_a_secret_a_reference_or_an_address(
-    server: CardStandIn,
-    fault: Fault | None,
+    server: RunningSandbox,
+    fault: str | None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
@@ -252,8 +260,9 @@ async def test_nothing_logs_a_secret_a_reference_or_an_address(
     """The SDK would, if it is asked to by its environment or by the level of its logger."""
     monkeypatch.setattr("stripe._util.STRIPE_LOG", "debug")
     caplog.set_level(logging.DEBUG, logger="stripe")
-    server.faults += [fault] * 4 if fault is not None else []
-    provider = CardProvider(server.url, SETTINGS)
+    if fault is not None:
+        await server.misbehave("card", fault, times=4, merge={"error": {"message": "MARK"}})
+    provider = CardProvider(f"{server.url}/card", SETTINGS)
     results: list[Any] = []
     with structlog.testing.capture_logs() as logs:
         for call in CALLS.values():
@@ -265,4 +274,4 @@ async def test_nothing_logs_a_secret_a_reference_or_an_address(
     assert {problem.__cause__ for problem in raised} <= {None}
     said = [repr(raised), repr(logs), caplog.text, *capfd.readouterr()]
     assert not any(word in text for text in said for word in ("MARK", "sk_test", "example.org", "/v1/"))
-    assert server.received != []
+    assert await server.calls("card") != []

@@ -204,12 +204,12 @@ async def sign_desk_delivery(world: World) -> Call:
     """Prepare a delivery that the desk signed, about a conversation that is no ticket."""
     await use_desk(world)
     document = {"id": 4711, "status": "closed", "updatedAt": "2026-11-20T10:00:00Z"}
-    return Call(json=document, headers=sign_as_sent(world.desk, document))
+    return Call(json=document, headers=sign_as_sent(world.sandbox, document))
 
 
 async def use_desk(world: World) -> None:
     administrator = world.people.person("platform-admin", realm_access={"roles": ["svc_platform_admin"]})
-    await configure_desk(world.rival, administrator, world.desk)
+    await configure_desk(world.rival, administrator, world.sandbox)
 
 
 async def store_evidence(world: World) -> Call:

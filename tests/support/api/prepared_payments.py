@@ -6,11 +6,10 @@ from typing import Final
 import httpx2
 
 from support.api.world import OPERATIONS, Call, World, count_rows, send
-from support.billing.card_purchase import WEBHOOK_SECRET
+from support.billing.card_purchase import CARD_SECRET, CUSTOMER, WEBHOOK_SECRET, sell_price
 from support.billing.card_purchase import sign as sign_card_body
 from support.billing.local_purchase import insert_local_checkout
 from support.billing.offers import make_card_offer
-from support.outside.card_stand_in import CARD_SECRET, CUSTOMER
 from support.tenancy.platform_settings import put_setting
 
 _LONG_AGO: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +31,7 @@ async def fill_contract(world: World) -> Call:
 
 
 async def buy_offer(world: World) -> Call:
-    """Prepare a checkout; the providers' stand-ins run beside every shared Core."""
+    """Prepare a checkout."""
     await configure_card(world)
     return Call(params=world.tenant.query, json={"offer_id": await make_card_offer(world.rival)})
 
@@ -57,6 +56,7 @@ async def configure_card(world: World) -> None:
     administrator = world.people.person("platform-admin", realm_access={"roles": ["svc_platform_admin"]})
     assert (await put_setting(administrator, "card_secret_key", CARD_SECRET)).status == 200
     assert (await put_setting(administrator, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
+    await sell_price(world.sandbox)
 
 
 async def sign_card_event(world: World) -> Call:

@@ -24,7 +24,7 @@ class World:
     people: People
     rival: Rival
     tenant: Tenant
-    desk: RunningSandbox
+    sandbox: RunningSandbox
     caller_id: str = "owner"
     caller_role: str | None = "owner"
 

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
@@ -12,9 +12,11 @@ from typing import Any
 from support.api.core_client import Answer, Api
 from support.billing.offers import CARD_OFFER, PRICE, make_card_offer
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
+from support.processes.secret_leaks import remember_secret
 from support.tenancy.tenant import Tenant
 
+CARD_SECRET = "sk_test_MARKsecretOfTheCardProvider"
 WEBHOOK_SECRET = "whsec_MARKsecretOfTheCardWebhook"
 PATH = "/v1/billing/webhooks/card"
 # In the order in which the provider sends them for one purchase that is paid a little later and cancelled.
@@ -27,7 +29,14 @@ SEVEN_EVENTS = (
     "customer.subscription.updated",
     "customer.subscription.deleted",
 )
+CUSTOMER = "cus_MARKcustomer"
+# What the provider says about asking again.
+ADVISED, FINAL = {"stripe-should-retry": "true"}, {"stripe-should-retry": "false"}
 _numbers: Iterator[int] = count(1)
+
+# No log may contain any of these.
+for _marker in (CUSTOMER, "cs_test_", PRICE, "/card/portal/bps_"):
+    remember_secret(_marker)
 
 
 @dataclass
@@ -153,21 +162,52 @@ class CardPurchase:
             "request": {"id": None, "idempotency_key": None},
         }
 
-    def publish(self, card: CardStandIn) -> None:
-        """Let the provider have the objects of this purchase as they are now."""
-        card.objects[self.session_id] = self.session()
-        card.objects[self.subscription_id] = self.subscription()
+    async def publish(self, card: RunningSandbox, **changes: Any) -> None:
+        """Let the provider have the objects of this purchase as they are now; `changes` are the subscription's."""
+        await put_object(card, f"/v1/checkout/sessions/{self.session_id}", self.session())
+        await put_object(card, f"/v1/subscriptions/{self.subscription_id}", self.subscription(**changes))
+
+    async def withdraw(self, card: RunningSandbox) -> None:
+        """Let the provider have no such subscription."""
+        await put_object(card, f"/v1/subscriptions/{self.subscription_id}", {})
+
+
+async def sell_price(card: RunningSandbox) -> None:
+    """Let the provider have the price of `make_card_offer`, and a customer."""
+    await card.control("/card/prices", id=PRICE, currency="tnd", unit_amount=10_555)
+    await card.control("/card/customers", id=CUSTOMER)
+
+
+async def put_object(card: RunningSandbox, path: str, document: Mapping[str, Any]) -> None:
+    """Let the provider answer each read of a path with an object, or an empty one as if it had none."""
+    await card.control("/card/objects", path=path, object=document)
+
+
+async def list_sessions(card: RunningSandbox) -> list[dict[str, Any]]:
+    """Return the checkouts at the provider, the newest first."""
+    sessions: list[dict[str, Any]] = (await card.look("card"))["sessions"]
+    return sessions
+
+
+async def list_keys(card: RunningSandbox) -> list[str]:
+    """Return the idempotency keys in the order of the requests that had one."""
+    return [call["idempotency_key"] for call in await card.calls("card") if call["idempotency_key"]]
+
+
+async def list_paths(card: RunningSandbox) -> list[str]:
+    """Return what was asked, in order."""
+    return [call["path"].removeprefix("/card") for call in await card.calls("card")]
 
 
 def unix(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
-async def begin_purchase(tenant: Tenant, rival: Rival, card: CardStandIn, **facts: Any) -> CardPurchase:
+async def begin_purchase(tenant: Tenant, rival: Rival, card: RunningSandbox, **facts: Any) -> CardPurchase:
     """Begin a checkout as `POST /v1/billing/checkouts` would, which is paid at once; the provider has its objects."""
     purchase = make_purchase(tenant, **facts)
     await insert_checkout(rival, purchase)
-    purchase.publish(card)
+    await purchase.publish(card)
     return purchase
 
 

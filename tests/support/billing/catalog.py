@@ -3,33 +3,9 @@
 from typing import Any, Final
 
 from support.api.core_client import Answer, Api
-from support.outside.card_stand_in import CardStandIn
+from support.billing.card_purchase import put_object
+from support.outside.running_sandbox import RunningSandbox
 
-PRICE: Final[dict[str, Any]] = {
-    "object": "price",
-    "active": True,
-    "billing_scheme": "per_unit",
-    "created": 1763632800,
-    "currency": "eur",
-    "livemode": False,
-    "lookup_key": None,
-    "metadata": {},
-    "nickname": None,
-    "product": "prod_1",
-    "recurring": {
-        "interval": "month",
-        "interval_count": 1,
-        "meter": None,
-        "trial_period_days": None,
-        "usage_type": "licensed",
-    },
-    "tax_behavior": "inclusive",
-    "tiers_mode": None,
-    "transform_quantity": None,
-    "type": "recurring",
-    "unit_amount": 4900,
-    "unit_amount_decimal": "4900",
-}
 ADMIN: Final = "/v1/billing/admin"
 CODES_PLAN: Final = {"name": "Codes Studio", "product": "codes", "monthly_code_quota": 5000, "active": True}
 AUDIENCE_PLAN: Final = {"name": "Audience Plus", "product": "audience", "monthly_event_quota": 50_000, "active": True}
@@ -75,9 +51,10 @@ async def list_offers(api: Api, **query: str) -> list[dict[str, Any]]:
     return list(answer.json["data"])
 
 
-def add_price(card: CardStandIn, reference: str = "price_1PlantedMarker", **changes: Any) -> None:
+async def add_price(card: RunningSandbox, reference: str = "price_1PlantedMarker", **changes: Any) -> None:
     """Let the card provider have an active price of 49 euros a month, except for `changes`."""
-    card.objects[reference] = {"id": reference, **PRICE, **changes}
+    price = await card.control("/card/prices", id=reference, unit_amount=4900)
+    await put_object(card, f"/v1/prices/{reference}", {**price, **changes})
 
 
 async def sell(api: Api, offer_id: str, body: Any) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class RunningSandbox:
         """Return one credential, by the name of Core's setting."""
         return self.options.secret(name)
 
-    async def control(self, path: str, **fields: Any) -> Any:
+    async def control(self, path: str, /, **fields: Any) -> Any:
         """Do something at `/control`, and return the answer."""
         response = await self.inside.post(f"/control{path}", json=fields)
         assert response.status_code == 200, response.text
@@ -51,7 +51,7 @@ class RunningSandbox:
         return response.json()
 
     async def misbehave(self, system: str, kind: str, **fields: Any) -> None:
-        """Turn a switch on: `operation`, `times` (0: until reset), `seconds` and `merge` are optional."""
+        """Turn a switch on: `operation`, `times` (0: until reset), `seconds`, `merge` and `headers` are optional."""
         await self.control("/switches", system=system, kind=kind, **fields)
 
     async def hold(self, system: str, operation: str = "*", times: int = 1) -> None:
@@ -66,7 +66,7 @@ class RunningSandbox:
         """Let the answers of a system go that wait."""
         await self.control("/answers/release", system=system)
 
-    async def calls(self, system: str) -> list[dict[str, str]]:
+    async def calls(self, system: str) -> list[dict[str, Any]]:
         """Return the requests to the operations of a system, the oldest first."""
         return [call for call in (await self.look("calls"))["calls"] if call["system"] == system]
 

@@ -12,6 +12,7 @@ from soundmark.kit.http.requests.bearer_auth import read_bearer
 from soundmark.sandbox.card import purchases
 from soundmark.sandbox.card.book import CardBook
 from soundmark.sandbox.card.checkout import create_session, require_known
+from soundmark.sandbox.card.complaints import check_headers, check_portal, check_session
 from soundmark.sandbox.card.errors import CardError, invalid_param, make_error, missing_param, no_such
 from soundmark.sandbox.card.form import MalformedForm, parse_form
 from soundmark.sandbox.card.idempotency import IdempotencyKeys
@@ -44,11 +45,12 @@ class CardApi:
         self._book: Final = book
         self._secret_key: Final = secret_key
         self.keys: Final = IdempotencyKeys(book.clock)
+        self._require: Final = shared.journal.require
         self._api: Final = Api("card", PREFIXES["card"], shared, self._pass, make_error)
 
     def routes(self) -> list[Route]:
         """Return the routes, each with the name by which switches know it."""
-        route = self._api.route
+        route = self._route
         return [
             route("POST", "/v1/checkout/sessions", "create_session", self._create_session),
             route("GET", "/v1/checkout/sessions/{id}", "read_session", self._read_session),
@@ -66,14 +68,30 @@ class CardApi:
             route("POST", "/{path:path}", "other", self._refuse_unknown),
         ]
 
+    def _route(self, method: str, path: str, name: str, handler: Handler) -> Route:
+        """Return the route of an operation; one that reads answers what it was given for the path."""
+
+        async def read(request: Request) -> Response:
+            given = self._book.given.find(request.url.path.removeprefix(PREFIXES["card"]))
+            if given is None:
+                return await handler(request)
+            if not given:
+                raise no_such("object", request.url.path.rpartition("/")[2], param="id", status=404)
+            return JSONResponse(given)
+
+        return self._api.route(method, path, name, read if method == "GET" else handler)
+
     async def _pass(self, request: Request, handler: Handler) -> Response:
         request_id = self._book.mint("req_", 14)
+        check_headers(self._require, request)
         try:
             self._authorise(request)
             response = await self.keys.apply(request, request_id, handler)
         except MalformedForm:
+            self._require(False, "card: the form is malformed")
             response = CardError(400, "Invalid form body or query.").respond()
         except CardError as error:
+            self._require(not error.is_careless, f"card: {error}")
             response = error.respond()
         response.headers["request-id"] = request_id
         response.headers["stripe-version"] = request.headers.get("stripe-version", BASIL)
@@ -89,6 +107,7 @@ class CardApi:
     async def _create_session(self, request: Request) -> Response:
         params = parse_form((await request.body()).decode())
         session = create_session(self._book, params, own_url(request, PREFIXES["card"]))
+        check_session(self._require, params)
         return self._answer(self._book.render_session(session), params, self._expand_session(session))
 
     async def _read_session(self, request: Request) -> Response:
@@ -162,6 +181,7 @@ class CardApi:
         customer_id = params.get("customer")
         if customer_id is None:
             raise missing_param("customer")
+        check_portal(self._require, params)
         if self._book.customers.find(customer_id) is None:
             raise no_such("customer", customer_id, param="customer")
         portal_id = self._book.mint("bps_")
@@ -197,6 +217,7 @@ class CardApi:
 
     async def _refuse_unknown(self, request: Request) -> Response:
         path = "/" + request.path_params["path"]
+        self._require(False, f"card: there is no route {request.method} {path}")
         message = f"Unrecognized request URL ({request.method}: {path})."
         raise CardError(404, message)
 

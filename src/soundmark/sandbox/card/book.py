@@ -74,6 +74,8 @@ class CardBook:
         self.invoices: Final[Shelf[CardInvoice]] = Shelf()
         self.portal_sessions: Final[Shelf[PortalSession]] = Shelf()
         self.events: Final[Shelf[CardEvent]] = Shelf()
+        # What a read of a path answers in place of the object that is there; nothing is inside if there is none.
+        self.given: Final[Shelf[Document]] = Shelf()
         self._invoices_count = 0
         self._seed()
 
@@ -127,7 +129,7 @@ class CardBook:
         """Forget everything but the seeded prices."""
         shelves: tuple[Shelf[Any], ...] = (
             self.prices, self.customers, self.sessions, self.subscriptions, self.invoices, self.portal_sessions,
-            self.events,
+            self.events, self.given,
         )  # fmt: skip
         for shelf in shelves:
             shelf.clear()

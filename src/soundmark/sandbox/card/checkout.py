@@ -58,7 +58,7 @@ def create_session(book: CardBook, params: Mapping[str, Any], pages_url: str) ->
         trial_days=_read_trial_days(subscription_data),
         created_at=now,
         expires_at=_read_expiry(params, now),
-        url=f"{pages_url}/pay/{session_id}",
+        url=f"{pages_url}/pay/{session_id}#fidsandbox",  # Real pages have a fragment.
     )
     return book.sessions.add(session.id, session)
 

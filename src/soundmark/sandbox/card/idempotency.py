@@ -1,7 +1,7 @@
 """Idempotency keys of the card provider.
 
 The first status and body of a key are stored, a 500 included, and answered again for a day. A refused parameter is not
-stored, and neither is what the work never reached.
+stored, neither is what the work never reached, nor an answer with the advice to ask again.
 """
 
 import hashlib
@@ -61,7 +61,8 @@ class IdempotencyKeys:
             response = await handler(request)
         finally:
             self._working.discard(key)
-        if response.status_code in _STORED_STATUSES and response.media_type == "application/json":
+        is_final = response.headers.get("stripe-should-retry") != "true"
+        if is_final and response.status_code in _STORED_STATUSES and response.media_type == "application/json":
             answered = _StoredResponse(
                 digest, self._clock.now(), response.status_code, bytes(response.body), request_id
             )

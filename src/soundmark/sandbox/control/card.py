@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from soundmark.sandbox.card import purchases, renewals
 from soundmark.sandbox.card.book import CardBook
-from soundmark.sandbox.card.invoices import STATUS_OF_PAUSE
-from soundmark.sandbox.card.objects import price_object
-from soundmark.sandbox.card.records import CardSubscription, CheckoutSession
+from soundmark.sandbox.card.invoices import PAYER, STATUS_OF_PAUSE
+from soundmark.sandbox.card.objects import customer_object, portal_object, price_object
+from soundmark.sandbox.card.records import CardCustomer, CardSubscription, CheckoutSession
 from soundmark.sandbox.card.subscription_objects import invoice_object, subscription_object
 from soundmark.sandbox.control.act import Act
 from soundmark.sandbox.control.fields import ControlRefused, Fields
@@ -37,6 +37,8 @@ class CardControl:
             Act("GET", "/card", self._show),
             Act("POST", "/card/settings", self._choose),
             Act("POST", "/card/prices", self._add_price),
+            Act("POST", "/card/customers", self._add_customer),
+            Act("POST", "/card/objects", self._give),
             Act("POST", "/card/sessions/{id}/{act}", self._act_on_session),
             Act("POST", "/card/subscriptions/{id}", self._change_subscription),
             Act("POST", "/card/subscriptions/{id}/{act}", self._act_on_subscription),
@@ -51,6 +53,7 @@ class CardControl:
             "sessions": [book.render_session(session) for session in book.sessions.newest_first()],
             "subscriptions": [subscription_object(each) for each in book.subscriptions.newest_first()],
             "invoices": [invoice_object(invoice) for invoice in book.invoices.newest_first()],
+            "portal_sessions": [portal_object(session) for session in book.portal_sessions.newest_first()],
             "events": [event.document for event in book.events.newest_first()],
         }
 
@@ -76,6 +79,18 @@ class CardControl:
         )
         price.is_active = fields.flag("active", default=True)
         return price_object(price)
+
+    async def _add_customer(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        fields.require_known({"id", "email"})
+        customer_id = fields.text("id", self._book.mint("cus_", 14))
+        customer = CardCustomer(customer_id, fields.text("email", PAYER), self._book.clock.now())
+        return customer_object(self._book.customers.add(customer_id, customer))
+
+    async def _give(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        """Answer each read of a path with any object; without one, as if there were none."""
+        fields.require_known({"path", "object"})
+        self._book.given.add(fields.text("path"), dict(fields.mapping("object")))
+        return {}
 
     async def _act_on_session(self, fields: Fields, path: Mapping[str, str]) -> Any:
         fields.require_known(set())

@@ -41,6 +41,7 @@ class Control:
             Act("POST", "/switches", self._add_switch),
             Act("POST", "/switches/reset", self._reset_switches),
             Act("GET", "/calls", self._list_calls),
+            Act("POST", "/calls/clear", self._clear_calls),
             Act("POST", "/answers/await", self._await_answers),
             Act("POST", "/answers/release", self._release_answers),
             Act("GET", "/webhooks", self._list_deliveries),
@@ -72,7 +73,7 @@ class Control:
         return {"switches": [asdict(switch) for switch in self._systems.shared.switches.list()]}
 
     async def _add_switch(self, fields: Fields, _: Mapping[str, str]) -> Any:
-        fields.require_known({"system", "kind", "operation", "times", "seconds", "merge"})
+        fields.require_known({"system", "kind", "operation", "times", "seconds", "merge", "headers"})
         times = fields.whole("times", 1, most=_TIMES_MAX)
         system = next(name for name in SYSTEMS if name == fields.choice("system", SYSTEMS))
         kind = fields.choice("kind", KINDS)
@@ -87,6 +88,7 @@ class Control:
             times=times or None,
             seconds=fields.seconds("seconds", 2),
             merge=fields.mapping("merge"),
+            headers={name: str(value) for name, value in fields.mapping("headers").items()},
         )
         try:
             self._systems.shared.switches.add(switch)
@@ -102,6 +104,12 @@ class Control:
     async def _list_calls(self, _: Fields, __: Mapping[str, str]) -> Any:
         journal = self._systems.shared.journal
         return {"calls": [asdict(call) for call in journal.calls], "complaints": list(journal.complaints)}
+
+    async def _clear_calls(self, fields: Fields, _: Mapping[str, str]) -> Any:
+        """Forget the calls; complaints stay."""
+        fields.require_known(set())
+        self._systems.shared.journal.calls.clear()
+        return {}
 
     async def _await_answers(self, fields: Fields, _: Mapping[str, str]) -> Any:
         """Wait until `count` answers of a system are held."""

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from support.api.core_client import Answer
+from support.billing.card_purchase import ADVISED, FINAL, list_keys, list_sessions
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
-from support.outside.outside_server import Fault
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.secret_leaks import remember_secret
 from support.tenancy.people import People
@@ -16,15 +15,14 @@ from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
 KEY = "purchase-of-november"
-NONSENSE: list[Fault] = [
-    *("refused", "limited", "html", "html_body", "not_an_object", "wrong_object", "wrong_types", "final_409"),
-    *("endless", "redirect"),
-]
-
-# Those of the sandbox, which stands for the local provider.
 NO_ANSWERS = ["html", "html_as_json", "endless", "redirect", "half_body", "lost_answer"]
 REFUSALS = ["refused", "rate_limited", "conflict", "server_error"]
-MARKED = {"message": "MARK", "result": {"message": "MARK", "link": 7}}
+MARKED = {
+    "message": "MARK",
+    "result": {"message": "MARK", "link": 7},
+    "error": {"message": "MARK"},
+    "metadata": ["MARK"],
+}
 
 
 async def buy(tenant: Tenant, offer_id: str = CARD_OFFER, *, key: str = KEY) -> Answer:
@@ -36,18 +34,26 @@ async def statuses(rival: Rival) -> list[Any]:
     return await rival.rows("SELECT status, reread_at FROM checkouts ORDER BY created_at")
 
 
-@pytest.mark.parametrize("fault", NONSENSE)
+@pytest.mark.parametrize(
+    ("fault", "merge"),
+    [
+        *((fault, MARKED) for fault in ("refused", "rate_limited", "conflict", "altered")),
+        *((fault, {}) for fault in ("html", "html_as_json", "list", "wrong_object", "endless", "redirect")),
+        ("altered", {"client_reference_id": "bco_somebodyElses"}),
+        ("altered", {"url": "ftp://pay.example.com/x"}),
+    ],
+)
 async def test_a_card_provider_that_talks_nonsense_fails_the_checkout_at_once(
-    tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
+    tenant: Tenant, rival: Rival, card: RunningSandbox, fault: str, merge: dict[str, Any]
 ) -> None:
     await make_card_offer(rival)
-    card.faults.append(fault)
+    await card.misbehave("card", fault, merge=merge, headers=FINAL)
 
     answer = await buy(tenant)
 
     assert answer.code == "payment_provider_unavailable"
     assert b"MARK" not in answer.body
-    assert (await statuses(rival), len(card.received)) == ([("failed", None)], 1)
+    assert (await statuses(rival), len(await card.calls("card"))) == ([("failed", None)], 1)
     assert await rival.rows("SELECT FROM issuance_receipts") == []
 
 
@@ -124,125 +130,121 @@ async def test_a_payment_without_the_optional_members_is_accepted(
     assert (await buy(tenant, LOCAL_OFFER)).status == 201
 
 
-@pytest.mark.parametrize("fault", ["lost", "half"])
+@pytest.mark.parametrize("fault", ["lost_answer", "half_body"])
 async def test_a_lost_answer_is_asked_for_again_with_the_same_key(
-    tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
+    tenant: Tenant, rival: Rival, card: RunningSandbox, fault: str
 ) -> None:
     await make_card_offer(rival)
-    card.faults.append(fault)
+    await card.misbehave("card", fault)
 
     answer = await buy(tenant)
 
     assert answer.status == 201
-    assert (len(card.sessions), card.keys) == (1, [f"{answer.json['id']}-1"] * 2)
+    assert (len(await list_sessions(card)), await list_keys(card)) == (1, [f"{answer.json['id']}-1"] * 2)
 
 
-async def test_an_answer_that_is_lost_twice_fails_the_checkout(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_an_answer_that_is_lost_twice_fails_the_checkout(
+    tenant: Tenant, rival: Rival, card: RunningSandbox
+) -> None:
     """A session that nobody has seen cannot be paid."""
     await make_card_offer(rival)
-    card.faults += ["lost", "lost"]
+    await card.misbehave("card", "lost_answer", times=2)
 
     assert (await buy(tenant)).code == "payment_provider_unavailable"
-    assert (await statuses(rival), len(card.received)) == ([("failed", None)], 2)
+    assert (await statuses(rival), len(await card.calls("card"))) == ([("failed", None)], 2)
 
 
 async def test_a_failure_that_the_provider_has_stored_is_left_behind(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """The provider repeats a 500 under its idempotency key for a day."""
     await make_card_offer(rival)
-    card.faults.append("stored_500")
+    await card.misbehave("card", "server_error")
 
     answer = await buy(tenant)
 
     checkout_id = answer.json["id"]
-    assert (answer.status, len(card.sessions)) == (201, 1)
-    assert card.keys == [f"{checkout_id}-1", f"{checkout_id}-2"]
+    assert (answer.status, len(await list_sessions(card))) == (201, 1)
+    assert await list_keys(card) == [f"{checkout_id}-1", f"{checkout_id}-2"]
     assert await rival.rows("SELECT attempts FROM checkouts") == [(2,)]
 
 
 async def test_a_provider_that_stores_two_failures_fails_the_checkout(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
-    card.faults += ["stored_500", "stored_500"]
+    await card.misbehave("card", "server_error", times=2)
 
     assert (await buy(tenant)).code == "payment_provider_unavailable"
-    assert (await statuses(rival), len(set(card.keys))) == ([("failed", None)], 2)
+    assert (await statuses(rival), len(set(await list_keys(card)))) == ([("failed", None)], 2)
 
 
 async def test_a_failure_that_the_provider_advises_to_repeat_keeps_its_key(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
-    card.faults.append("advised_500")
+    await card.misbehave("card", "server_error", headers=ADVISED)
 
     answer = await buy(tenant)
 
-    assert (answer.status, len(set(card.keys)), len(card.keys)) == (201, 1, 2)
+    assert (answer.status, len(set(await list_keys(card))), len(await list_keys(card))) == (201, 1, 2)
 
 
-async def test_a_provider_that_limits_is_not_asked_again(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_provider_that_limits_is_not_asked_again(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     await make_card_offer(rival)
-    card.faults.append("limited")
+    await card.misbehave("card", "rate_limited", headers=ADVISED)
 
     await buy(tenant)
 
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 async def test_a_resumed_checkout_leaves_a_stored_failure_behind_too(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """Both requests go from the first key to the second, which leads both to one session."""
     await make_card_offer(rival)
-    card.faults += ["stored_500", "slow"]
+    await card.misbehave("card", "server_error")
+    await card.hold("card")
     first = asyncio.create_task(buy(tenant))
-    await until_asked(card, 2)
+    await card.until_held("card")
 
     second = await buy(tenant)
-    card.release.set()
+    await card.release("card")
 
     assert (await first).body == second.body
-    assert (second.status, len(card.sessions)) == (201, 1)
+    assert (second.status, len(await list_sessions(card))) == (201, 1)
     assert await rival.rows("SELECT attempts FROM checkouts") == [(2,)]
 
 
-async def until_asked(card: CardStandIn, count: int) -> None:
-    async with asyncio.timeout(30):
-        while len(card.received) < count or not card.worked.is_set():
-            card.worked.clear()
-            await card.worked.wait()
-
-
 async def test_a_checkout_that_failed_meanwhile_shows_nobody_its_page(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """Its key may be another checkout's by now, so it is left alone; the provider closes the page."""
     await make_card_offer(rival)
-    card.faults.append("slow")
+    await card.hold("card")
     buying = asyncio.create_task(buy(tenant))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     await rival.run("UPDATE checkouts SET status = 'failed'")
-    card.release.set()
+    await card.release("card")
 
     answer = await buying
 
-    (session,) = card.sessions.values()
+    (session,) = await list_sessions(card)
     assert (answer.code, session["status"]) == ("payment_provider_unavailable", "expired")
     assert await rival.rows("SELECT provider_reference, status FROM checkouts") == [(None, "failed")]
     assert await rival.rows("SELECT answer FROM issuance_receipts") == [(b"",)]
 
 
 async def test_a_payment_that_is_known_before_our_commit_keeps_the_checkout_completed(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
-    card.faults.append("slow")
+    await card.hold("card")
     buying = asyncio.create_task(buy(tenant))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     await rival.run("UPDATE checkouts SET status = 'completed', completed_at = now()")
-    card.release.set()
+    await card.release("card")
 
     answer = await buying
 
@@ -251,27 +253,23 @@ async def test_a_payment_that_is_known_before_our_commit_keeps_the_checkout_comp
 
 
 async def test_nothing_of_the_payer_or_the_provider_is_in_an_answer_a_log_or_the_audit_log(
-    people: People, rival: Rival, card: CardStandIn, local: RunningSandbox
+    people: People, rival: Rival, card: RunningSandbox, local: RunningSandbox
 ) -> None:
     """The logs of this test are searched for the markers when it ends."""
     await make_card_offer(rival)
     await make_local_offer(rival)
     tenant = await people.tenant_of("mark.payer")
     remember_secret("mark.payer@example.org")
-    faults: list[Fault] = ["lost", "half", "stored_500", "html", "wrong_types", "refused"]
-    for fault, kind in zip(
-        faults, ("lost_answer", "half_body", "server_error", "html", "altered", "refused"), strict=True
-    ):
-        card.faults.append(fault)
-        await local.misbehave("local", kind, merge=MARKED)
+    for fault in ("lost_answer", "half_body", "server_error", "html", "altered", "refused"):
+        await card.misbehave("card", fault, merge=MARKED)
+        await local.misbehave("local", fault, merge=MARKED)
         for offer_id in (CARD_OFFER, LOCAL_OFFER):
             answer = await buy(tenant, offer_id, key=f"purchase-{fault}-{offer_id}")
             shown = answer.json.pop("checkout_url", "")
             assert b"MARK" not in answer.body.replace(shown.encode(), b"")
             assert b"mark.payer" not in answer.body
-        card.faults.clear()
-        await local.control("/switches/reset")
+        await card.control("/switches/reset")
 
     audited = str(await rival.audited("billing.checkout_created"))
     assert "MARK" not in audited
-    assert len(card.received) > 6
+    assert len(await card.calls("card")) > 6

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 from support.api.core_client import Answer
+from support.billing.card_purchase import list_keys, list_sessions
 from support.billing.local_purchase import list_payments
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
@@ -32,7 +32,7 @@ async def count_checkouts(rival: Rival) -> int:
 
 
 async def test_a_repeated_key_gets_the_same_bytes_and_makes_no_second_page(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
 
@@ -40,7 +40,7 @@ async def test_a_repeated_key_gets_the_same_bytes_and_makes_no_second_page(
 
     assert (first.status, second.status) == (201, 201)
     assert first.body == second.body
-    assert (len(card.received), await count_checkouts(rival)) == (1, 1)
+    assert (len(await card.calls("card")), await count_checkouts(rival)) == (1, 1)
 
 
 async def test_a_repeated_key_of_a_local_checkout_makes_no_second_page(
@@ -54,7 +54,7 @@ async def test_a_repeated_key_of_a_local_checkout_makes_no_second_page(
     assert len(await local.calls("local")) == 1
 
 
-async def test_a_key_is_answered_whatever_has_changed_since(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_key_is_answered_whatever_has_changed_since(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     """The offer is withdrawn, the checkout paid, and the organisation being deleted."""
     await make_card_offer(rival)
     first = await buy(tenant)
@@ -63,11 +63,11 @@ async def test_a_key_is_answered_whatever_has_changed_since(tenant: Tenant, riva
     await rival.run("UPDATE organizations SET deletion_requested_at = now()")
 
     assert (await buy(tenant)).body == first.body
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 async def test_a_key_is_free_again_after_a_day(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     await make_card_offer(rival)
     clock.freeze()
@@ -76,66 +76,68 @@ async def test_a_key_is_free_again_after_a_day(
 
     second = await buy(tenant)
 
-    assert (second.status, len(card.sessions)) == (201, 2)
+    assert (second.status, len(await list_sessions(card))) == (201, 2)
     assert first.json["id"] != second.json["id"]
 
 
-async def test_a_key_with_another_offer_is_a_conflict(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_key_with_another_offer_is_a_conflict(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     await make_card_offer(rival)
     await make_card_offer(rival, "offer_codes_yearly")
     await buy(tenant)
 
     assert (await buy(tenant, "offer_codes_yearly")).code == "idempotency_conflict"
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
-async def test_a_key_of_an_issuance_is_a_conflict(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_key_of_an_issuance_is_a_conflict(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     await make_card_offer(rival)
     assert (await issue(tenant)).status == 201
 
     assert (await buy(tenant)).code == "idempotency_conflict"
-    assert (card.received, await count_checkouts(rival)) == ([], 0)
+    assert (await card.calls("card"), await count_checkouts(rival)) == ([], 0)
 
 
-async def test_a_key_of_a_checkout_issues_and_recovers_nothing(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_key_of_a_checkout_issues_and_recovers_nothing(
+    tenant: Tenant, rival: Rival, card: RunningSandbox
+) -> None:
     await make_card_offer(rival)
     await buy(tenant)
 
     recovered = await tenant.api.post("/v1/codes/recover", json=tenant.code_body(), headers={"Idempotency-Key": KEY})
 
     assert (await issue(tenant)).code == recovered.code == "idempotency_conflict"
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
-async def test_a_key_is_taken_while_the_provider_is_asked(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_key_is_taken_while_the_provider_is_asked(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     """An issuance with the same key must not overwrite what the checkout will be answered with."""
     await make_card_offer(rival)
-    card.faults.append("slow")
+    await card.hold("card")
     buying = asyncio.create_task(buy(tenant))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
 
     issued = await issue(tenant)
-    card.release.set()
+    await card.release("card")
 
     assert issued.code == "idempotency_conflict"
     assert (await buying).status == 201
 
 
 async def test_a_key_of_another_organisation_is_another_key(
-    people: People, tenant: Tenant, rival: Rival, card: CardStandIn
+    people: People, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
     first = await buy(tenant)
 
     second = await buy(await people.tenant_of("ada"))
 
-    assert (second.status, len(card.sessions)) == (201, 2)
+    assert (second.status, len(await list_sessions(card))) == (201, 2)
     assert first.json["id"] != second.json["id"]
 
 
 @pytest.mark.parametrize("key", ["short", "x" * 129, "a key with spaces in it", "schlüssel-mit-umlaut"])
 async def test_a_malformed_key_is_refused_before_the_body_is_judged(
-    tenant: Tenant, rival: Rival, card: CardStandIn, key: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, key: str
 ) -> None:
     await make_card_offer(rival)
     headers = {"Idempotency-Key": key.encode()}
@@ -144,23 +146,25 @@ async def test_a_malformed_key_is_refused_before_the_body_is_judged(
         answer = await tenant.api.post(PATH, params=tenant.query, json=body, headers=headers)
         assert answer.code == "validation_failed"
         assert [fault["pointer"] for fault in answer.json["errors"]] == ["/Idempotency-Key"]
-    assert (card.received, await count_checkouts(rival)) == ([], 0)
+    assert (await card.calls("card"), await count_checkouts(rival)) == ([], 0)
 
 
-async def test_a_used_key_with_a_malformed_body_is_a_conflict(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_used_key_with_a_malformed_body_is_a_conflict(
+    tenant: Tenant, rival: Rival, card: RunningSandbox
+) -> None:
     await make_card_offer(rival)
     await buy(tenant)
 
     answer = await tenant.api.post(PATH, params=tenant.query, json={"offer": 1}, headers={"Idempotency-Key": KEY})
 
     assert answer.code == "idempotency_conflict"
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
-async def test_a_failed_checkout_frees_its_key(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_failed_checkout_frees_its_key(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     """A 503 is not kept: the repetition is a new checkout, and the key may be used for anything else."""
     await make_card_offer(rival)
-    card.faults.append("refused")
+    await card.misbehave("card", "refused")
 
     refused = await buy(tenant)
     repeated = await buy(tenant)
@@ -169,9 +173,9 @@ async def test_a_failed_checkout_frees_its_key(tenant: Tenant, rival: Rival, car
     assert await rival.rows("SELECT status FROM checkouts ORDER BY created_at") == [("failed",), ("pending",)]
 
 
-async def test_a_key_of_a_failed_checkout_may_issue(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_key_of_a_failed_checkout_may_issue(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     await make_card_offer(rival)
-    card.faults.append("refused")
+    await card.misbehave("card", "refused")
     await buy(tenant)
 
     assert (await issue(tenant)).status == 201
@@ -179,24 +183,24 @@ async def test_a_key_of_a_failed_checkout_may_issue(tenant: Tenant, rival: Rival
 
 
 async def test_two_requests_with_one_key_at_once_make_one_session(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """The second resumes while the first is still being answered: the provider's own key makes it one session."""
     await make_card_offer(rival)
-    card.faults.append("slow")
+    await card.hold("card")
     first = asyncio.create_task(buy(tenant))
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
 
     second = await buy(tenant)
-    card.release.set()
+    await card.release("card")
 
     assert (second.status, second.body) == (201, (await first).body)
-    assert (len(card.sessions), await count_checkouts(rival)) == (1, 1)
-    assert len(set(card.keys)) == 1
+    assert (len(await list_sessions(card)), await count_checkouts(rival)) == (1, 1)
+    assert len(set(await list_keys(card))) == 1
 
 
 async def test_ten_requests_with_one_key_at_once_make_one_session(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
 
@@ -204,7 +208,7 @@ async def test_ten_requests_with_one_key_at_once_make_one_session(
 
     assert {answer.status for answer in answers} == {201}
     assert len({answer.body for answer in answers}) == 1
-    assert (len(card.sessions), await count_checkouts(rival)) == (1, 1)
+    assert (len(await list_sessions(card)), await count_checkouts(rival)) == (1, 1)
 
 
 async def test_two_requests_for_a_local_checkout_at_once_make_one_payment(

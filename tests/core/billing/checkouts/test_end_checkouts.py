@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 from support.api.core_settings import jobs_settings
+from support.billing.card_purchase import list_sessions
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
@@ -44,7 +44,7 @@ async def statuses(rival: Rival) -> list[str]:
 
 
 async def test_a_pending_checkout_expires_after_24_hours_and_not_before(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock, jobs: Context
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
     await make_card_offer(rival)
     clock.freeze()
@@ -54,14 +54,14 @@ async def test_a_pending_checkout_expires_after_24_hours_and_not_before(
     assert (await expire_checkouts(jobs), await statuses(rival)) == (0, ["pending"])
     clock.advance(seconds=1)
     assert (await expire_checkouts(jobs), await statuses(rival)) == (1, ["expired"])
-    assert (await expire_checkouts(jobs), len(card.received)) == (0, 1)
+    assert (await expire_checkouts(jobs), len(await card.calls("card"))) == (0, 1)
 
 
 async def test_the_checkouts_of_every_organisation_and_provider_expire(
     people: People,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     local: RunningSandbox,
     clock: FakeClock,
     jobs: Context,
@@ -73,11 +73,11 @@ async def test_the_checkouts_of_every_organisation_and_provider_expire(
     clock.advance(hours=25)
 
     assert (await expire_checkouts(jobs), await statuses(rival)) == (2, ["expired", "expired"])
-    assert (len(card.received), len(await local.calls("local"))) == (1, 1)
+    assert (len(await card.calls("card")), len(await local.calls("local"))) == (1, 1)
 
 
 async def test_what_has_ended_does_not_expire(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock, jobs: Context
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
     await make_card_offer(rival)
     await buy(tenant)
@@ -88,11 +88,11 @@ async def test_what_has_ended_does_not_expire(
 
     assert await expire_checkouts(jobs) == 0
     assert sorted(await statuses(rival)) == ["completed", "failed"]
-    assert len(card.sessions) == 2
+    assert len(await list_sessions(card)) == 2
 
 
 async def test_an_expired_checkout_is_still_read_again(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock, jobs: Context
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
     """Money that was taken counts, even if the notification of a payment in the last minute is lost."""
     await make_card_offer(rival)
@@ -102,11 +102,11 @@ async def test_an_expired_checkout_is_still_read_again(
     await expire_checkouts(jobs)
 
     assert await rival.rows("SELECT reread_at IS NOT NULL FROM checkouts") == [(True,)]
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 async def test_an_expired_checkout_does_not_keep_its_organisation(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock, jobs: Context
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
     await make_card_offer(rival)
     await buy(tenant)
@@ -116,11 +116,11 @@ async def test_an_expired_checkout_does_not_keep_its_organisation(
     preflight = await tenant.api.get(f"/v1/organizations/{tenant.organization_id}/closure-preflight")
 
     assert (preflight.json["can_delete"], preflight.json["blockers"]) == (True, [])
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 async def test_a_checkout_without_a_page_fails_after_15_minutes_and_frees_its_key(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock, jobs: Context
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
     """Its process was killed while it asked the provider, and nobody repeated the request."""
     await make_card_offer(rival)
@@ -134,11 +134,11 @@ async def test_a_checkout_without_a_page_fails_after_15_minutes_and_frees_its_ke
     clock.advance(seconds=1)
     assert (await fail_checkouts(jobs), await statuses(rival)) == (1, ["failed"])
     assert await rival.rows("SELECT FROM issuance_receipts") == []
-    assert (await fail_checkouts(jobs), len(card.received)) == (0, 1)
+    assert (await fail_checkouts(jobs), len(await card.calls("card"))) == (0, 1)
 
 
 async def test_a_checkout_with_a_page_does_not_fail(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock, jobs: Context
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
     await make_card_offer(rival)
     await buy(tenant, **{"Idempotency-Key": "purchase-of-november"})
@@ -146,11 +146,11 @@ async def test_a_checkout_with_a_page_does_not_fail(
 
     assert (await fail_checkouts(jobs), await statuses(rival)) == (0, ["pending"])
     assert await rival.rows("SELECT answer <> '' FROM issuance_receipts") == [(True,)]
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1
 
 
 async def test_a_page_that_comes_while_the_job_waits_is_kept(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock, jobs: Context
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
     await make_card_offer(rival)
     await buy(tenant)
@@ -161,4 +161,4 @@ async def test_a_page_that_comes_while_the_job_waits_is_kept(
         failing = await rival.while_waiting(fail_checkouts(jobs))
 
     assert (await failing, await statuses(rival)) == (0, ["pending"])
-    assert len(card.received) == 1
+    assert len(await card.calls("card")) == 1

@@ -12,10 +12,10 @@ import httpx2
 import pytest
 from support.api.core_client import Answer
 from support.api.core_settings import OPERATOR_TOKEN
+from support.billing.card_purchase import list_keys, list_sessions
 from support.billing.local_purchase import list_payments
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.command_server import ForkedCommand
 from support.processes.fake_clock import FakeClock
@@ -71,13 +71,13 @@ def core(
 
 
 @pytest.fixture
-async def buying(core: Doomed, rival: Rival, card: CardStandIn) -> AsyncIterator[None]:
+async def buying(core: Doomed, rival: Rival, card: RunningSandbox) -> AsyncIterator[None]:
     """A card offer for sale; at the end there is one checkout, one session, and one answer for its key."""
     await make_card_offer(rival)
     yield
     first, second = await core.repeat(), await core.repeat()
     assert (first.status, first.body) == (201, second.body)
-    assert (await core.statuses(), len(card.sessions)) == (["pending"], 1)
+    assert (await core.statuses(), len(await list_sessions(card))) == (["pending"], 1)
 
 
 def test_every_phase_has_a_case() -> None:
@@ -86,7 +86,7 @@ def test_every_phase_has_a_case() -> None:
 
 
 @pytest.mark.usefixtures("buying")
-async def test_a_process_that_dies_in_phase_1_leaves_nothing(core: Doomed, rival: Rival, card: CardStandIn) -> None:
+async def test_a_process_that_dies_in_phase_1_leaves_nothing(core: Doomed, rival: Rival, card: RunningSandbox) -> None:
     async with rival.holding("SELECT FROM code_entitlements FOR UPDATE"):
         buying = core.buy(CARD_OFFER)
         await rival.until_someone_waits()
@@ -94,77 +94,75 @@ async def test_a_process_that_dies_in_phase_1_leaves_nothing(core: Doomed, rival
         await buying
     await until_alone(rival)
 
-    assert (await core.statuses(), card.received) == ([], [])
+    assert (await core.statuses(), await card.calls("card")) == ([], [])
 
 
 @pytest.mark.usefixtures("buying")
-async def test_a_process_that_dies_before_the_provider_works_is_resumed(core: Doomed, card: CardStandIn) -> None:
-    card.faults.append("held")
+async def test_a_process_that_dies_before_the_provider_works_is_resumed(core: Doomed, card: RunningSandbox) -> None:
+    await card.misbehave("card", "held")
     buying = core.buy(CARD_OFFER)
-    await asyncio.wait_for(card.reached.wait(), 30)
+    await card.until_held("card")
     await core.kill(buying)
 
-    assert (await core.statuses(), card.sessions) == (["pending"], {})
+    assert (await core.statuses(), await list_sessions(card)) == (["pending"], [])
 
 
 @pytest.mark.usefixtures("buying")
 async def test_a_process_that_dies_before_the_provider_has_answered_gets_the_same_session(
-    core: Doomed, card: CardStandIn
+    core: Doomed, card: RunningSandbox
 ) -> None:
-    card.faults.append("slow")
+    await card.hold("card")
     buying = core.buy(CARD_OFFER)
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     await core.kill(buying)
 
-    assert (await core.statuses(), len(card.sessions)) == (["pending"], 1)
+    assert (await core.statuses(), len(await list_sessions(card))) == (["pending"], 1)
 
 
 @pytest.mark.usefixtures("buying")
 async def test_a_process_that_dies_between_two_attempts_leaves_the_stored_failure_behind_again(
-    core: Doomed, rival: Rival, card: CardStandIn
+    core: Doomed, rival: Rival, card: RunningSandbox
 ) -> None:
-    card.faults.append("slow_500")
+    await card.misbehave("card", "held_error")
     buying = core.buy(CARD_OFFER)
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     async with rival.holding(CHECKOUT):
-        card.release.set()
+        await card.release("card")
         await rival.until_someone_waits()
         core.process.kill()
         await buying
     await until_alone(rival)
 
-    assert (await core.statuses(), card.sessions) == (["pending"], {})
+    assert (await core.statuses(), await list_sessions(card)) == (["pending"], [])
 
 
 @pytest.mark.usefixtures("buying")
-async def test_a_process_that_dies_on_the_second_attempt_goes_on_with_it(core: Doomed, card: CardStandIn) -> None:
+async def test_a_process_that_dies_on_the_second_attempt_goes_on_with_it(core: Doomed, card: RunningSandbox) -> None:
     """The attempt was counted before its key was used, so the resumption does not begin a third one."""
-    card.faults += ["stored_500", "slow"]
+    await card.misbehave("card", "server_error")
+    await card.hold("card")
     buying = core.buy(CARD_OFFER)
-    async with asyncio.timeout(30):
-        while len(card.sessions) < 1:
-            card.worked.clear()
-            await card.worked.wait()
+    await card.until_held("card")
     await core.kill(buying)
 
-    assert (await core.statuses(), {key[-2:] for key in card.keys}) == (["pending"], {"-1", "-2"})
+    assert (await core.statuses(), {key[-2:] for key in await list_keys(card)}) == (["pending"], {"-1", "-2"})
 
 
 @pytest.mark.usefixtures("buying")
 async def test_a_process_that_dies_in_phase_3_gets_the_same_session(
-    core: Doomed, rival: Rival, card: CardStandIn
+    core: Doomed, rival: Rival, card: RunningSandbox
 ) -> None:
-    card.faults.append("slow")
+    await card.hold("card")
     buying = core.buy(CARD_OFFER)
-    await asyncio.wait_for(card.worked.wait(), 30)
+    await card.until_held("card")
     async with rival.holding(CHECKOUT):
-        card.release.set()
+        await card.release("card")
         await rival.until_someone_waits()
         core.process.kill()
         await buying
     await until_alone(rival)
 
-    assert (await core.statuses(), len(card.sessions)) == (["pending"], 1)
+    assert (await core.statuses(), len(await list_sessions(card))) == (["pending"], 1)
 
 
 async def test_a_local_checkout_whose_process_dies_fails_and_never_has_a_second_page(

@@ -6,7 +6,6 @@ import pytest
 from support.api.core_client import Api
 from support.api.core_settings import jobs_settings
 from support.billing.card_purchase import WEBHOOK_SECRET
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.platform_settings import put_setting
@@ -17,7 +16,7 @@ from soundmark.kit.crypto.secret import Secret
 
 
 @pytest.fixture
-async def card(card: CardStandIn, api: Api) -> CardStandIn:
+async def card(card: RunningSandbox, api: Api) -> RunningSandbox:
     """The card provider, whose webhook secret Core knows too."""
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
     return card
@@ -25,12 +24,11 @@ async def card(card: CardStandIn, api: Api) -> CardStandIn:
 
 @pytest.fixture
 async def work(
-    database_url: Secret, card: CardStandIn, local: RunningSandbox, clock: FakeClock
+    database_url: Secret, card: RunningSandbox, local: RunningSandbox, clock: FakeClock
 ) -> AsyncIterator[Context]:
     """The context of Core's worker."""
-    ctx = make_job_context(
-        jobs_settings(database_url, CARD_API_URL=card.url, LOCAL_API_URL=local.settings()["LOCAL_API_URL"]), clock=clock
-    )
+    urls = {"CARD_API_URL": card.settings()["CARD_API_URL"], "LOCAL_API_URL": local.settings()["LOCAL_API_URL"]}
+    ctx = make_job_context(jobs_settings(database_url, **urls), clock=clock)
     await ctx.db.open()
     yield ctx
     await ctx.audience.aclose()

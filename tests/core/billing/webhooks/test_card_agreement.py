@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 from support.billing.card_purchase import CardPurchase, begin_purchase, insert_checkout, make_purchase, status_of
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_tenant
 
@@ -34,7 +34,7 @@ SESSION_FAULTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fault", SESSION_FAULTS)
 async def test_a_session_that_disagrees_with_its_checkout_grants_nothing(
-    tenant: Tenant, rival: Rival, card: CardStandIn, fault: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, fault: str
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     changes = dict(SESSION_FAULTS[fault])
@@ -51,12 +51,12 @@ async def test_a_session_that_disagrees_with_its_checkout_grants_nothing(
 
 @pytest.mark.parametrize("kind", ["checkout.session.completed", "customer.subscription.created", "invoice.paid"])
 async def test_a_subscription_that_disagrees_with_its_checkout_grants_nothing(
-    tenant: Tenant, rival: Rival, card: CardStandIn, kind: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, kind: str
 ) -> None:
     """It is judged as the provider has it, even if the event says what it should."""
     purchase = await begin_purchase(tenant, rival, card)
     metadata = {**purchase.metadata, "svc_organization_id": "org_of_somebody_else"}
-    card.objects[purchase.subscription_id] = purchase.subscription(metadata=metadata)
+    await purchase.publish(card, metadata=metadata)
 
     with capture_logs() as logs:
         assert await status_of(tenant.api, purchase.event(kind)) == "ignored"
@@ -67,12 +67,12 @@ async def test_a_subscription_that_disagrees_with_its_checkout_grants_nothing(
 
 @pytest.mark.parametrize("prices", [[OTHER_PRICE], [], ["price_MARKmonthly", OTHER_PRICE]], ids=str)
 async def test_another_price_than_the_one_that_was_bound_grants_nothing(
-    tenant: Tenant, rival: Rival, card: CardStandIn, prices: list[str]
+    tenant: Tenant, rival: Rival, card: RunningSandbox, prices: list[str]
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     end = int(purchase.period_end.timestamp())
     items = {"data": [{"price": {"id": price}, "current_period_end": end} for price in prices]}
-    card.objects[purchase.subscription_id] = purchase.subscription(items=items)
+    await purchase.publish(card, items=items)
 
     with capture_logs() as logs:
         assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "ignored"
@@ -83,7 +83,7 @@ async def test_another_price_than_the_one_that_was_bound_grants_nothing(
 
 
 async def test_a_session_of_another_organisation_grants_neither_anything(
-    tenant: Tenant, rival: Rival, card: CardStandIn, people: People
+    tenant: Tenant, rival: Rival, card: RunningSandbox, people: People
 ) -> None:
     """The session names one organisation's checkout, the subscription the other's."""
     other = await people.tenant_of("ada")
@@ -97,7 +97,7 @@ async def test_a_session_of_another_organisation_grants_neither_anything(
 
 
 async def test_a_subscription_stays_with_the_checkout_that_it_was_first_paid_for(
-    tenant: Tenant, rival: Rival, card: CardStandIn, people: People
+    tenant: Tenant, rival: Rival, card: RunningSandbox, people: People
 ) -> None:
     """Even if its metadata are changed at the provider later."""
     other = await people.tenant_of("ada")
@@ -107,7 +107,7 @@ async def test_a_subscription_stays_with_the_checkout_that_it_was_first_paid_for
     await insert_checkout(rival, theirs)
     later = ours.began_at + timedelta(seconds=5)
     ours.changes = {"metadata": theirs.metadata, "cancel_at_period_end": True}
-    ours.publish(card)
+    await ours.publish(card)
 
     updated = ours.event("customer.subscription.updated", at=later, metadata=theirs.metadata)
     session = theirs.event("checkout.session.completed", subscription=ours.subscription_id)
@@ -121,7 +121,7 @@ async def test_a_subscription_stays_with_the_checkout_that_it_was_first_paid_for
 
 
 async def test_a_checkout_of_another_organisation_is_not_found_by_its_id_alone(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     other = await make_tenant(tenant.api)
     purchase = await begin_purchase(tenant, rival, card)
@@ -132,11 +132,11 @@ async def test_a_checkout_of_another_organisation_is_not_found_by_its_id_alone(
         assert await status_of(tenant.api, event) == "ignored"
 
     assert ("card_event_unmatched", None) in warnings_in(logs)
-    assert card.received == []
+    assert await card.calls("card") == []
 
 
 async def test_a_customer_of_another_organisation_is_not_taken_over(
-    tenant: Tenant, rival: Rival, card: CardStandIn, people: People
+    tenant: Tenant, rival: Rival, card: RunningSandbox, people: People
 ) -> None:
     """The payment counts; but the customer's portal would show the other organisation's purchases."""
     other = await people.tenant_of("ada")
@@ -152,7 +152,7 @@ async def test_a_customer_of_another_organisation_is_not_taken_over(
     assert await rival.rows("SELECT count(*) FROM subscriptions WHERE status = 'active'") == [(2,)]
 
 
-async def test_a_later_customer_replaces_the_earlier_one(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_later_customer_replaces_the_earlier_one(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     for customer in ("cus_MARKfirst", "cus_MARKsecond"):
         purchase = await begin_purchase(tenant, rival, card, customer=customer)
         await status_of(tenant.api, purchase.event("checkout.session.completed"))
@@ -173,17 +173,17 @@ async def sell_other_plan(rival: Rival, *, active: bool = True, price: str = OTH
     )
 
 
-async def move_to(card: CardStandIn, purchase: CardPurchase, tenant: Tenant, price: str, *, after_s: int) -> str:
+async def move_to(card: RunningSandbox, purchase: CardPurchase, tenant: Tenant, price: str, *, after_s: int) -> str:
     """Let the customer choose another price in the portal."""
     purchase.price = price
-    purchase.publish(card)
+    await purchase.publish(card)
     at = purchase.began_at + timedelta(seconds=after_s)
     return await status_of(tenant.api, purchase.event("customer.subscription.updated", at=at))
 
 
 @pytest.mark.parametrize("active", [True, False])
 async def test_the_price_of_another_offer_moves_the_subscription_to_its_plan_and_back(
-    tenant: Tenant, rival: Rival, card: CardStandIn, *, active: bool
+    tenant: Tenant, rival: Rival, card: RunningSandbox, *, active: bool
 ) -> None:
     await sell_other_plan(rival, active=active)
     purchase = await begin_purchase(tenant, rival, card)
@@ -197,7 +197,7 @@ async def test_the_price_of_another_offer_moves_the_subscription_to_its_plan_and
 
 
 async def test_a_price_that_nobody_knows_leaves_the_plan_and_is_logged_for_a_person(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await sell_other_plan(rival)
     purchase = await begin_purchase(tenant, rival, card)

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.billing.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, status_of
+from support.billing.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, put_object, status_of
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.tenant import Tenant
 
 SUBSCRIPTIONS = (
@@ -18,7 +18,7 @@ RECEIPTS = "SELECT event_type, status, processed_at IS NOT NULL, checkout_id FRO
 
 @pytest.mark.parametrize("kind", [kind for kind in SEVEN_EVENTS if kind != "invoice.payment_failed"])
 async def test_each_event_of_a_paid_purchase_grants_what_the_provider_says(
-    tenant: Tenant, rival: Rival, card: CardStandIn, kind: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, kind: str
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
 
@@ -35,7 +35,7 @@ async def test_each_event_of_a_paid_purchase_grants_what_the_provider_says(
     assert await rival.rows(RECEIPTS) == [(kind, "processed", True, purchase.checkout_id)]
 
 
-async def test_a_failed_first_invoice_waits_for_the_payment(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_a_failed_first_invoice_waits_for_the_payment(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     """Nothing is granted while the provider says that the invoice is open, whatever the subscription's status is."""
     purchase = await begin_purchase(tenant, rival, card, is_paid=False, status="active")
 
@@ -47,22 +47,22 @@ async def test_a_failed_first_invoice_waits_for_the_payment(tenant: Tenant, riva
 
 
 async def test_an_unpaid_session_grants_nothing_and_asks_nobody(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card, is_paid=False)
 
     assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "pending"
 
-    assert (card.received, await rival.rows(SUBSCRIPTIONS)) == ([], [])
+    assert (await card.calls("card"), await rival.rows(SUBSCRIPTIONS)) == ([], [])
 
 
 async def test_an_asynchronous_payment_grants_once_it_has_succeeded(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card, is_paid=False, status="incomplete")
     first = await status_of(tenant.api, purchase.event("checkout.session.completed"))
     purchase.is_paid, purchase.status = True, "active"
-    purchase.publish(card)
+    await purchase.publish(card)
 
     second = await status_of(tenant.api, purchase.event("checkout.session.async_payment_succeeded"))
 
@@ -71,7 +71,7 @@ async def test_an_asynchronous_payment_grants_once_it_has_succeeded(
 
 
 async def test_a_session_without_anything_to_pay_counts_as_paid(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card, status="trialing")
     event = purchase.event("checkout.session.completed", payment_status="no_payment_required")
@@ -81,12 +81,12 @@ async def test_a_session_without_anything_to_pay_counts_as_paid(
 
 
 async def test_an_open_renewal_does_not_hide_that_the_session_was_paid(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """Core was away for a month: the first event that it sees is that the renewal failed."""
     purchase = await begin_purchase(tenant, rival, card, status="past_due")
     renewal = purchase.invoice(id="in_MARKrenewal", status="open", amount_paid=0)
-    card.objects[purchase.subscription_id] = purchase.subscription(latest_invoice=renewal)
+    await purchase.publish(card, latest_invoice=renewal)
 
     event = purchase.event("customer.subscription.updated", at=purchase.period_end)
 
@@ -105,7 +105,7 @@ async def test_an_open_renewal_does_not_hide_that_the_session_was_paid(
     ],
 )
 async def test_the_status_is_what_the_provider_says_when_asked_not_what_the_event_says(
-    tenant: Tenant, rival: Rival, card: CardStandIn, theirs: str, ours: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, theirs: str, ours: str
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card, status=theirs)
 
@@ -115,7 +115,7 @@ async def test_the_status_is_what_the_provider_says_when_asked_not_what_the_even
 
 @pytest.mark.parametrize("status", ["paused", "incomplete", "a_status_of_next_year"])
 async def test_a_status_that_says_nothing_to_us_grants_nothing(
-    tenant: Tenant, rival: Rival, card: CardStandIn, status: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, status: str
 ) -> None:
     """The first payment completes the checkout all the same; a later event is ignored."""
     purchase = await begin_purchase(tenant, rival, card, status=status)
@@ -128,7 +128,7 @@ async def test_a_status_that_says_nothing_to_us_grants_nothing(
 
 
 async def test_a_subscription_that_was_never_paid_is_ignored_when_it_ends(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card, is_paid=False, status="incomplete_expired")
 
@@ -136,13 +136,13 @@ async def test_a_subscription_that_was_never_paid_is_ignored_when_it_ends(
     assert await rival.rows("SELECT status FROM checkouts") == [("pending",)]
 
 
-async def test_objects_of_the_older_shape_are_read(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_objects_of_the_older_shape_are_read(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     """The version of an event is that of the endpoint's settings, not of our requests. API v1, "Versioning", 6."""
     purchase = await begin_purchase(tenant, rival, card)
     period_end = int(purchase.period_end.timestamp())
     items = {"data": [{"price": {"id": purchase.price}}]}
     old = purchase.subscription(items=items, current_period_end=period_end, latest_invoice="in_MARKinvoice")
-    card.objects[purchase.subscription_id] = old
+    await put_object(card, f"/v1/subscriptions/{purchase.subscription_id}", old)
     invoice = purchase.invoice(
         subscription=purchase.subscription_id, subscription_details={"metadata": purchase.metadata}
     )
@@ -155,13 +155,13 @@ async def test_objects_of_the_older_shape_are_read(tenant: Tenant, rival: Rival,
 
 
 async def test_an_invoice_without_metadata_is_found_by_its_subscription(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """Of the shape before basil, and of a subscription that was paid before."""
     purchase = await begin_purchase(tenant, rival, card)
     await status_of(tenant.api, purchase.event("checkout.session.completed"))
     purchase.changes = {"cancel_at_period_end": True}
-    purchase.publish(card)
+    await purchase.publish(card)
     event = purchase.event("invoice.paid", at=purchase.began_at + timedelta(seconds=1))
     event["data"]["object"] |= {
         "parent": None,
@@ -175,7 +175,7 @@ async def test_an_invoice_without_metadata_is_found_by_its_subscription(
 
 @pytest.mark.parametrize("status", ["failed", "expired"])
 async def test_money_that_was_taken_completes_a_checkout_that_had_ended(
-    tenant: Tenant, rival: Rival, card: CardStandIn, status: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, status: str
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     await rival.run("UPDATE checkouts SET status = %s", status)
@@ -187,17 +187,17 @@ async def test_money_that_was_taken_completes_a_checkout_that_had_ended(
 
 
 async def test_a_processed_event_is_answered_without_asking_the_provider(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     event = purchase.event("checkout.session.completed")
     await status_of(tenant.api, event)
-    asked = len(card.received)
+    asked = len(await card.calls("card"))
     before = await rival.rows("SELECT * FROM payment_receipts")
 
     assert [await status_of(tenant.api, event) for _ in range(3)] == ["processed"] * 3
 
-    assert (len(card.received), await rival.rows("SELECT * FROM payment_receipts")) == (asked, before)
+    assert (len(await card.calls("card")), await rival.rows("SELECT * FROM payment_receipts")) == (asked, before)
 
 
 NO_EVENTS = [
@@ -218,25 +218,25 @@ NO_EVENTS = [
 
 
 @pytest.mark.parametrize("event", NO_EVENTS, ids=range(len(NO_EVENTS)))
-async def test_what_is_no_event_is_ignored(tenant: Tenant, rival: Rival, card: CardStandIn, event: Any) -> None:
+async def test_what_is_no_event_is_ignored(tenant: Tenant, rival: Rival, card: RunningSandbox, event: Any) -> None:
     """It has no id under which it could be recorded."""
     assert await status_of(tenant.api, event) == "ignored"
-    assert (card.received, await rival.rows(RECEIPTS)) == ([], [])
+    assert (await card.calls("card"), await rival.rows(RECEIPTS)) == ([], [])
 
 
 @pytest.mark.parametrize("kind", ["checkout.session.expired", "charge.succeeded", "customer.created", "ping"])
 async def test_a_type_that_is_not_listed_is_ignored_and_recorded(
-    tenant: Tenant, rival: Rival, card: CardStandIn, kind: str
+    tenant: Tenant, rival: Rival, card: RunningSandbox, kind: str
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     event = purchase.event("checkout.session.completed") | {"type": kind}
 
     assert await status_of(tenant.api, event) == "ignored"
-    assert (card.received, await rival.rows(RECEIPTS)) == ([], [(kind, "ignored", True, None)])
+    assert (await card.calls("card"), await rival.rows(RECEIPTS)) == ([], [(kind, "ignored", True, None)])
 
 
 async def test_objects_that_are_not_ours_are_ignored_and_recorded(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """The provider's account may sell other things too."""
     purchase = await begin_purchase(tenant, rival, card)
@@ -244,7 +244,7 @@ async def test_objects_that_are_not_ours_are_ignored_and_recorded(
     statuses = [await status_of(tenant.api, purchase.event(kind, metadata={}, parent=None)) for kind in SEVEN_EVENTS]
 
     assert statuses == ["ignored"] * 7
-    assert card.received == []
+    assert await card.calls("card") == []
     assert await rival.rows("SELECT DISTINCT status, organization_id FROM payment_receipts") == [("ignored", None)]
 
 
@@ -252,7 +252,7 @@ async def test_objects_that_are_not_ours_are_ignored_and_recorded(
     "changes", [{"object": "charge"}, {"id": 7}, {"metadata": ["svc_checkout_id"]}, {"payment_status": {}}], ids=str
 )
 async def test_an_object_that_cannot_be_read_is_ignored(
-    tenant: Tenant, rival: Rival, card: CardStandIn, changes: dict[str, Any]
+    tenant: Tenant, rival: Rival, card: RunningSandbox, changes: dict[str, Any]
 ) -> None:
     """The job that asks about pending checkouts is what remains."""
     purchase = await begin_purchase(tenant, rival, card)
@@ -261,7 +261,7 @@ async def test_an_object_that_cannot_be_read_is_ignored(
     assert await rival.rows("SELECT status FROM checkouts") == [("pending",)]
 
 
-async def test_only_named_members_of_an_event_are_read(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_only_named_members_of_an_event_are_read(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     """Webhooks are open objects: the provider adds members at any time."""
     purchase = await begin_purchase(tenant, rival, card)
     event = purchase.event("checkout.session.completed", adaptive_pricing={"enabled": False}, ui_mode="hosted")
@@ -271,7 +271,7 @@ async def test_only_named_members_of_an_event_are_read(tenant: Tenant, rival: Ri
 
 
 async def test_an_event_before_its_checkout_is_there_is_ignored_and_counts_when_it_is_delivered_again(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """As when a standby took over that had not received the checkout's row yet."""
     purchase = await begin_purchase(tenant, rival, card)
@@ -281,7 +281,7 @@ async def test_an_event_before_its_checkout_is_there_is_ignored_and_counts_when_
 
     first = await status_of(tenant.api, event)
     await rival.run("UPDATE checkouts SET id = %s", purchase.checkout_id)
-    card.faults.append("limited")
+    await card.misbehave("card", "rate_limited")
     assert (await deliver(tenant.api, event)).code == "payment_provider_unavailable"
     assert await rival.rows(RECEIPTS) == [("checkout.session.completed", "pending", False, purchase.checkout_id)]
     second = await status_of(tenant.api, event)
@@ -290,7 +290,7 @@ async def test_an_event_before_its_checkout_is_there_is_ignored_and_counts_when_
     assert await rival.rows(RECEIPTS) == [("checkout.session.completed", "processed", True, purchase.checkout_id)]
 
 
-async def test_the_receipt_holds_the_named_facts_only(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_the_receipt_holds_the_named_facts_only(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     event = purchase.event("invoice.paid")
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
+from support.billing.card_purchase import FINAL, CardPurchase, begin_purchase, deliver, status_of
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
-from support.outside.outside_server import Fault
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
 
@@ -17,35 +16,36 @@ RECEIPTS = "SELECT status, processed_at, checkout_id, organization_id, reread_at
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
     return await begin_purchase(tenant, rival, card)
 
 
 async def require_pending_then_healed(
-    tenant: Tenant, rival: Rival, card: CardStandIn, purchase: CardPurchase, event: dict[str, Any]
+    tenant: Tenant, rival: Rival, card: RunningSandbox, purchase: CardPurchase, event: dict[str, Any]
 ) -> None:
     answer = await deliver(tenant.api, event)
     assert (answer.status, answer.code) == (503, "payment_provider_unavailable")
     assert await rival.rows(RECEIPTS) == [("pending", None, purchase.checkout_id, tenant.organization_id, True)]
     assert await rival.rows("SELECT 1 FROM subscriptions") == []
 
-    card.faults.clear()
+    await card.control("/switches/reset")
     assert await status_of(tenant.api, event) == "processed"
     assert await rival.rows("SELECT status FROM payment_receipts") == [("processed",)]
     assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
 
 
-FAULTS: list[Fault] = [
-    *("refused", "limited", "html", "html_body", "not_an_object", "redirect", "final_409", "stored_500", "half"),
-    *("lost", "endless"),
+FAULTS = [
+    *("refused", "rate_limited", "html", "html_as_json", "list", "redirect", "conflict", "server_error", "half_body"),
+    *("lost_answer", "endless"),
 ]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_provider_that_does_not_answer_as_documented(
-    tenant: Tenant, rival: Rival, card: CardStandIn, purchase: CardPurchase, fault: Fault
+    tenant: Tenant, rival: Rival, card: RunningSandbox, purchase: CardPurchase, fault: str
 ) -> None:
-    card.faults.extend([fault] * 4)  # More often than the client tries.
+    headers = FINAL if fault == "conflict" else {}
+    await card.misbehave("card", fault, times=4, headers=headers)  # More often than the client tries.
     await require_pending_then_healed(tenant, rival, card, purchase, purchase.event("invoice.paid"))
 
 
@@ -61,43 +61,43 @@ OTHER_OBJECTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", OTHER_OBJECTS, ids=str)
 async def test_a_provider_that_answers_with_another_object(
-    tenant: Tenant, card: CardStandIn, purchase: CardPurchase, changes: dict[str, Any]
+    tenant: Tenant, card: RunningSandbox, purchase: CardPurchase, changes: dict[str, Any]
 ) -> None:
     event = purchase.event("invoice.paid")
-    card.objects[purchase.subscription_id] = purchase.subscription(**changes)
+    await purchase.publish(card, **changes)
     answer = await deliver(tenant.api, event)
     assert (answer.status, answer.code) == (503, "payment_provider_unavailable")
     assert "MARK" not in answer.body.decode()
-    purchase.publish(card)
+    await purchase.publish(card)
     assert await status_of(tenant.api, event) == "processed"
 
 
 async def test_an_object_that_the_provider_does_not_have(
-    tenant: Tenant, card: CardStandIn, purchase: CardPurchase
+    tenant: Tenant, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
     """The event is signed, so the secret key is that of another account. Once it is corrected, the event counts."""
     event = purchase.event("invoice.paid")
-    kept = card.objects.pop(purchase.subscription_id)
+    await purchase.withdraw(card)
     answer = await deliver(tenant.api, event)
     assert (answer.status, answer.code) == (503, "payment_provider_unavailable")
-    card.objects[purchase.subscription_id] = kept
+    await purchase.publish(card)
     assert await status_of(tenant.api, event) == "processed"
 
 
 async def test_without_a_secret_key_events_wait(
-    tenant: Tenant, rival: Rival, card: CardStandIn, purchase: CardPurchase
+    tenant: Tenant, rival: Rival, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
     await rival.run("DELETE FROM platform_secrets WHERE name = 'card_secret_key'")
     answer = await deliver(tenant.api, purchase.event("invoice.paid"))
     assert (answer.status, answer.code) == (503, "payment_provider_unavailable")
-    assert card.received == []
+    assert await card.calls("card") == []
     assert await rival.rows("SELECT status FROM payment_receipts") == [("pending",)]
 
 
 async def test_an_event_that_is_never_delivered_again_heals_by_the_job(
-    tenant: Tenant, rival: Rival, card: CardStandIn, purchase: CardPurchase, work: Context, clock: FakeClock
+    tenant: Tenant, rival: Rival, card: RunningSandbox, purchase: CardPurchase, work: Context, clock: FakeClock
 ) -> None:
-    card.faults.append("limited")
+    await card.misbehave("card", "rate_limited")
     assert (await deliver(tenant.api, purchase.event("invoice.paid"))).status == 503
     await rival.run("UPDATE checkouts SET reread_at = NULL")  # Only the receipt asks.
 

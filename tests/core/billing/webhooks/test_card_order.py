@@ -12,7 +12,7 @@ from support.billing.card_purchase import (
     status_of,
 )
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.platform_settings import put_setting
 from support.tenancy.tenant import Tenant
 
@@ -24,7 +24,7 @@ async def invoiced(tenant: Tenant, rival: Rival, api: Api) -> None:
     await rival.run("INSERT INTO accounting_customers VALUES (%s, 7, now())", tenant.organization_id)
 
 
-async def test_each_event_five_times_at_once_counts_once(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_each_event_five_times_at_once_counts_once(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
     purchase = await begin_purchase(tenant, rival, card)
     events = [purchase.event(kind) for kind in SEVEN_EVENTS]
 
@@ -37,7 +37,7 @@ async def test_each_event_five_times_at_once_counts_once(tenant: Tenant, rival: 
 
 
 async def test_an_older_event_after_a_newer_one_changes_nothing(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """Not even if the provider says something else by then: the event of that is still to come."""
     purchase = await begin_purchase(tenant, rival, card)
@@ -45,7 +45,7 @@ async def test_an_older_event_after_a_newer_one_changes_nothing(
     assert await status_of(tenant.api, newer) == "processed"
     before = await rival.rows("SELECT * FROM subscriptions")
     purchase.status = "canceled"
-    purchase.publish(card)
+    await purchase.publish(card)
 
     older = purchase.event("customer.subscription.created", at=purchase.began_at + timedelta(seconds=9))
 
@@ -54,13 +54,13 @@ async def test_an_older_event_after_a_newer_one_changes_nothing(
 
 
 async def test_of_two_events_of_one_second_the_second_asks_again(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     """Their times cannot order them, so what the provider says now counts."""
     purchase = await begin_purchase(tenant, rival, card, status="trialing")
     await status_of(tenant.api, purchase.event("customer.subscription.updated"))
     purchase.status = "active"
-    purchase.publish(card)
+    await purchase.publish(card)
 
     await status_of(tenant.api, purchase.event("customer.subscription.created"))
 
@@ -68,7 +68,7 @@ async def test_of_two_events_of_one_second_the_second_asks_again(
 
 
 async def test_a_paid_session_completes_its_checkout_after_the_subscription_was_cancelled(
-    tenant: Tenant, rival: Rival, card: CardStandIn
+    tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     purchase = await begin_purchase(tenant, rival, card, status="canceled")
     ended = purchase.event("customer.subscription.deleted", at=purchase.began_at + timedelta(minutes=5))
@@ -80,33 +80,34 @@ async def test_a_paid_session_completes_its_checkout_after_the_subscription_was_
     assert await rival.rows("SELECT status FROM subscriptions") == [("cancelled",)]
 
 
-async def test_an_earlier_read_that_ends_later_is_not_applied(tenant: Tenant, rival: Rival, card: CardStandIn) -> None:
+async def test_an_earlier_read_that_ends_later_is_not_applied(
+    tenant: Tenant, rival: Rival, card: RunningSandbox
+) -> None:
     """Two deliveries overlap: what the earlier one read is outdated when its turn comes."""
     purchase = await begin_purchase(tenant, rival, card, status="trialing")
     await status_of(tenant.api, purchase.event("checkout.session.completed"))
-    card.worked.clear()
-    card.faults.append("slow")
+    await card.hold("card")
     slow = asyncio.create_task(status_of(tenant.api, purchase.event("customer.subscription.updated")))
-    await card.worked.wait()  # It has read `trialing`, and the answer is on its way.
+    await card.until_held("card")  # It has read `trialing`, and the answer is on its way.
     purchase.status = "active"
-    purchase.publish(card)
+    await purchase.publish(card)
 
     assert await status_of(tenant.api, purchase.event("customer.subscription.updated")) == "processed"
-    card.release.set()
+    await card.release("card")
 
     assert await slow == "processed"
     assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
 
 
 async def test_each_paid_invoice_has_one_draft_even_if_its_event_is_late(
-    tenant: Tenant, rival: Rival, card: CardStandIn, invoiced: None
+    tenant: Tenant, rival: Rival, card: RunningSandbox, invoiced: None
 ) -> None:
     """The renewal's event overtakes that of the first invoice."""
     assert invoiced is None
     purchase = await begin_purchase(tenant, rival, card)
     first = purchase.event("invoice.paid")
     renewal = purchase.invoice(id="in_MARKrenewal", amount_paid=20_000)
-    card.objects[purchase.subscription_id] = purchase.subscription(latest_invoice=renewal)
+    await purchase.publish(card, latest_invoice=renewal)
     late = purchase.began_at + timedelta(days=30)
 
     for event in (purchase.event("customer.subscription.updated", at=late), first, first):
@@ -119,11 +120,11 @@ async def test_each_paid_invoice_has_one_draft_even_if_its_event_is_late(
 
 
 async def test_without_the_latest_invoice_the_event_itself_shows_what_was_paid(
-    tenant: Tenant, rival: Rival, card: CardStandIn, invoiced: None
+    tenant: Tenant, rival: Rival, card: RunningSandbox, invoiced: None
 ) -> None:
     assert invoiced is None
     purchase = await begin_purchase(tenant, rival, card)
-    card.objects[purchase.subscription_id] = purchase.subscription(latest_invoice="in_MARKinvoice")
+    await purchase.publish(card, latest_invoice="in_MARKinvoice")
 
     await status_of(tenant.api, purchase.event("customer.subscription.updated"))
     assert await rival.rows("SELECT 1 FROM accounting_outbox") == []

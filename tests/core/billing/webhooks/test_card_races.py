@@ -6,13 +6,13 @@ import pytest
 from structlog.testing import capture_logs
 from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.closures import list_mentions, organization_of
 from support.tenancy.tenant import Tenant
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
     return await begin_purchase(tenant, rival, card)
 
 
@@ -34,29 +34,27 @@ async def test_during_a_closure_nothing_is_granted_and_a_person_learns_of_the_pa
 
 
 async def test_a_closure_that_is_requested_while_the_provider_is_asked_is_seen(
-    tenant: Tenant, rival: Rival, card: CardStandIn, purchase: CardPurchase
+    tenant: Tenant, rival: Rival, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
-    card.worked.clear()
-    card.faults.append("slow")
+    await card.hold("card")
     delivering = asyncio.create_task(status_of(tenant.api, purchase.event("invoice.paid")))
-    await card.worked.wait()
+    await card.until_held("card")
     await rival.run(CLOSING, tenant.organization_id)
-    card.release.set()
+    await card.release("card")
 
     assert await delivering == "processed"
     assert await rival.rows("SELECT 1 FROM subscriptions") == []
 
 
 async def test_a_closure_waits_for_the_event_that_is_being_applied(
-    tenant: Tenant, rival: Rival, card: CardStandIn, purchase: CardPurchase
+    tenant: Tenant, rival: Rival, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
     """It is marked after the subscription is there, for the gates to see."""
-    card.worked.clear()
-    card.faults.append("slow")
+    await card.hold("card")
     delivering = asyncio.create_task(status_of(tenant.api, purchase.event("invoice.paid")))
-    await card.worked.wait()
+    await card.until_held("card")
     async with rival.holding("SELECT FROM checkouts FOR NO KEY UPDATE"):
-        card.release.set()
+        await card.release("card")
         await rival.until_someone_waits()
         closing = asyncio.create_task(rival.run(CLOSING, tenant.organization_id))
         await rival.until_someone_waits(2)
@@ -82,15 +80,14 @@ async def test_an_event_of_a_deleted_organisation_brings_nothing_back(
 
 
 async def test_an_organisation_that_is_deleted_while_the_provider_is_asked_stays_deleted(
-    tenant: Tenant, rival: Rival, card: CardStandIn, purchase: CardPurchase
+    tenant: Tenant, rival: Rival, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
     await rival.run("UPDATE checkouts SET status = 'expired', reread_at = NULL")
-    card.worked.clear()
-    card.faults.append("slow")
+    await card.hold("card")
     delivering = asyncio.create_task(status_of(tenant.api, purchase.event("invoice.paid")))
-    await card.worked.wait()
+    await card.until_held("card")
     await organization_of(tenant).certificate()
-    card.release.set()
+    await card.release("card")
 
     assert await delivering == "ignored"
     assert await rival.rows("SELECT 1 FROM payment_receipts") == []

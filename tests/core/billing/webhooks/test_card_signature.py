@@ -7,7 +7,7 @@ import pytest
 from support.api.core_client import Answer, Api
 from support.billing.card_purchase import WEBHOOK_SECRET, CardPurchase, begin_purchase, deliver, deliver_bytes, sign
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.platform_settings import put_setting
 from support.tenancy.tenant import Tenant
 
@@ -18,7 +18,7 @@ OTHER_SECRET = "whsec_MARKsecretThatComesNext"
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
     return await begin_purchase(tenant, rival, card)
 
 
@@ -26,9 +26,9 @@ def body_of(purchase: CardPurchase) -> bytes:
     return json.dumps(purchase.event("checkout.session.completed")).encode()
 
 
-async def require_refused(rival: Rival, card: CardStandIn, answer: Answer) -> None:
+async def require_refused(rival: Rival, card: RunningSandbox, answer: Answer) -> None:
     assert (answer.status, answer.code) == (401, "unauthenticated")
-    assert card.received == []
+    assert await card.calls("card") == []
     assert await rival.rows("SELECT 1 FROM payment_receipts") == []
 
 
@@ -44,7 +44,7 @@ async def test_a_signature_of_the_last_or_next_five_minutes_is_taken(
 
 @pytest.mark.parametrize("skew_s", [-301, 301, -86400, 86400 * 365])
 async def test_an_older_or_later_signature_is_refused(
-    api: Api, rival: Rival, card: CardStandIn, purchase: CardPurchase, skew_s: int
+    api: Api, rival: Rival, card: RunningSandbox, purchase: CardPurchase, skew_s: int
 ) -> None:
     api.clock.freeze()
     body = body_of(purchase)
@@ -53,7 +53,7 @@ async def test_an_older_or_later_signature_is_refused(
 
 
 async def test_a_signature_over_other_bytes_is_refused(
-    api: Api, rival: Rival, card: CardStandIn, purchase: CardPurchase
+    api: Api, rival: Rival, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
     """The same JSON written otherwise is not what the provider signed."""
     body = body_of(purchase)
@@ -87,7 +87,7 @@ def forgeries(body: bytes, now: int) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("name", forgeries(b"", 0))
 async def test_a_forged_signature_is_refused(
-    api: Api, rival: Rival, card: CardStandIn, purchase: CardPurchase, name: str
+    api: Api, rival: Rival, card: RunningSandbox, purchase: CardPurchase, name: str
 ) -> None:
     body = body_of(purchase)
     signature = forgeries(body, int(api.clock.unix_s()))[name]
@@ -96,7 +96,7 @@ async def test_a_forged_signature_is_refused(
 
 
 async def test_two_signature_headers_count_as_none(
-    api: Api, rival: Rival, card: CardStandIn, purchase: CardPurchase
+    api: Api, rival: Rival, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
     body = body_of(purchase)
     signature = sign(body, at_s=api.clock.unix_s())
@@ -118,7 +118,7 @@ async def test_while_the_secret_is_replaced_both_are_taken(api: Api, purchase: C
 
 
 async def test_without_a_configured_secret_nothing_is_taken(
-    api: Api, rival: Rival, card: CardStandIn, purchase: CardPurchase
+    api: Api, rival: Rival, card: RunningSandbox, purchase: CardPurchase
 ) -> None:
     await rival.run("DELETE FROM platform_secrets WHERE name = 'card_webhook_secret'")
     body = body_of(purchase)
@@ -134,8 +134,8 @@ def test_a_setting_without_a_secret_in_it_verifies_nothing() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"a": 1, "a": 2}', b"\xff", b'{"a": NaN}', b"{} {}"], ids=repr)
-async def test_broken_json_is_refused_after_the_signature(api: Api, card: CardStandIn, body: bytes) -> None:
-    assert card.received == []
+async def test_broken_json_is_refused_after_the_signature(api: Api, card: RunningSandbox, body: bytes) -> None:
+    assert await card.calls("card") == []
     signed = await deliver_bytes(api, body, sign(body, at_s=api.clock.unix_s()))
     unsigned = await deliver_bytes(api, body, sign(body + b" ", at_s=api.clock.unix_s()))
     assert (signed.code, unsigned.code) == ("malformed_json", "unauthenticated")

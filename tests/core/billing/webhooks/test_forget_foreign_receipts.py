@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
@@ -36,7 +36,7 @@ async def insert_receipt(
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
     return await begin_purchase(tenant, rival, card)
 
 
@@ -61,17 +61,17 @@ async def test_only_what_is_not_ours_and_a_month_old_is_forgotten(tenant: Tenant
 
 
 async def test_an_event_that_granted_something_is_never_counted_again(
-    purchase: CardPurchase, tenant: Tenant, rival: Rival, work: Context, card: CardStandIn
+    purchase: CardPurchase, tenant: Tenant, rival: Rival, work: Context, card: RunningSandbox
 ) -> None:
     event = purchase.event("invoice.paid")
     await status_of(tenant.api, event)
     tenant.api.clock.advance(days=400)
-    card.received.clear()
+    await card.control("/calls/clear")
 
     assert await forget_foreign_receipts(work) == 0
 
     assert await status_of(tenant.api, event) == "processed"
-    assert card.received == []
+    assert await card.calls("card") == []
     assert await rival.rows("SELECT count(*) FROM subscriptions") == [(1,)]
 
 
@@ -127,12 +127,12 @@ async def test_an_ignored_event_that_comes_again_while_it_is_forgotten_counts(
 
 
 async def test_events_that_name_no_checkout_keep_nobody_waiting(
-    purchase: CardPurchase, tenant: Tenant, rival: Rival, work: Context, card: CardStandIn
+    purchase: CardPurchase, tenant: Tenant, rival: Rival, work: Context, card: RunningSandbox
 ) -> None:
     """Processes that died left them pending. Nobody can ask about them, and they are the longest due."""
     for number in range(60):
         await insert_receipt(rival, f"evt_of_nobody{number}", "pending", purchase.began_at)
-    card.faults.append("limited")
+    await card.misbehave("card", "rate_limited")
     assert (await deliver(tenant.api, purchase.event("invoice.paid"))).status == 503
     await rival.run("UPDATE checkouts SET reread_at = NULL")  # Only the receipt asks.
     tenant.api.clock.advance(minutes=3)

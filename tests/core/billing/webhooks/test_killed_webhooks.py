@@ -15,7 +15,6 @@ import pytest
 from support.billing.card_purchase import PATH, CardPurchase, begin_purchase, sign, status_of
 from support.billing.local_purchase import LocalPurchase, begin_local_purchase, notify_of, set_payment
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.command_server import ForkedCommand
 from support.processes.killable import running_core, running_worker, until_alone
@@ -37,7 +36,7 @@ DUE_RECEIPT = (
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
     return await begin_purchase(tenant, rival, card)
 
 
@@ -92,7 +91,7 @@ async def test_a_core_that_dies_in_phase_1_of_an_event(
     purchase: CardPurchase,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
@@ -103,7 +102,7 @@ async def test_a_core_that_dies_in_phase_1_of_an_event(
         process.kill()
         await delivering
     await until_alone(rival)
-    assert (card.received, await rival.rows("SELECT 1 FROM payment_receipts")) == ([], [])
+    assert (await card.calls("card"), await rival.rows("SELECT 1 FROM payment_receipts")) == ([], [])
 
     assert await status_of(tenant.api, event) == "processed"
     await require_whole(rival)
@@ -113,16 +112,16 @@ async def test_a_core_that_dies_in_phase_2_of_an_event(
     purchase: CardPurchase,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
 ) -> None:
     event = purchase.event("invoice.paid")
     async with doomed(database_url, measuring_url, outside_urls) as (client, process):
-        card.faults.append("slow")
+        await card.hold("card")
         delivering = asyncio.create_task(post_event(client, event))
-        await asyncio.wait_for(card.worked.wait(), 30)
+        await card.until_held("card")
         process.kill()
         await delivering
     assert await rival.rows("SELECT status, checkout_id FROM payment_receipts") == [("pending", purchase.checkout_id)]
@@ -135,18 +134,18 @@ async def test_a_core_that_dies_in_phase_3_of_an_event(
     purchase: CardPurchase,
     tenant: Tenant,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
 ) -> None:
     event = purchase.event("invoice.paid")
     async with doomed(database_url, measuring_url, outside_urls) as (client, process):
-        card.faults.append("slow")
+        await card.hold("card")
         delivering = asyncio.create_task(post_event(client, event))
-        await asyncio.wait_for(card.worked.wait(), 30)
+        await card.until_held("card")
         async with rival.holding(CHECKOUTS):
-            card.release.set()
+            await card.release("card")
             await rival.until_someone_waits()
             process.kill()
             await delivering
@@ -193,7 +192,7 @@ async def test_a_core_that_dies_while_a_local_payment_is_verified(
 async def test_a_worker_that_dies_while_it_asks_again(
     purchase: CardPurchase,
     rival: Rival,
-    card: CardStandIn,
+    card: RunningSandbox,
     database_url: Secret,
     measuring_url: str,
     outside_urls: dict[str, str],
@@ -209,13 +208,13 @@ async def test_a_worker_that_dies_while_it_asks_again(
                 await rival.run(REREADING)
                 await rival.until_someone_waits()
             else:
-                card.faults.append("slow")
+                await card.hold("card")
                 await rival.run(REREADING)
-                await asyncio.wait_for(card.worked.wait(), 30)
+                await card.until_held("card")
                 if phase == "3":
                     # The session was read; the subscription is next, then the lock.
                     await held.enter_async_context(rival.holding(CHECKOUTS))
-                    card.release.set()
+                    await card.release("card")
                     await rival.until_someone_waits()
             worker.kill()
             worker.wait()
@@ -223,7 +222,7 @@ async def test_a_worker_that_dies_while_it_asks_again(
     assert await rival.rows("SELECT status FROM checkouts") == [("pending",)]
     await rival.run("DELETE FROM procrastinate_jobs")
     await rival.run("UPDATE checkouts SET reread_at = '2020-01-01'")
-    card.faults.clear()
+    await card.control("/switches/reset")
 
     with running_worker(database_url, measuring_url, **outside_urls):
         await rival.run(REREADING)

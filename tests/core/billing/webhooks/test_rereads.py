@@ -11,12 +11,12 @@ from support.billing.card_purchase import (
     begin_purchase,
     deliver,
     insert_checkout,
+    list_paths,
     make_purchase,
     status_of,
 )
 from support.billing.local_purchase import begin_local_purchase, notify_of, set_payment
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
@@ -51,19 +51,19 @@ def test_the_number_of_rereads_does_not_overflow() -> None:
 
 
 @pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: CardStandIn) -> CardPurchase:
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
     return await begin_purchase(tenant, rival, card)
 
 
 async def test_a_card_purchase_whose_events_were_lost_heals_when_it_is_due(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
-    assert (await reread_card(work), card.received) == (0, [])
+    assert (await reread_card(work), await card.calls("card")) == (0, [])
     clock.advance(minutes=2)
 
     assert await reread_card(work) == 1
 
-    assert [request.path for request in card.received] == [
+    assert await list_paths(card) == [
         f"/v1/checkout/sessions/{purchase.session_id}",
         f"/v1/subscriptions/{purchase.subscription_id}",
     ]
@@ -84,7 +84,7 @@ async def test_an_event_that_arrives_after_all_changes_nothing(
 
 
 async def test_an_event_that_was_ignored_and_comes_again_is_asked_about(
-    tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock
+    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     """Its checkout is there now, and the provider is not."""
     now = clock.freeze()
@@ -95,13 +95,13 @@ async def test_an_event_that_was_ignored_and_comes_again_is_asked_about(
 
     assert (await deliver(tenant.api, event)).code == "payment_provider_unavailable"
 
-    assert [each.path for each in card.received] == [f"/v1/subscriptions/{purchase.subscription_id}"]
+    assert await list_paths(card) == [f"/v1/subscriptions/{purchase.subscription_id}"]
     due = await rival.rows("SELECT status, reread_at FROM payment_receipts")
     assert due == [("pending", now + timedelta(minutes=2))]
 
 
 async def test_an_unpaid_session_is_asked_about_at_growing_intervals(
-    tenant: Tenant, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    tenant: Tenant, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     await begin_purchase(tenant, rival, card, is_paid=False, status="incomplete")
     clock.freeze()
@@ -109,9 +109,9 @@ async def test_an_unpaid_session_is_asked_about_at_growing_intervals(
     asked = []
     for minute in range(130):
         await reread_card(work)
-        if card.received:
+        if await card.calls("card"):
             asked.append(minute)
-            card.received.clear()
+            await card.control("/calls/clear")
         clock.advance(minutes=1)
     assert asked == [0, 4, 12, 28, 60, 120]
     assert await rival.rows(CHECKOUTS) == [("pending", 6)]
@@ -135,22 +135,22 @@ async def test_a_checkout_is_asked_about_after_it_has_expired_and_then_no_more(
 
 
 async def test_a_provider_that_fails_is_not_asked_about_everything(
-    tenant: Tenant, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    tenant: Tenant, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     for _ in range(5):
         await begin_purchase(tenant, rival, card)
-    card.faults.extend(["refused"] * 5)
+    await card.misbehave("card", "refused", times=5)
     clock.advance(minutes=2)
 
-    assert (await reread_card(work), len(card.received)) == (0, 3)
+    assert (await reread_card(work), len(await card.calls("card"))) == (0, 3)
 
-    card.faults.clear()
+    await card.control("/switches/reset")
     clock.advance(minutes=4)
     assert await reread_card(work) == 5
 
 
 async def test_of_two_workers_one_asks(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     clock.advance(minutes=2)
     async with rival.holding("SELECT FROM checkouts FOR UPDATE"):
@@ -158,17 +158,17 @@ async def test_of_two_workers_one_asks(
         await rival.until_someone_waits(2)
 
     assert sorted(await asyncio.gather(*both)) == [0, 1]
-    assert len(card.received) == 2, purchase
+    assert len(await card.calls("card")) == 2, purchase
 
 
 async def test_without_credentials_nothing_is_asked_and_nothing_is_logged(
-    purchase: CardPurchase, work: Context, rival: Rival, card: CardStandIn, clock: FakeClock
+    purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:
     await rival.run("DELETE FROM platform_secrets")
     clock.advance(minutes=2)
     with capture_logs() as logs:
         assert (await reread_card(work), await reread_local(work)) == (0, 0)
-    assert (card.received, logs) == ([], []), purchase
+    assert (await card.calls("card"), logs) == ([], []), purchase
 
 
 async def test_a_local_payment_whose_notification_was_lost_heals(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.billing.card_purchase import CardPurchase, begin_purchase, status_of, unix
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.closures import organization_of
 from support.tenancy.tenant import Tenant
@@ -24,14 +24,14 @@ class PaidOnce:
 
     purchase: CardPurchase
     tenant: Tenant
-    card: CardStandIn
+    card: RunningSandbox
     events_count: int = 0
 
     async def hear(self, kind: str = "customer.subscription.updated", **changes: Any) -> str:
         """Let the provider change the subscription and tell us."""
         self.events_count += 1
         self.purchase.changes.update(changes)
-        self.purchase.publish(self.card)
+        await self.purchase.publish(self.card)
         at = self.purchase.began_at + timedelta(seconds=self.events_count)
         return await status_of(self.tenant.api, self.purchase.event(kind, at=at))
 
@@ -62,7 +62,7 @@ class PaidOnce:
 
 
 @pytest.fixture
-async def once(tenant: Tenant, rival: Rival, card: CardStandIn, clock: FakeClock) -> PaidOnce:
+async def once(tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock) -> PaidOnce:
     clock.freeze()
     purchase = await begin_purchase(tenant, rival, card)
     found = PaidOnce(purchase, tenant, card)
@@ -144,7 +144,7 @@ async def test_an_event_of_a_paid_invoice_grants_nothing_that_the_provider_does_
     clock.advance(days=33)
     once.purchase.status = "past_due"
     once.purchase.changes.update(once.begin_month(1))
-    once.purchase.publish(once.card)
+    await once.purchase.publish(once.card)
     paid = once.begin_month(1, status="paid", amount_paid=10_555)["latest_invoice"]
     event = once.purchase.event("invoice.paid", at=once.purchase.began_at + timedelta(days=33), **paid)
 

@@ -6,7 +6,6 @@ from structlog.testing import capture_logs
 from support.billing.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, deliver_bytes
 from support.billing.local_purchase import PATH, begin_local_purchase, notify, notify_of
 from support.database.rival import Rival
-from support.outside.card_stand_in import CardStandIn
 from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.tenant import Tenant
 
@@ -19,7 +18,7 @@ LEDGER = "SELECT event_type || status || coalesce(currency, '') FROM payment_rec
 
 @pytest.mark.usefixtures("local")
 async def test_nothing_that_was_planted_in_a_purchase_is_found_elsewhere(
-    tenant: Tenant, rival: Rival, card: CardStandIn, local: RunningSandbox, capfd: pytest.CaptureFixture[str]
+    tenant: Tenant, rival: Rival, card: RunningSandbox, local: RunningSandbox, capfd: pytest.CaptureFixture[str]
 ) -> None:
     answers = []
     with capture_logs() as logs:
@@ -28,7 +27,7 @@ async def test_nothing_that_was_planted_in_a_purchase_is_found_elsewhere(
         answers.append(await deliver_bytes(tenant.api, b"{}", "t=1,v1=MARK"))
         crossed = await begin_purchase(tenant, rival, card, price="price_MARKforeign")
         answers.append(await deliver(tenant.api, crossed.event("invoice.paid")))
-        del card.objects[crossed.subscription_id]
+        await crossed.withdraw(card)
         answers.append(await deliver(tenant.api, crossed.event("invoice.paid")))
         for status in ("SUCCESS", "FAILURE", "PENDING"):
             paid = await begin_local_purchase(tenant, rival, local, status=status)
