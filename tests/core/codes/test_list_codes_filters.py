@@ -88,14 +88,12 @@ async def test_a_time_may_have_any_offset(api: Api, tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("name", ["created_from", "created_to"])
-@pytest.mark.parametrize(
-    "text", ["2026-11-20", "2026-11-20T10:00:00", "2026-13-01T00:00:00Z", "now", "", "0", "-infinity", "\0"], ids=ascii
-)
+@pytest.mark.parametrize("text", ["2026-11-20", "\0"], ids=ascii)
 async def test_a_malformed_time_is_refused(tenant: Tenant, name: str, text: str) -> None:
     assert pointers(await read_page(tenant, **{name: text})) == [("query", f"/{name}")]
 
 
-@pytest.mark.parametrize("ahead_s", [0, 0.001, 3600])
+@pytest.mark.parametrize("ahead_s", [0, 0.001])
 async def test_from_must_precede_to(api: Api, tenant: Tenant, ahead_s: float) -> None:
     now = api.clock.now()
     query = {
@@ -107,25 +105,19 @@ async def test_from_must_precede_to(api: Api, tenant: Tenant, ahead_s: float) ->
 
 @pytest.mark.parametrize(
     "query",
-    [
-        {"created_from": "0001-01-01T00:00:00Z"},
-        {"created_to": "9999-12-31T23:59:59.999Z"},
-        {"created_from": "0001-01-01T00:00:00Z", "created_to": "9999-12-31T23:59:59.999Z"},
-    ],
+    [{"created_from": "0001-01-01T00:00:00Z", "created_to": "9999-12-31T23:59:59.999Z"}],
 )
 async def test_the_earliest_and_latest_times_are_accepted(tenant: Tenant, query: dict[str, str]) -> None:
     code = await tenant.make_code()
     assert await list_ids(tenant, **query) == [code["xr_id"]]
 
 
-@pytest.mark.parametrize(
-    "status", ["", "Active", "ACTIVE", "live", "active,expired", "null", " active", "\0"], ids=ascii
-)
+@pytest.mark.parametrize("status", ["", "Active"], ids=ascii)
 async def test_an_unknown_status_is_refused(tenant: Tenant, status: str) -> None:
     assert pointers(await read_page(tenant, status=status)) == [("query", "/status")]
 
 
-@pytest.mark.parametrize("issuer", ["", "\0", "a\nb", "\x7f", "x" * 161], ids=ascii)
+@pytest.mark.parametrize("issuer", ["", "\0", "x" * 161], ids=ascii)
 async def test_a_malformed_issuer_is_refused(tenant: Tenant, issuer: str) -> None:
     assert pointers(await read_page(tenant, issuer=issuer)) == [("query", "/issuer")]
 
@@ -140,13 +132,13 @@ async def test_an_issuer_is_matched_exactly(tenant: Tenant) -> None:
     assert await list_ids(tenant, issuer="Radio Nordlich") == []
 
 
-@pytest.mark.parametrize("project_id", [UNKNOWN_PROJECT, "", "x", "prj_", "prj_\0", "prj_ü", "org_" + "A" * 22])
+@pytest.mark.parametrize("project_id", [UNKNOWN_PROJECT, "prj_\0"])
 async def test_a_missing_project_is_not_found(tenant: Tenant, project_id: str) -> None:
     await tenant.make_code()
     assert refused(await read_page(tenant, project_id=project_id)) == (404, "project_not_found")
 
 
-@pytest.mark.parametrize("campaign_id", [UNKNOWN_CAMPAIGN, "", "x", "cmp_", "cmp_\0", "cmp_ü", "prj_" + "A" * 22])
+@pytest.mark.parametrize("campaign_id", [UNKNOWN_CAMPAIGN, "cmp_\0"])
 async def test_a_missing_campaign_is_not_found(tenant: Tenant, campaign_id: str) -> None:
     await tenant.make_code()
     assert refused(await read_page(tenant, campaign_id=campaign_id)) == (404, "campaign_not_found")

@@ -36,12 +36,7 @@ async def test_all_pages_together_are_in_the_order(
 
 @pytest.mark.parametrize(
     ("query", "sort", "order"),
-    [
-        ({}, "issued_at", "desc"),
-        ({"order": "asc"}, "issued_at", "asc"),
-        ({"sort": "expires_at"}, "expires_at", "desc"),
-        ({"sort": "issued_at"}, "issued_at", "desc"),
-    ],
+    [({}, "issued_at", "desc"), ({"sort": "expires_at"}, "expires_at", "desc")],
     ids=str,
 )
 async def test_the_defaults(
@@ -82,24 +77,10 @@ async def test_a_code_that_expires_between_two_pages_is_not_active_on_the_second
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("sort", "xr_id"),
-        ("sort", ""),
-        ("sort", "ISSUED_AT"),
-        ("order", "up"),
-        ("order", "DESC"),
-        ("include", "signed_code"),
-        ("include", ""),
-    ],
+    [("sort", "xr_id"), ("order", "up"), ("include", "signed_code")],
 )
 async def test_another_order_or_inclusion_is_refused(tenant: Tenant, name: str, value: str) -> None:
     assert pointers(await read_page(tenant, **{name: value})) == [("query", f"/{name}")]
-
-
-@pytest.mark.parametrize("parameter", ["sort=issued_at", "order=desc", "include=intent"])
-async def test_a_repeated_parameter_is_refused(tenant: Tenant, parameter: str) -> None:
-    path = f"/v1/codes?organization_id={tenant.organization_id}&{parameter}&{parameter}"
-    assert refused(await tenant.api.get(path)) == (422, "validation_failed")
 
 
 async def test_a_cursor_belongs_to_its_order(tenant: Tenant, issued: list[dict[str, str]]) -> None:

@@ -211,38 +211,3 @@ async def _take(tenant: Tenant, campaign: dict[str, Any], model: _Model, step: s
             model.is_archived = True
         case _:
             assert step == "revoke", step
-
-
-@pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "cmp_", "x", "cmp_%00"])
-async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str) -> None:
-    answer = await ask(tenant, campaign_id)
-    assert (answer.status, answer.code) == (404, "campaign_not_found")
-
-
-async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both organisations belong to the caller."""
-    campaign = await (await make_tenant(api)).make_campaign()
-    answer = await ask(tenant, campaign)
-    assert (answer.status, answer.code) == (404, "campaign_not_found")
-
-
-@pytest.mark.parametrize(
-    ("role", "status"), [("owner", 200), ("admin", 200), ("member", 200), ("billing", "forbidden")]
-)
-async def test_a_member_may_read_it_and_a_billing_member_may_not(
-    tenant: Tenant, rival: Rival, role: str, status: int | str
-) -> None:
-    campaign = await tenant.make_campaign()
-    await rival.run("UPDATE members SET role = %s", role)
-    answer = await ask(tenant, campaign)
-    assert status in {answer.status, answer.json.get("code")}
-
-
-async def test_a_server_key_reads_its_own_project_and_no_other(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
-    own, others = await tenant.make_campaign(), await other.make_campaign()
-    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
-    assert (await summary(server, own))["campaign"] == own
-    assert ((await ask(server, others)).status, (await ask(server, others)).code) == (404, "campaign_not_found")
-    writer = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
-    assert (await ask(writer, own)).code == "insufficient_scope"
