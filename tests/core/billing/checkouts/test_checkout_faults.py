@@ -16,14 +16,11 @@ from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
 KEY = "purchase-of-november"
-NONSENSE: list[Fault] = [
-    *("refused", "limited", "html", "html_body", "not_an_object", "wrong_object", "wrong_types", "final_409"),
-    *("endless", "redirect"),
-]
+NONSENSE: list[Fault] = ["refused", "limited", "html", "wrong_object", "wrong_types", "final_409"]
 
 # Those of the sandbox, which stands for the local provider.
-NO_ANSWERS = ["html", "html_as_json", "endless", "redirect", "half_body", "lost_answer"]
-REFUSALS = ["refused", "rate_limited", "conflict", "server_error"]
+NO_ANSWERS = ["html", "html_as_json", "half_body"]
+REFUSALS = ["refused", "server_error"]
 MARKED = {"message": "MARK", "result": {"message": "MARK", "link": 7}}
 
 
@@ -81,13 +78,9 @@ async def test_a_page_of_the_local_provider_must_be_secure(
     "changes",
     [
         {"link": 7},
-        {"payment_id": "short"},
         {"payment_id": "../../etc/passwd"},
-        {"payment_id": "x" * 101},
-        {"payment_id": 123456},
         {"developer_tracking_id": "bco_somebodyElses"},
         {"success": False},
-        {"success": "true"},
     ],
     ids=str,
 )

@@ -54,7 +54,7 @@ async def test_a_closing_organisation_may_still_cancel(tenant: Tenant, rival: Ri
     assert len(card.received) == 1
 
 
-@pytest.mark.parametrize("fault", ["refused", "limited", "html", "half", "not_an_object", "wrong_object"])
+@pytest.mark.parametrize("fault", ["refused", "html", "wrong_object"])
 async def test_a_provider_that_does_not_answer_as_documented_is_unavailable(
     tenant: Tenant, rival: Rival, card: CardStandIn, fault: Fault
 ) -> None:

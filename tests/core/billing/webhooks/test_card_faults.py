@@ -35,10 +35,7 @@ async def require_pending_then_healed(
     assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
 
 
-FAULTS: list[Fault] = [
-    *("refused", "limited", "html", "html_body", "not_an_object", "redirect", "final_409", "stored_500", "half"),
-    *("lost", "endless"),
-]
+FAULTS: list[Fault] = ["refused", "limited", "html", "not_an_object", "lost"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -49,14 +46,7 @@ async def test_a_provider_that_does_not_answer_as_documented(
     await require_pending_then_healed(tenant, rival, card, purchase, purchase.event("invoice.paid"))
 
 
-OTHER_OBJECTS: list[dict[str, Any]] = [
-    {"id": "sub_MARKanother"},
-    {"object": "customer"},
-    {"items": None},
-    {"status": 7},
-    {"items": {"data": [{"price": "price_MARKmonthly"}]}},
-    {"latest_invoice": {"object": "charge", "id": "ch_MARK"}},
-]
+OTHER_OBJECTS: list[dict[str, Any]] = [{"id": "sub_MARKanother"}, {"items": None}]
 
 
 @pytest.mark.parametrize("changes", OTHER_OBJECTS, ids=str)
