@@ -76,9 +76,12 @@ async def test_eight_workers_at_once_make_one_invoice(
 UNKNOWN: dict[Fault, bool] = {
     "dropped": False,
     "lost_answer": True,
+    "half_body": True,
     "sql_error": False,
     "sql_error_after": True,
     "html": False,
+    "forbidden_html": False,
+    "nonsense": False,
     "oversized": False,
 }
 
@@ -219,7 +222,7 @@ async def test_a_draft_that_was_deleted_is_made_again(
     assert [call.operation for call in stand_in.calls[-4:]] == ["search", "read", "post", "search"]
 
 
-@pytest.mark.parametrize("fault", ["dropped", "sql_error", "html"])
+@pytest.mark.parametrize("fault", ["dropped", "sql_error", "html", "forbidden_html", "nonsense"])
 async def test_while_an_earlier_draft_cannot_be_read_nothing_is_posted(
     customer: Customer, ctx: Context, stand_in: AccountingStandIn, fault: Fault
 ) -> None:

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from support.api.core_client import Answer, Api
 from support.database.rival import Rival
 from support.outside.accounting_stand_in import KEY, AccountingStandIn, Fault
+from support.tenancy.people import People
 from support.tenancy.platform_settings import put_setting
 from support.tenancy.tenant import Tenant, make_tenant
 
@@ -45,6 +46,18 @@ async def test_the_organisation_gets_its_third_party(tenant: Tenant, rival: Riva
     assert (logged["organization_id"], logged["subject_id"]) == (tenant.organization_id, "operator")
 
 
+async def test_the_organisations_audit_log_does_not_name_the_administrator(
+    tenant: Tenant, people: People, rival: Rival
+) -> None:
+    """Only the process log does."""
+    administrator = people.person("root", realm_access={"roles": ["svc_platform_admin"]})
+    with capture_logs() as logs:
+        assert (await put(administrator, tenant.organization_id, 17)).status == 200
+    assert await rival.audited("billing.accounting_customer_changed") == [("platform operator", None, {})]
+    (logged,) = [line for line in logs if line["event"] == "accounting_customer_changed"]
+    assert logged["subject_id"] == "root"
+
+
 async def test_a_change_without_its_audit_entry_is_not_made(tenant: Tenant, rival: Rival) -> None:
     async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
         putting = await rival.while_waiting(put(tenant.api, tenant.organization_id, 17))
@@ -53,7 +66,7 @@ async def test_a_change_without_its_audit_entry_is_not_made(tenant: Tenant, riva
     assert await rival.rows("SELECT 1 FROM accounting_customers") == await rival.rows(REFERENCES) == []
 
 
-@pytest.mark.parametrize("thirdparty_id", [0, 2**31, 1.5])
+@pytest.mark.parametrize("thirdparty_id", [0, -1, 2**31, 1.5, "17", True, None])
 async def test_what_is_no_id_is_refused(tenant: Tenant, thirdparty_id: Any) -> None:
     answer = await put(tenant.api, tenant.organization_id, thirdparty_id)
     assert (answer.status, answer.code) == (422, "validation_failed")
@@ -64,7 +77,7 @@ async def test_the_largest_id_is_taken(tenant: Tenant) -> None:
     assert (await put(tenant.api, tenant.organization_id, 2**31 - 1)).json["thirdparty_id"] == 2**31 - 1
 
 
-@pytest.mark.parametrize("organization_id", ["org_" + "u" * 22, "ü"])
+@pytest.mark.parametrize("organization_id", ["org_" + "u" * 22, "prj_" + "u" * 22, "ü"])
 async def test_an_unknown_organisation(api: Api, configured: AccountingStandIn, organization_id: str) -> None:
     """The accounting system is not asked."""
     answer = await put(api, organization_id, 7)
@@ -132,7 +145,7 @@ async def test_the_accounting_system_is_asked_where_it_is_configured(
     assert [call.operation for call in configured.calls] == ["thirdparty", "thirdparty"]
 
 
-FAULTS: list[Fault] = ["dropped", "sql_error", "html"]
+FAULTS: list[Fault] = ["dropped", "half_body", "sql_error", "html", "forbidden_html", "nonsense", "oversized"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
