@@ -189,9 +189,8 @@ async def test_a_report_that_is_too_large_is_refused(measured: MeasuredTenant, b
     assert (await measured.report(xr_id=measured.alone["xr_id"])).json["events"] == 1
 
 
-@pytest.mark.parametrize("accept", ["text/html"])
-async def test_an_unsupported_media_type_is_not_acceptable(measured: MeasuredTenant, accept: str) -> None:
-    assert refused(await measured.report(accept=accept)) == (406, "not_acceptable")
+async def test_an_unsupported_media_type_is_not_acceptable(measured: MeasuredTenant) -> None:
+    assert refused(await measured.report(accept="text/html")) == (406, "not_acceptable")
 
 
 @pytest.mark.parametrize("fault", KINDS)

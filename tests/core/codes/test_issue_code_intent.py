@@ -78,6 +78,7 @@ NOT_CANONICAL: dict[str, dict[str, Any]] = {
     "16 KiB and a byte": sized(16 * 1024 + 1),
     "too many two-byte characters": intent_of("ä" * ((16 * 1024 - EMPTY_BYTES) // 2 + 1)),
     "too many values": intent_of([0] * 8200),
+    "too long a name": intent_of({"x" * 16 * 1024: 0}),
     "an integer beyond 2^53": intent_of(2**53),
     "such an integer in a label": intent_of(1) | {"type": 2**53},
 }

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from support.codes.lists import list_ids, pointers, read_page, refused, walk_pages
+from support.codes.lists import list_ids, pointers, read_page, refused
 from support.tenancy.tenant import Tenant
 
 ORDERS = list(itertools.product(("issued_at", "expires_at"), ("desc", "asc")))
@@ -26,14 +26,6 @@ def ids_in_order(issued: list[dict[str, str]], sort: str, order: str) -> list[st
     ]
 
 
-@pytest.mark.parametrize(("sort", "order"), ORDERS)
-async def test_all_pages_together_are_in_the_order(
-    tenant: Tenant, issued: list[dict[str, str]], sort: str, order: str
-) -> None:
-    for limit in (1, 3, 100):
-        assert await walk_pages(tenant, limit, sort=sort, order=order) == ids_in_order(issued, sort, order)
-
-
 @pytest.mark.parametrize(
     ("query", "sort", "order"),
     [({}, "issued_at", "desc"), ({"sort": "expires_at"}, "expires_at", "desc")],
@@ -43,26 +35,6 @@ async def test_the_defaults(
     tenant: Tenant, issued: list[dict[str, str]], query: dict[str, str], sort: str, order: str
 ) -> None:
     assert await list_ids(tenant, **query) == ids_in_order(issued, sort, order)
-
-
-@pytest.mark.parametrize("order", ["desc", "asc"])
-@pytest.mark.parametrize("status", ["active", "expired", "revoked"])
-async def test_by_expiry_a_status_is_found_where_it_begins(
-    tenant: Tenant, issued: list[dict[str, str]], status: str, order: str
-) -> None:
-    """Pages of active Codes do not begin with those that expired long ago."""
-    await tenant.revoke(issued[3]["xr_id"])
-    tenant.api.clock.advance(seconds=45)
-    revoked = {issued[3]["xr_id"]}
-    by_status = {"revoked": revoked, "active": set[str](), "expired": set[str]()}
-    for code in (await read_page(tenant)).json["data"]:
-        by_status[code["status"]].add(code["xr_id"])
-    assert all(by_status.values())
-    expected = [each for each in ids_in_order(issued, "expires_at", order) if each in by_status[status]]
-    answer = await read_page(tenant, sort="expires_at", order=order, status=status)
-    assert [code["xr_id"] for code in answer.json["data"]] == expected
-    for limit in (1, 2):
-        assert await walk_pages(tenant, limit, sort="expires_at", order=order, status=status) == expected
 
 
 async def test_a_code_that_expires_between_two_pages_is_not_active_on_the_second(

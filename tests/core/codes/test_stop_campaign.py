@@ -293,9 +293,8 @@ async def test_a_key_that_is_revoked_meanwhile_stops_nothing(tenant: Tenant, riv
     assert await archived(rival) == [False]
 
 
-@pytest.mark.parametrize("content", [b"{"], ids=ascii)
-async def test_there_is_no_body(tenant: Tenant, content: bytes) -> None:
+async def test_there_is_no_body(tenant: Tenant) -> None:
     """A body is not read: in an emergency nothing in it can be wrong."""
     campaign = await tenant.make_campaign()
     path = f"/v1/campaigns/{campaign['id']}/stop"
-    assert (await tenant.api.post(path, params=tenant.query, content=content)).status == 200
+    assert (await tenant.api.post(path, params=tenant.query, content=b"{")).status == 200

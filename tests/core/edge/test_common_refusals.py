@@ -36,7 +36,7 @@ def list_bodies(call: Call, required: list[str]) -> Iterator[tuple[bytes, tuple[
     """Yield bodies that are wrong for a call, each with its refusal; None stands for members that do not matter."""
     for text in (b"", b"{", b'{"a":1,"a":2}', b"\xff", b'{"a":"\\ud800"}', b'{"a":NaN}'):
         yield text, (400, "malformed_json", [])
-    for text in (b"[]", b'"x"', b"null"):
+    for text in (b"[]", b'"x"', b"null", b"1e400"):
         yield text, (422, "validation_failed", None)
     yield json.dumps({**call.json, "surplus": 1}).encode(), (422, "validation_failed", ["/surplus"])
     for member in required:

@@ -59,6 +59,13 @@ async def test_a_project_shows_its_own_keys(api: Api, tenant: Tenant) -> None:
     assert {key["id"] for key in (await listed(tenant))["data"]} == {own["id"], others["id"]}
 
 
+async def test_a_foreign_project_as_filter_is_not_found(api: Api, tenant: Tenant) -> None:
+    foreign = await make_tenant(api)
+    for project_id in (foreign.project_id, "prj_" + "A" * 22, "", "prj_\0", "x"):
+        answer = await api.get("/v1/api-keys", params={**tenant.query, "project_id": project_id})
+        assert (answer.status, answer.code) == (404, "project_not_found"), project_id
+
+
 async def test_a_cursor_belongs_to_its_organisation_filter_and_list(api: Api, tenant: Tenant) -> None:
     for _ in range(2):
         await tenant.make_key()

@@ -140,13 +140,12 @@ async def test_a_wrong_password_is_not_final(certificate: Certificate) -> None:
 
 
 @pytest.mark.parametrize("command", ["RCPT", "DATA"])
-@pytest.mark.parametrize("code", [550])
-async def test_a_reply_5xx_to_the_recipient_or_the_message_is_final(command: str, code: int) -> None:
+async def test_a_reply_5xx_to_the_recipient_or_the_message_is_final(command: str) -> None:
     async with running_mail_server() as server:
-        server.replies[command] = f"{code} no such person as ada@example.org"
+        server.replies[command] = "550 no such person as ada@example.org"
         with pytest.raises(MailRefused) as refused:
             await send(at(server), MAIL, greeting=GREETING, deadline=DEADLINE)
-    assert (refused.value.reason, "ada" in str(refused.value)) == (str(code), False)
+    assert (refused.value.reason, "ada" in str(refused.value)) == ("550", False)
 
 
 @pytest.mark.parametrize(("command", "code"), [("EHLO", 504), ("MAIL", 550), ("RCPT", 503), ("DATA", 530)])
@@ -172,13 +171,12 @@ async def test_a_server_that_refuses_the_connection_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("command", ["MAIL", "RCPT", "DATA"])
-@pytest.mark.parametrize("code", [450])
-async def test_a_reply_4xx_is_not_final(command: str, code: int) -> None:
+async def test_a_reply_4xx_is_not_final(command: str) -> None:
     async with running_mail_server() as server:
-        server.replies[command] = f"{code} ada@example.org is busy"
+        server.replies[command] = "450 ada@example.org is busy"
         with pytest.raises(MailNotSent) as failed:
             await send(at(server), MAIL, greeting=GREETING, deadline=DEADLINE)
-    assert (failed.value.reason, "ada" in str(failed.value)) == (str(code), False)
+    assert (failed.value.reason, "ada" in str(failed.value)) == ("450", False)
 
 
 async def test_a_server_that_is_not_there() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from support.api.core_client import Answer
 from support.billing.local_purchase import list_payments
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
@@ -133,12 +132,11 @@ async def test_a_key_of_another_organisation_is_another_key(
     assert first.json["id"] != second.json["id"]
 
 
-@pytest.mark.parametrize("key", ["short"])
 async def test_a_malformed_key_is_refused_before_the_body_is_judged(
-    tenant: Tenant, rival: Rival, card: CardStandIn, key: str
+    tenant: Tenant, rival: Rival, card: CardStandIn
 ) -> None:
     await make_card_offer(rival)
-    headers = {"Idempotency-Key": key.encode()}
+    headers = {"Idempotency-Key": b"short"}
 
     for body in ({"offer_id": CARD_OFFER}, {"offer_id": 7}):
         answer = await tenant.api.post(PATH, params=tenant.query, json=body, headers=headers)
