@@ -93,6 +93,7 @@ def test_each_paid_invoice_is_gathered_once_and_an_open_one_never() -> None:
         # Without the latest invoice, the status of the subscription says it.
         ("unpaid", (), None, "past_due", True),
         ("unpaid", (), None, "incomplete", False),
+        ("unpaid", (), None, "incomplete_expired", False),
         (None, (), None, "active", True),
     ],
 )
