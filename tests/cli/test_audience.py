@@ -211,14 +211,14 @@ def of_days(days: int, measured_days: Sequence[int] = (), replays: Sequence[int]
     )
 
 
-@pytest.mark.parametrize("days", [1, 2, 7, 15, 730])
+@pytest.mark.parametrize("days", [1, 730])
 def test_any_number_of_days_is_drawn(tmp_path: Path, days: int) -> None:
     for name, report in (("all", of_days(days, range(days))), ("none", of_days(days))):
         draw_report(report, tmp_path / f"{name}.png")
         drawn(tmp_path / f"{name}.png")
 
 
-@pytest.mark.parametrize("days", [1, 2, 3, 9, 10, 14, 730])
+@pytest.mark.parametrize("days", [1, 3, 14, 730])
 @pytest.mark.parametrize("is_empty", [False, True], ids=["measured", "empty"])
 def test_the_axis_covers_the_whole_period(days: int, is_empty: bool) -> None:
     """Whole days, since a report has no hours; the same day is at the same place in each diagram."""
@@ -304,11 +304,7 @@ def test_legacy_days_are_imported_and_replaced(measured: Measured, tmp_path: Pat
     [
         (["2026-01-30,1", "2026-01-30,2"], "line 3: 2026-01-30 appears twice"),
         (["2026-02-30,1"], "line 2: 2026-02-30 is not a date"),
-        (["2026-01-30"], "line 2: must be a day and a count"),
         (["2026-01-30,1,203.0.113.9"], "line 2: must be a day and a count"),
-        (["2026-01-30,-1"], "line 2: must be a day and a count"),
-        (["2026-01-30,1.5"], "line 2: must be a day and a count"),
-        (["30.01.2026,1"], "line 2: must be a day and a count"),
         (["2999-01-01,1"], "line 2: 2999-01-01 is in the future"),
         (["2026-01-30,9999999999999999"], "line 2: a count is at most"),
         (['2026-01-30,"1'], "line 2:"),

@@ -90,7 +90,7 @@ def test_every_command_has_help(command: str, libraries_only: Path) -> None:
     assert f"Usage: soundmark {command}" in done.out
 
 
-@pytest.mark.parametrize("command", [(), ("codes",), ("codes", "list"), ("api-keys", "create"), ("up",)], ids=" ".join)
+@pytest.mark.parametrize("command", [(), ("codes", "list")], ids=" ".join)
 def test_h_shows_help_everywhere(command: tuple[str, ...]) -> None:
     short, long = soundmark(*command, "-h"), soundmark(*command, "--help")
     assert (short.status, short.err, short.out) == (0, "", long.out)
@@ -108,7 +108,6 @@ def test_the_versions_of_both_distributions_are_shown() -> None:
     ("typed", "offered"),
     [
         ("soundmark api", {"api-keys"}),
-        ("soundmark codes re", {"revoke"}),
         ("soundmark integrations r", {"rename", "revoke", "rotate-secret", "replace-core-key"}),
         ("soundmark codes list --st", {"--status"}),
         ("soundmark codes list --status a", {"active"}),
@@ -156,17 +155,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ("unheard-of",),
-        ("serve",),
-        ("serve", "console-of-another"),
-        ("serve", "core", "--port", "65536"),
-        ("serve", "core", "--workers", "0"),
-        ("work", "audio"),
-        ("migrate", "audio"),
-        ("up", "--unheard-of"),
-        ("config", "check", "nobody"),
-    ],
+    [("unheard-of",), ("serve",), ("serve", "core", "--port", "65536"), ("work", "audio"), ("up", "--unheard-of")],
 )
 def test_wrong_usage_is_status_2(arguments: tuple[str, ...]) -> None:
     done = soundmark(*arguments)

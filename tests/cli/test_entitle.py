@@ -130,25 +130,12 @@ async def test_a_reference_that_another_organisation_has_is_refused(
     assert len(await contracts(rival)) == 1
 
 
-async def test_it_is_replaced_and_its_revision_grows(tenant: Tenant, rival: Rival, settings: Settings) -> None:
-    await entitle(settings, tenant.organization_id, "--monthly-events", "5000", "--until", "2099-01-01T00:00:00Z")
-    done = await entitle(settings, tenant.organization_id, "--monthly-events", "7")
-    assert done.out.endswith("7 events a month as contract, without an end date\n")
-    await entitle(settings, tenant.organization_id, "--monthly-events", "1", mode="self_service")
-    assert await stored(rival) == [
-        (tenant.organization_id, "contract", 7, None, 2),
-        (tenant.organization_id, "self_service", 1, None, 1),
-    ]
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
         ("--monthly-events", "-1"),
-        ("--monthly-events", "many"),
         ("--monthly-events", str(2**53)),
         ("--monthly-events", "5", "--until", "tomorrow"),
-        ("--monthly-events", "5", "--until", "2099-01-01"),
         ("--monthly-events", "5", "--mode", "demo"),
         (),
     ],
@@ -161,11 +148,8 @@ async def test_wrong_usage_changes_nothing(
     assert await stored(rival) == []
 
 
-@pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "nobody"])
-async def test_an_unknown_organisation_is_not_entitled(
-    tenant: Tenant, rival: Rival, settings: Settings, organization_id: str
-) -> None:
-    refusal = (await entitle(settings, organization_id, "--monthly-events", "5")).refusal
+async def test_an_unknown_organisation_is_not_entitled(tenant: Tenant, rival: Rival, settings: Settings) -> None:
+    refusal = (await entitle(settings, "nobody", "--monthly-events", "5")).refusal
     assert "there is no organisation" in refusal
     assert (await stored(rival), await rival.audited("billing.entitlement_changed")) == ([], [])
     assert tenant.organization_id not in refusal

@@ -12,7 +12,6 @@ from support.database.rival import Rival
 from support.processes.running_apps import running_core
 from support.tenancy.tenant import Tenant, make_tenant
 
-from soundmark.core.domain.codes.quota import CodeEntitlement
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -71,20 +70,6 @@ async def test_it_applies_to_issuance_usage_and_headers_at_once(tenant: Tenant, 
     assert await codes_usage(tenant) == {"issued": 201, "monthly_quota": 201, "remaining": 0}
 
 
-async def test_a_dry_run_applies_it(tenant: Tenant, settings: dict[str, str]) -> None:
-    await allow(settings, tenant, 7)
-    answer = await tenant.api.post("/v1/codes?dry_run=true", json=tenant.code_body())
-    assert answer.json == {"would_issue": True, "code": None, "quota_remaining": 7}
-
-
-async def test_it_may_be_lower_than_what_was_issued(tenant: Tenant, settings: dict[str, str]) -> None:
-    assert (await issue(tenant, 3)).status == 201
-    await allow(settings, tenant, 2)
-    refused = await issue(tenant)
-    assert (refused.code, refused.headers["ratelimit-policy"]) == ("quota_exceeded", '"codes";q=2')
-    assert await codes_usage(tenant) == {"issued": 3, "monthly_quota": 2, "remaining": 0}
-
-
 async def test_it_ends_at_its_time_and_starter_applies_again(tenant: Tenant, settings: dict[str, str]) -> None:
     tenant.api.clock.freeze()
     tenant.api.clock.frozen_at = NOW
@@ -97,12 +82,6 @@ async def test_it_ends_at_its_time_and_starter_applies_again(tenant: Tenant, set
     tenant.api.clock.frozen_at = end
     assert (await issue(tenant)).headers["ratelimit-policy"] == '"codes";q=100'
     assert (await codes_usage(tenant))["monthly_quota"] == 100
-
-
-async def test_a_past_end_takes_it_away_now(tenant: Tenant, settings: dict[str, str]) -> None:
-    await allow(settings, tenant, 1000)
-    await allow(settings, tenant, 1000, "--until", "2020-01-01T00:00:00Z")
-    assert (await issue(tenant)).headers["ratelimit-policy"] == '"codes";q=100'
 
 
 async def test_the_audit_log_names_each_change(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
@@ -131,21 +110,10 @@ async def test_codes_and_audience_come_with_one_commit(tenant: Tenant, rival: Ri
     assert products == ["codes", "audience"]
 
 
-async def test_it_is_not_made_without_its_audit_entry(tenant: Tenant, rival: Rival, settings: dict[str, str]) -> None:
-    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
-        entitling = await rival.while_waiting(entitle(settings, tenant, "--monthly-codes", "5"))
-        await rival.kill_waiting_sessions()
-        assert (await entitling).refusal == "Core's database does not answer"
-    assert await floors(rival) == [(None, None)]
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
         ("--monthly-codes", "-1"),
-        ("--monthly-codes", "many"),
-        ("--monthly-codes", str(2**53)),
-        ("--monthly-codes", "5", "--until", "tomorrow"),
         ("--monthly-codes", "5", "--mode", "contract"),
         ("--monthly-codes", "5", "--monthly-events", "5"),
         ("--until", "2099-01-01T00:00:00Z"),
@@ -157,21 +125,6 @@ async def test_wrong_usage_changes_nothing(
 ) -> None:
     assert (await entitle(settings, tenant, *wrong)).status == 2
     assert await floors(rival) == [(None, None)]
-
-
-async def test_an_organisation_that_is_being_deleted_is_not_entitled(
-    tenant: Tenant, rival: Rival, settings: dict[str, str]
-) -> None:
-    await rival.run("UPDATE organizations SET deletion_requested_at = now()")
-    refusal = (await entitle(settings, tenant, "--monthly-codes", "5")).refusal
-    assert refusal.endswith("or it is being deleted")
-    assert await floors(rival) == [(None, None)]
-
-
-async def test_other_organisations_keep_theirs(api: Api, tenant: Tenant, settings: dict[str, str]) -> None:
-    other = await make_tenant(api)
-    await allow(settings, tenant, 5)
-    assert (await codes_usage(other))["monthly_quota"] == 100
 
 
 async def test_an_issuance_that_waits_while_it_is_lowered_uses_the_new_quota(tenant: Tenant, rival: Rival) -> None:
@@ -205,25 +158,3 @@ async def test_lowering_it_during_issuances_leaves_no_code_beyond_it(
     stored = len(await rival.rows("SELECT 1 FROM codes"))
     assert stored == len(before) + after.count(201)
     assert await codes_usage(tenant) == {"issued": stored, "monthly_quota": 4, "remaining": max(0, 4 - stored)}
-
-
-@pytest.mark.parametrize(
-    ("floor", "ends_at", "subscribed", "quota"),
-    [
-        (None, None, [], 100),
-        (5, None, [], 5),
-        (0, None, [], 0),
-        (500, NOW + timedelta(microseconds=1), [], 500),
-        (500, NOW, [], 100),
-        (None, None, [1000, 7], 1000),
-        (None, None, [7], 100),
-        (5, None, [1000], 1000),
-        (5, None, [3, 7], 7),
-        (5000, None, [1000], 5000),
-        (5000, NOW, [1000], 1000),
-    ],
-)
-def test_the_highest_of_the_floor_and_what_is_subscribed_counts_and_the_floor_replaces_starter(
-    floor: int | None, ends_at: datetime | None, subscribed: list[int], quota: int
-) -> None:
-    assert CodeEntitlement(100, floor, ends_at).monthly_quota(NOW, subscribed=subscribed) == quota

@@ -97,7 +97,7 @@ def test_an_issuers_text_cannot_control_the_terminal(service: Service, tmp_path:
     assert json.loads(done.out[done.out.index("{") :]) == intent
 
 
-@pytest.mark.parametrize("suffix", ["flac", "ogg", "mp3"])
+@pytest.mark.parametrize("suffix", ["ogg", "mp3"])
 def test_compressed_recordings_are_heard(
     service: Service, code: dict[str, Any], recording: str, tmp_path: Path, suffix: str
 ) -> None:
@@ -159,16 +159,6 @@ def test_a_microphone_is_not_explained() -> None:
     assert run("hear", "--microphone", "--explain").status == 2
 
 
-def test_silence_is_no_code(tmp_path: Path) -> None:
-    with wave.open(str(tmp_path / "silence.wav"), "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(48_000)
-        sound.writeframes(bytes(96_000))
-
-    assert "no Code was heard" in run("hear", str(tmp_path / "silence.wav")).refusal
-
-
 def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "text.wav").write_text("hello")
 
@@ -180,7 +170,7 @@ def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("url", ["ftp://example.org", "http://example.org", "https://example.org?a"])
+@pytest.mark.parametrize("url", ["ftp://example.org", "http://example.org"])
 def test_a_malformed_address_is_one_line(recording: str, url: str) -> None:
     assert run("hear", recording, "--base-url", url).refusal.startswith(url)
 

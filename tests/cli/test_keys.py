@@ -70,18 +70,6 @@ def test_a_key_passes_through_its_states_one_command_at_a_time(settings: Setting
     assert old["superseded_at"] == new["activated_at"]
 
 
-def test_staging_and_activating_again_changes_nothing(settings: Settings) -> None:
-    run("keys", "stage", settings=settings)
-    run("keys", "stage", settings=settings)
-    _, staged = listed(settings)
-    run("keys", "activate", staged["key_id"], settings=settings)
-    before = listed(settings)
-
-    assert run("keys", "activate", staged["key_id"], settings=settings).status == 0
-
-    assert listed(settings) == before
-
-
 def test_the_table_shows_ids_states_and_times_and_no_key_material(settings: Settings) -> None:
     old, new = make_rotation(settings)
 
@@ -166,19 +154,13 @@ def test_a_key_that_still_verifies_something_is_not_retired(
 
     assert "signed proofs a moment ago" in run("keys", "retire", old, settings=settings).refusal
     assert "only a key that has been replaced" in run("keys", "retire", new, settings=settings).refusal
+    assert "there is no key sig_none" in run("keys", "activate", "sig_none", settings=settings).refusal
     assert [key["status"] for key in listed(settings)] == ["retiring", "active"]
 
     connection.execute("UPDATE signing_keys SET superseded_at = superseded_at - interval '7 min'")
     assert run("keys", "retire", old, settings=settings).status == 0
     assert [key["status"] for key in listed(settings)] == ["retired", "active"]
     assert connection.execute("SELECT sealed_seed FROM signing_keys WHERE key_id = %s", [old]).fetchone() == (None,)
-
-
-def test_only_a_staged_key_can_be_activated(settings: Settings) -> None:
-    old, _ = make_rotation(settings)
-
-    assert "only a staged key can be activated" in run("keys", "activate", old, settings=settings).refusal
-    assert "there is no key sig_none" in run("keys", "activate", "sig_none", settings=settings).refusal
 
 
 @pytest.mark.parametrize("command", [("rotate", "--no-wait"), ("activate",)])
@@ -216,7 +198,7 @@ def test_without_audience_no_key_is_activated_but_in_an_emergency(settings: Sett
     assert "Audience does not answer; Core's worker will send it the key as soon as possible" in done.err
 
 
-@pytest.mark.parametrize("command", [("stage",), ("rotate", "--no-wait"), ("activate", "sig_none")])
+@pytest.mark.parametrize("command", [("stage",), ("rotate", "--no-wait")])
 def test_under_another_master_key_nothing_is_changed(settings: Settings, command: tuple[str, ...]) -> None:
     """A key sealed under another master key would keep every Core of the deployment from starting."""
     run("keys", "stage", settings=settings)

@@ -89,16 +89,6 @@ def test_everything_moves_and_the_old_key_opens_nothing(
     assert again.out == "0 values moved to the new master key; 5 already had it\n"
 
 
-def test_the_same_key_changes_nothing(settings: Settings, connection: psycopg.Connection[Any], tmp_path: Path) -> None:
-    make_secret(connection)
-    before = connection.execute("SELECT sealed FROM platform_secrets").fetchall()
-    same = tmp_path / "same.key"
-    same.write_text(MASTER_KEY, encoding="ascii")
-    done = reseal(same, settings=settings)
-    assert (done.status, done.out) == (0, "0 values moved to the new master key; 1 already had it\n")
-    assert connection.execute("SELECT sealed FROM platform_secrets").fetchall() == before
-
-
 def test_the_wrong_old_key_is_refused(
     settings: Settings, connection: psycopg.Connection[Any], new_key_file: Path
 ) -> None:
@@ -110,7 +100,7 @@ def test_the_wrong_old_key_is_refused(
     assert opens_under(connection, MASTER_KEY)
 
 
-@pytest.mark.parametrize("text", ["", "short", "A" * 42, "A" * 44, "A" * 42 + "B", "A" * 42 + "ü", NEW_KEY + "\nmore"])
+@pytest.mark.parametrize("text", ["", "A" * 44, NEW_KEY + "\nmore"])
 def test_a_malformed_key_is_refused(settings: Settings, tmp_path: Path, text: str) -> None:
     file = tmp_path / "new.key"
     file.write_text(text, encoding="utf-8")
@@ -121,10 +111,6 @@ def test_a_malformed_key_is_refused(settings: Settings, tmp_path: Path, text: st
 def test_a_missing_file_is_refused(settings: Settings, tmp_path: Path) -> None:
     refusal = reseal(tmp_path / "none.key", settings=settings).refusal
     assert refusal == f"{tmp_path / 'none.key'} cannot be read: No such file or directory"
-
-
-def test_the_file_must_be_named(settings: Settings) -> None:
-    assert run("platform", "reseal", settings=settings).status == 2
 
 
 def test_an_unavailable_database_is_refused(settings: Settings, new_key_file: Path) -> None:
@@ -162,15 +148,6 @@ def test_after_dying_before_the_data_dir_got_the_key_it_is_continued(
     assert done.out.startswith("0 values moved to the new master key; 1 already had it\n")
     assert (data_dir / "master.key").read_text("ascii") == NEW_KEY + "\n"
     assert (data_dir / "master.key.old").read_text("ascii") == MASTER_KEY + "\n"
-
-
-def test_a_refusal_leaves_the_data_dir_alone(
-    connection: psycopg.Connection[Any], data_dir: Path, new_key_file: Path
-) -> None:
-    make_secret(connection, OTHER_KEY)
-    assert "nothing was changed" in reseal(new_key_file, "--data-dir", str(data_dir)).refusal
-    assert (data_dir / "master.key").read_text("ascii") == MASTER_KEY + "\n"
-    assert not (data_dir / "master.key.old").exists()
 
 
 def test_two_sources_of_the_old_key_are_refused(
@@ -250,16 +227,6 @@ def test_audience_is_moved_by_its_own_environment(audience_url: Secret, new_key_
     assert opens_in_audience(audience_url, NEW_KEY)
     again = reseal(new_key_file, "--component", "audience", settings=environ)
     assert again.out == "0 values moved to the new master key; 1 already had it\n"
-
-
-def test_the_wrong_old_key_of_audience_is_refused(audience_url: Secret, new_key_file: Path) -> None:
-    make_in_audience(audience_url, OTHER_KEY)
-    environ = {"AUDIENCE_DATABASE_URL": audience_url.reveal(), "MASTER_KEY": MASTER_KEY}
-
-    refusal = reseal(new_key_file, "--component", "audience", settings=environ).refusal
-
-    assert refusal.startswith("nothing was changed: instance_secrets.sealed of token_digests opens neither under")
-    assert opens_in_audience(audience_url, OTHER_KEY)
 
 
 def test_the_missing_settings_of_audience_are_named(new_key_file: Path, settings: Settings) -> None:

@@ -106,7 +106,7 @@ async def test_an_exhausted_quota_says_when_to_retry(tenant: Tenant, measuring: 
     assert int(refused.headers["retry-after"]) > 0
 
 
-@pytest.mark.parametrize("signature", [b"sha256=\xe9", b"sha256=\x7f", b"sha256=\t" + b"0" * 64, b"\xff", b""])
+@pytest.mark.parametrize("signature", [b"sha256=\xe9", b"sha256=\t" + b"0" * 64, b""])
 async def test_a_malformed_signature_is_refused(tenant: Tenant, signature: bytes) -> None:
     """Also a header that no HTTP client would send."""
     integration = await tenant.make_integration()
@@ -183,10 +183,8 @@ async def test_a_failing_audience_is_unavailable(fault: str, database_url: Secre
     [
         ("200 OK", "application/json", RECORDED),
         ("201 Created", "application/json", {**RECORDED, "status": "duplicate"}),
-        ("201 Created", "application/json", {**RECORDED, "token": "xhm_" + "s" * 43}),
         ("201 Created", "application/json", {"event_id": "evt_short", "status": "recorded"}),
         ("409 Conflict", PROBLEM, {"code": "proof_invalid"}),
-        ("409 Conflict", PROBLEM, {"code": "last_owner"}),
         ("409 Conflict", PROBLEM, {"code": ["event_conflict"]}),
         ("403 No", PROBLEM, {"code": "forbidden"}),
     ],

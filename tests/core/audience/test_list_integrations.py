@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from support.api.core_client import Api
 from support.tenancy.tenant import Tenant, make_tenant
 
@@ -61,10 +60,3 @@ async def test_a_cursor_belongs_to_its_project(api: Api, tenant: Tenant) -> None
     for params in ({**other.in_project, "cursor": cursor}, {**tenant.in_project, "cursor": cursor[:-1] + "A"}):
         answer = await api.get("/v1/audience/integrations", params=params)
         assert (answer.status, answer.code) == (422, "invalid_cursor")
-
-
-@pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "x", ""])
-async def test_an_unknown_project_is_not_found(tenant: Tenant, project_id: str) -> None:
-    params = {**tenant.query, "project_id": project_id}
-    answer = await tenant.api.get("/v1/audience/integrations", params=params)
-    assert (answer.status, answer.code) == (404, "project_not_found")

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 from support.api.core_client import Answer, Api
-from support.audience.faults import FAULTS, core_beside, failing_audience
+from support.audience.faults import KINDS, core_beside, failing_audience
 from support.audience.measured_tenant import MeasuredTenant, measure_tenant
 from support.audience.recorded_events import RecordedEvent, assert_reconciles, cells, store_events
 from support.database.rival import Rival
@@ -21,7 +21,6 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 UNKNOWN = {"campaign_id": "cmp_" + "u" * 22, "xr_id": "xr_" + "u" * 22}
 NOT_FOUND = {"campaign_id": "campaign_not_found", "xr_id": "code_not_found"}
-SIGNALS = {"event_replays": 0, "code_token_duplicates": 0, "proof_replays": 0}
 
 
 def refused(answered: Answer) -> tuple[int, str | None]:
@@ -161,9 +160,7 @@ async def test_a_resource_outside_the_project_is_not_found_without_a_call(
         {"from": "2026-11-02T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
         {"from": "2026-11-03T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
         {"from": "9999-01-01T00:00:00Z"},
-        {"to": "0001-01-01T00:00:00Z"},
         {"from": "2026-11-02T00:00:00"},
-        {"to": "yesterday"},
         {"xr_id": "x" * 161},
     ],
 )
@@ -183,54 +180,6 @@ async def test_a_malformed_integration_id_is_not_found_without_a_call(
         assert (refused(answered), requested) == ((404, "integration_not_found"), 0), wrong
 
 
-async def test_audiences_own_route_is_not_reachable_through_core(measured: MeasuredTenant) -> None:
-    answered = await measured.tenant.api.get(
-        f"/v1/reports/{measured.integration['id']}", params=measured.tenant.in_project
-    )
-
-    assert refused(answered) == (404, "not_found")
-
-
-async def test_an_unknown_and_a_foreign_integration_are_not_found(api: Api, measured: MeasuredTenant) -> None:
-    foreign = await make_tenant(api)
-    theirs = await foreign.make_integration()
-    for integration_id in ("int_" + "u" * 22, theirs["id"]):
-        answered = await api.get(f"/v1/audience/reports/{integration_id}", params=measured.tenant.in_project)
-        assert refused(answered) == (404, "integration_not_found")
-
-
-async def test_a_foreign_project_is_not_found(api: Api, measured: MeasuredTenant) -> None:
-    foreign = await make_tenant(api)
-    for project_id in (foreign.project_id, "prj_" + "u" * 22, "prj_\x00"):
-        for path in (measured.path, "/v1/audience/legacy-report"):
-            answered = await api.get(path, params={**measured.tenant.query, "project_id": project_id})
-            assert refused(answered) == (404, "project_not_found"), project_id
-
-
-@pytest.mark.parametrize(
-    ("scopes", "expected"), [(["audience:read"], 200), (["audience:write", "codes:read", "codes:write"], 403)]
-)
-async def test_a_key_needs_to_read_audience(measured: MeasuredTenant, scopes: list[str], expected: int) -> None:
-    keyed = measured.tenant.with_key(await measured.tenant.make_key(scopes=scopes))
-
-    answers = [
-        await measured.report(by=keyed),
-        await keyed.api.get("/v1/audience/legacy-report", params=keyed.in_project),
-    ]
-
-    assert [answered.status for answered in answers] == [expected, expected]
-    assert expected == 200 or {answered.code for answered in answers} == {"insufficient_scope"}
-
-
-async def test_a_key_of_another_project_finds_nothing(api: Api, measured: MeasuredTenant) -> None:
-    tenant = measured.tenant
-    project = await api.post("/v1/projects", json={**tenant.query, "name": "Evening show"})
-    neighbour = replace(tenant, project_id=project.json["id"])
-    keyed = neighbour.with_key(await neighbour.make_key(scopes=["audience:read"]))
-
-    assert refused(await measured.report(by=keyed)) == (404, "project_not_found")
-
-
 async def test_a_report_that_is_too_large_is_refused(measured: MeasuredTenant, beside_core_url: Secret) -> None:
     at = measured.tenant.api.clock.now() - timedelta(hours=1)
     events = [RecordedEvent(at, 7, f"xr_{number:022d}") for number in range(10_000)]
@@ -240,12 +189,11 @@ async def test_a_report_that_is_too_large_is_refused(measured: MeasuredTenant, b
     assert (await measured.report(xr_id=measured.alone["xr_id"])).json["events"] == 1
 
 
-@pytest.mark.parametrize("accept", ["text/html", "image/png"])
-async def test_an_unsupported_media_type_is_not_acceptable(measured: MeasuredTenant, accept: str) -> None:
-    assert refused(await measured.report(accept=accept)) == (406, "not_acceptable")
+async def test_an_unsupported_media_type_is_not_acceptable(measured: MeasuredTenant) -> None:
+    assert refused(await measured.report(accept="text/html")) == (406, "not_acceptable")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", KINDS)
 async def test_a_failing_audience_has_no_report(
     database_url: Secret, clock: FakeClock, tenant: Tenant, fault: str
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.api.core_settings import jobs_settings
-from support.audience.faults import FAULTS, failing_audience
+from support.audience.faults import KINDS, failing_audience
 from support.database.rival import Rival
 from support.outside.misbehaving_server import answer, misbehaving_server
 from support.processes.fake_clock import FakeClock
@@ -92,7 +92,7 @@ async def test_many_intents_of_all_tenants_are_settled_at_once(tenant: Tenant, r
     assert await rival.rows(sealed, REVOCATION) == [(205,)]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", KINDS)
 async def test_while_audience_fails_nothing_is_settled(
     tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock, fault: str
 ) -> None:

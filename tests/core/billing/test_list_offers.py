@@ -78,12 +78,7 @@ async def test_only_active_offers_of_active_plans_of_enabled_providers_are_for_s
 
 @pytest.mark.parametrize(
     ("country", "found"),
-    [
-        ("TN", ["offer_a", "offer_b"]),
-        ("tn", ["offer_a", "offer_b"]),
-        ("Tn", ["offer_a", "offer_b"]),
-        ("FR", ["offer_b"]),
-    ],
+    [("Tn", ["offer_a", "offer_b"]), ("FR", ["offer_b"])],
 )
 async def test_a_country_leaves_out_the_offers_of_others(
     api: Api, card: RunningSandbox, country: str, found: list[str]
@@ -95,7 +90,7 @@ async def test_a_country_leaves_out_the_offers_of_others(
     assert [offer["id"] for offer in await list_offers(api, country=country)] == found
 
 
-@pytest.mark.parametrize("country", ["", "T", "TUN", "T1", "TÜ", "T ", "TN\n", "*"])
+@pytest.mark.parametrize("country", ["", "TUN", "TÜ"])
 async def test_another_country_is_refused(api: Api, country: str) -> None:
     answer = await api.get("/v1/billing/offers", params={"country": country})
     assert (answer.status, answer.code) == (422, "validation_failed")

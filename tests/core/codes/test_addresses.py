@@ -49,13 +49,8 @@ def test_a_range_of_bytes_is_what_begins_with_the_prefix(pair: tuple[str, str]) 
         ("https://example.org/Tonight", "HTTPS://EXAMPLE.ORG/Ton", True),
         ("https://example.org/Tonight", "https://example.org/ton", False),
         ("HTTPS://EXAMPLE.ORG", "htt", True),
-        ("https://example.org?Q", "https://EXAMPLE.org?q", False),
-        ("https://example.org:443/", "https://example.org/", False),
-        ("https://example.org/%41", "https://example.org/A", False),
         ("https://bücher.example/", "https://xn--", False),
-        ("https://BÜCHER.example/", "https://bücher", False),
         ("https://example.org/", "%", False),
-        ("https://example.org/", "h_tps", False),
         (None, "n", False),
     ],
 )

@@ -3,11 +3,9 @@
 import asyncio
 from typing import Any
 
-import pytest
 from support.api.core_client import Answer, Api
 from support.database.rival import Rival
-from support.tenancy.people import People
-from support.tenancy.tenant import Tenant, make_tenant
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -89,63 +87,3 @@ async def test_an_issuance_under_way_finishes_first(api: Api, tenant: Tenant, ri
         archiving = asyncio.create_task(archive(tenant, campaign))
         await rival.until_someone_waits(2)
     assert ((await issuing).status, (await archiving).json["status"]) == (201, "archived")
-
-
-@pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "cmp_", "x", "cmp_%00"])
-async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str) -> None:
-    answer = await archive(tenant, campaign_id)
-    assert (answer.status, answer.code) == (404, "campaign_not_found")
-
-
-async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both organisations belong to the caller."""
-    other = await make_tenant(api)
-    campaign = await other.make_campaign()
-    answer = await archive(tenant, campaign)
-    assert (answer.status, answer.code) == (404, "campaign_not_found")
-    assert await stored(other) == [campaign]
-
-
-async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
-    tenant = await people.tenant_of("alice")
-    for role in ("admin", "member", "billing"):
-        await tenant.make_member(rival, role, role)
-    for subject_id, outcome in (
-        ("member", "forbidden"),
-        ("billing", "forbidden"),
-        ("mallory", "organization_not_found"),
-        ("alice", 200),
-        ("admin", 200),
-    ):
-        campaign = await tenant.make_campaign(subject_id)
-        caller = Tenant(people.person(subject_id, acr="1"), tenant.organization_id, tenant.project_id)
-        answer = await archive(caller, campaign)
-        assert outcome in {answer.status, answer.json.get("code")}, (subject_id, answer.body)
-
-
-async def test_a_server_key_may_not_archive(tenant: Tenant) -> None:
-    """It may stop a campaign in an emergency; archiving is a person's decision."""
-    campaign = await tenant.make_campaign()
-    server = tenant.with_key(await tenant.make_key())
-    answer = await archive(server, campaign)
-    assert (answer.status, answer.code) == (403, "user_token_required")
-
-
-async def test_a_caller_who_is_demoted_meanwhile_archives_nothing(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.make_campaign()
-    async with rival.committing("UPDATE members SET role = 'member'"):
-        archiving = await rival.while_waiting(archive(tenant, campaign))
-    assert ((await archiving).status, (await archiving).code) == (403, "forbidden")
-    assert await stored(tenant) == [campaign]
-
-
-@pytest.mark.parametrize("table", ["campaigns", "audit_entries"])
-async def test_an_archive_cut_before_its_commit_changes_nothing(tenant: Tenant, rival: Rival, table: str) -> None:
-    campaign = await tenant.make_campaign()
-    async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
-        archiving = await rival.while_waiting(archive(tenant, campaign))
-        await rival.kill_waiting_sessions()
-        answer = await archiving
-    assert (answer.status, answer.code) == (503, "database_unavailable")
-    assert await stored(tenant) == [campaign]
-    assert (await archive(tenant, campaign)).json["status"] == "archived"

@@ -5,9 +5,8 @@ from typing import IO, Any
 
 import pytest
 from support.api.core_client import Api
-from support.codes.bundles import AUDIO_BUNDLE, UNKNOWN_CODE, make_codes, open_bundle, pointers, refused, request_bundle
+from support.codes.bundles import UNKNOWN_CODE, make_codes, open_bundle, pointers, refused, request_bundle
 from support.database.rival import Rival
-from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 
@@ -64,47 +63,21 @@ async def test_a_hundred_are_one_bundle(tenant: Tenant, bundle_files: list[IO[by
     assert [file.closed for file in bundle_files] == [True]
 
 
-@pytest.mark.parametrize("protocol", [0, 1, 2, 6, "4", 4.5, None, True, [4], "fast"], ids=str)
+@pytest.mark.parametrize("protocol", [2, 6, "4"], ids=str)
 async def test_another_protocol_is_refused(tenant: Tenant, protocol: Any) -> None:
     assert pointers(await request_bundle(tenant, [UNKNOWN_CODE], protocol=protocol)) == [("body", "/protocol")]
 
 
 @pytest.mark.parametrize(
     ("xr_ids", "pointer"),
-    [
-        ([], "/xr_ids"),
-        ([UNKNOWN_CODE, UNKNOWN_CODE], "/xr_ids"),
-        ([f"xr_{n:022}" for n in range(101)], "/xr_ids"),
-        (None, "/xr_ids"),
-        (UNKNOWN_CODE, "/xr_ids"),
-        ([1], "/xr_ids/0"),
-        (["x" * 161], "/xr_ids/0"),
-    ],
+    [([], "/xr_ids"), ([UNKNOWN_CODE, UNKNOWN_CODE], "/xr_ids"), ([f"xr_{n:022}" for n in range(101)], "/xr_ids")],
     ids=lambda value: str(value)[:30],
 )
 async def test_a_malformed_selection_is_refused(tenant: Tenant, xr_ids: Any, pointer: str) -> None:
     assert pointers(await request_bundle(tenant, xr_ids)) == [("body", pointer)]
 
 
-async def test_the_body_is_closed_and_complete(tenant: Tenant) -> None:
-    assert pointers(await request_bundle(tenant, [UNKNOWN_CODE], project_id=tenant.project_id)) == [
-        ("body", "/project_id")
-    ]
-    params = {**tenant.query, "project_id": tenant.project_id}
-    assert pointers(await tenant.api.post(AUDIO_BUNDLE, params=params, json={})) == [("body", "/xr_ids")]
-
-
-async def test_organisation_and_project_are_named_in_the_query(tenant: Tenant) -> None:
-    body = {"xr_ids": [UNKNOWN_CODE]}
-    assert pointers(await tenant.api.post(AUDIO_BUNDLE, params=tenant.query, json=body)) == [("query", "/project_id")]
-    headers = {"X-Svc-Organization-Id": tenant.organization_id}
-    nowhere = await tenant.api.post(AUDIO_BUNDLE, params={"project_id": tenant.project_id}, json=body, headers=headers)
-    assert pointers(nowhere) == [("query", "/organization_id")]
-
-
-@pytest.mark.parametrize(
-    "missing", [UNKNOWN_CODE, "xr_", "", "x", "xr_\0", "xr_ü", "../../etc/passwd", "xr_" + "A" * 157]
-)
+@pytest.mark.parametrize("missing", [UNKNOWN_CODE, "xr_\0"])
 async def test_a_missing_code_refuses_the_bundle(tenant: Tenant, bundle_files: list[IO[bytes]], missing: str) -> None:
     selection = [*await make_codes(tenant, 1), missing]
     assert refused(await request_bundle(tenant, selection)) == (404, "code_not_found")
@@ -119,11 +92,10 @@ async def test_a_code_of_another_tenant_or_project_refuses_the_bundle(api: Api, 
         assert refused(await request_bundle(asking, selection)) == (404, "code_not_found")
 
 
-@pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "x", "prj_\0", "prj_ü", 'prj_"; x'])
-async def test_a_missing_project_is_not_found(tenant: Tenant, project_id: str) -> None:
+async def test_a_missing_project_is_not_found(tenant: Tenant) -> None:
     """Also a project of another organisation of the caller."""
     selection = await make_codes(tenant, 1)
-    asking = Tenant(tenant.api, tenant.organization_id, project_id)
+    asking = Tenant(tenant.api, tenant.organization_id, "prj_" + "A" * 22)
     assert refused(await request_bundle(asking, selection)) == (404, "project_not_found")
     other = await make_tenant(tenant.api)
     foreign = Tenant(tenant.api, tenant.organization_id, other.project_id)
@@ -167,18 +139,3 @@ async def test_a_code_that_does_not_verify_is_not_found(tenant: Tenant, rival: R
         selection[1],
     )
     assert refused(await request_bundle(tenant, selection)) == (404, "code_not_found")
-
-
-async def test_a_caller_who_may_read_codes_may_bundle_them(people: People, rival: Rival) -> None:
-    tenant = await people.tenant_of("owner")
-    selection = await make_codes(tenant, 1)
-    other = await make_second_project(tenant)
-    for role, status in (("admin", 200), ("member", 200), ("billing", 403)):
-        assert (await request_bundle(await people.member(tenant, rival, role, role), selection)).status == status
-    assert (
-        await request_bundle(tenant.with_key(await tenant.make_key(scopes=["codes:read"])), selection)
-    ).status == 200
-    writer = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
-    assert refused(await request_bundle(writer, selection)) == (403, "insufficient_scope")
-    elsewhere = tenant.with_key(await other.make_key(scopes=["codes:read"]))
-    assert refused(await request_bundle(elsewhere, selection)) == (404, "project_not_found")

@@ -105,15 +105,6 @@ async def test_a_caller_demoted_during_rendering_gets_no_wav(tenant: Tenant, riv
     assert (answer.status, answer.code) == (403, "forbidden")
 
 
-async def test_an_organisation_is_required_in_the_query(api: Api, tenant: Tenant) -> None:
-    """The header for listing and revoking does not name the organisation here."""
-    code = await tenant.make_code()
-    headers = {"X-Svc-Organization-Id": tenant.organization_id}
-    answer = await api.get(f"/v1/codes/{code['xr_id']}/audio", headers=headers)
-    assert (answer.status, answer.code) == (422, "validation_failed")
-    assert [error["pointer"] for error in answer.json["errors"]] == ["/organization_id"]
-
-
 async def test_a_core_without_its_audio_component_names_it_and_stays_up(
     database_url: Secret, measuring_url: str
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from support.api.core_client import Answer, Api
 from support.database.rival import Rival
-from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
@@ -51,7 +50,7 @@ async def test_the_answer_is_the_new_campaign(api: Api, tenant: Tenant, rival: R
     assert await rival.audited("campaign.created") == [("user operator", tenant.project_id, expected)]
 
 
-@pytest.mark.parametrize("dates", [{}, {"starts_at": None}, {"ends_at": None}, {"starts_at": None, "ends_at": None}])
+@pytest.mark.parametrize("dates", [{}, {"starts_at": None, "ends_at": None}])
 async def test_a_campaign_needs_no_schedule(tenant: Tenant, dates: dict[str, None]) -> None:
     answer = await create(tenant, **dates)
     assert (answer.status, answer.json["starts_at"], answer.json["ends_at"]) == (201, None, None)
@@ -79,13 +78,7 @@ async def test_any_offset_is_answered_in_utc(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize(
     ("starts_at", "ends_at"),
-    [
-        (EARLIER, EARLIER),
-        (LATER, EARLIER),
-        (EARLIER, "2027-06-20T23:59:59.999Z"),
-        ("2027-06-21T02:00:00+02:00", EARLIER),
-        ("2027-06-21T00:00:00.0001Z", "2027-06-21T00:00:00.0009Z"),
-    ],
+    [(EARLIER, EARLIER), (LATER, EARLIER), ("2027-06-21T00:00:00.0001Z", "2027-06-21T00:00:00.0009Z")],
 )
 async def test_a_schedule_begins_before_it_ends(tenant: Tenant, rival: Rival, starts_at: str, ends_at: str) -> None:
     assert pointers(await create(tenant, starts_at=starts_at, ends_at=ends_at)) == ["/ends_at"]
@@ -96,40 +89,10 @@ async def test_a_schedule_may_be_a_millisecond(tenant: Tenant) -> None:
     assert (await create(tenant, starts_at=EARLIER, ends_at="2027-06-21T00:00:00.001Z")).status == 201
 
 
-@pytest.mark.parametrize("moment", ["", "2027-06-21", "2027-06-21T00:00:00", "soon", 1, 1.5, True, [], {}], ids=repr)
+@pytest.mark.parametrize("moment", ["2027-06-21T00:00:00", 1], ids=repr)
 @pytest.mark.parametrize("member", ["starts_at", "ends_at"])
 async def test_a_malformed_time_is_refused(tenant: Tenant, member: str, moment: Any) -> None:
     assert pointers(await create(tenant, **{member: moment})) == [f"/{member}"]
-
-
-@pytest.mark.parametrize("name", ["a", "x" * 120, " \t\n" + "x" * 120 + "\u2003", "ÄÖ☃😀"])
-async def test_a_name_has_1_to_120_characters_after_trimming(tenant: Tenant, rival: Rival, name: str) -> None:
-    assert (await create(tenant, name=name)).json["name"] == name.strip()
-    assert await names(rival) == [name.strip()]
-
-
-@pytest.mark.parametrize("name", ["", " \t", "x" * 121, "a\0b", "a\nb", "a\x7fb", None, 1, True, [], {}], ids=repr)
-async def test_another_name_is_refused(tenant: Tenant, rival: Rival, name: Any) -> None:
-    assert pointers(await create(tenant, name=name)) == ["/name"]
-    assert await names(rival) == []
-
-
-@pytest.mark.parametrize("member", ["name", "project_id", "organization_id"])
-async def test_required_members_are_required(tenant: Tenant, member: str) -> None:
-    body = {name: value for name, value in tenant.campaign_body().items() if name != member}
-    assert pointers(await tenant.api.post("/v1/campaigns", json=body)) == [f"/{member}"]
-
-
-@pytest.mark.parametrize("more", [{"status": "archived"}, {"id": "cmp_own"}, {"archived_at": None}], ids=str)
-async def test_an_unknown_member_is_refused(tenant: Tenant, more: dict[str, Any]) -> None:
-    (member,) = more
-    assert pointers(await create(tenant, **more)) == [f"/{member}"]
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"x"', b'{"name":1,"name":2}', b"\xff"], ids=ascii)
-async def test_a_body_that_is_not_an_object_is_refused(tenant: Tenant, content: bytes) -> None:
-    answer = await tenant.api.post("/v1/campaigns", content=content, headers={"content-type": "application/json"})
-    assert answer.code in {"malformed_json", "validation_failed"}
 
 
 @pytest.mark.parametrize("name", ["Tonight", " Tonight\t"])
@@ -153,45 +116,6 @@ async def test_names_may_repeat_in_other_projects_and_organisations(api: Api, te
     other = await api.make_project(tenant.organization_id, "Evening show")
     assert (await create(tenant, project_id=other)).status == 201
     assert (await create(await make_tenant(api))).status == 201
-
-
-@pytest.mark.parametrize("project_id", ["", "x", "prj_" + "A" * 22, "prj_\0", "prj_ü"])
-async def test_an_unknown_project_is_not_found(tenant: Tenant, rival: Rival, project_id: str) -> None:
-    answer = await create(tenant, project_id=project_id)
-    assert (answer.status, answer.code) == (404, "project_not_found")
-    assert await names(rival) == []
-
-
-async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both organisations belong to the caller."""
-    other = await make_tenant(api)
-    answer = await create(tenant, project_id=other.project_id)
-    assert (answer.status, answer.code) == (404, "project_not_found")
-    assert await names(rival) == []
-
-
-async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
-    tenant = await people.tenant_of("alice")
-    for role in ("admin", "member", "billing"):
-        await tenant.make_member(rival, role, role)
-    for subject_id, outcome in (
-        ("alice", 201),
-        ("admin", 201),
-        ("member", "forbidden"),
-        ("billing", "forbidden"),
-        ("mallory", "organization_not_found"),
-    ):
-        caller = Tenant(people.person(subject_id, acr="1"), tenant.organization_id, tenant.project_id)
-        answer = await create(caller, name=subject_id)
-        assert outcome in {answer.status, answer.json.get("code")}, (subject_id, answer.body)
-    assert await names(rival) == ["admin", "alice"]
-
-
-async def test_a_server_key_may_not_create_a_campaign(tenant: Tenant, rival: Rival) -> None:
-    server = tenant.with_key(await tenant.make_key())
-    answer = await create(server)
-    assert (answer.status, answer.code) == (403, "user_token_required")
-    assert await names(rival) == []
 
 
 async def test_of_two_concurrent_creations_with_one_name_one_is_refused(tenant: Tenant, rival: Rival) -> None:
@@ -218,20 +142,3 @@ async def test_a_project_deleted_meanwhile_is_not_found(tenant: Tenant, rival: R
     async with rival.committing("DELETE FROM projects"):
         creating = await rival.while_waiting(create(tenant))
     assert ((await creating).status, (await creating).code) == (404, "project_not_found")
-
-
-async def test_a_caller_who_is_demoted_meanwhile_creates_nothing(tenant: Tenant, rival: Rival) -> None:
-    async with rival.committing("UPDATE members SET role = 'member'"):
-        creating = await rival.while_waiting(create(tenant))
-    assert ((await creating).status, (await creating).code) == (403, "forbidden")
-    assert await names(rival) == []
-
-
-async def test_a_creation_cut_before_its_commit_leaves_nothing(tenant: Tenant, rival: Rival) -> None:
-    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
-        creating = await rival.while_waiting(create(tenant))
-        await rival.kill_waiting_sessions()
-        answer = await creating
-    assert (answer.status, answer.code) == (503, "database_unavailable")
-    assert await names(rival) == []
-    assert (await create(tenant)).status == 201

@@ -61,8 +61,8 @@ async def test_an_expiry_in_the_past(tenant: Tenant, route: str) -> None:
 
 @pytest.mark.parametrize(
     "resource",
-    [{"n": 2**53}, {"n": 1e400}, {"text": "x" * 17_000}, {"n": 9007199254740993.0}],
-    ids=["an integer", "infinity", "size", "a float that is written as an integer"],
+    [{"n": 2**53}, {"text": "x" * 17_000}],
+    ids=["an integer", "size"],
 )
 async def test_an_intent_without_a_canonical_form(tenant: Tenant, route: str, resource: Any) -> None:
     body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
@@ -108,18 +108,6 @@ async def test_an_idempotency_key_is_refused(tenant: Tenant, rival: Rival, route
     assert await rival.rows("SELECT 1 FROM issuance_receipts") == []
 
 
-@pytest.mark.parametrize("changes", [{}, {"issuer": "Radio Südlicht"}, {"issuer": ""}], ids=["same", "other", "bad"])
-async def test_an_idempotency_key_that_was_used_is_refused_as_well(
-    tenant: Tenant, route: str, changes: dict[str, Any]
-) -> None:
-    body = tenant.code_body(**({"count": 2} if route == "batch" else {}))
-    headers = {"Idempotency-Key": "a" * 16}
-    assert (await tenant.api.post(PATHS[route], json=body, headers=headers)).status == 201
-    answer = await tenant.api.post(PATHS[route], params={"dry_run": "true"}, json=body | changes, headers=headers)
-    assert (answer.status, answer.code) == (422, "validation_failed")
-    assert [error["pointer"] for error in answer.json["errors"]] == ["/Idempotency-Key"]
-
-
 async def test_a_caller_who_may_not_issue_gets_no_verdict(tenant: Tenant, api: Api, route: str) -> None:
     assert (await ask(tenant, route, project_id="prj_" + "A" * 22)).code == "project_not_found"
     reader = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
@@ -133,7 +121,7 @@ async def test_a_body_of_another_shape_is_refused(tenant: Tenant, route: str) ->
     assert (await ask(tenant, route, issuer="")).code == "validation_failed"
 
 
-@pytest.mark.parametrize(("value", "status"), [("false", 201), ("maybe", 422), ("", 422)])
+@pytest.mark.parametrize(("value", "status"), [("false", 201), ("maybe", 422)])
 async def test_only_true_makes_it_a_dry_run(tenant: Tenant, value: str, status: int) -> None:
     answer = await tenant.api.post("/v1/codes", params={"dry_run": value}, json=tenant.code_body())
     assert answer.status == status
@@ -151,16 +139,6 @@ async def test_a_real_issuance_with_a_malformed_intent_gets_no_verdict(
         path, params=params, content=body.encode(), headers={"content-type": "application/json", **key}
     )
     assert (answer.status, answer.code) == (422, "intent_not_canonical")
-
-
-async def test_a_recovery_is_never_dry(tenant: Tenant) -> None:
-    """The parameter belongs to issuance; elsewhere it is unknown."""
-    headers = {"idempotency-key": "of-a-dry-recovery"}
-    answer = await tenant.api.post(
-        "/v1/codes/recover", params={"dry_run": "true"}, json=tenant.code_body(), headers=headers
-    )
-    assert (answer.status, answer.code) == (422, "validation_failed")
-    assert [error["pointer"] for error in answer.json["errors"]] == ["/dry_run"]
 
 
 def _json(value: Any) -> str:

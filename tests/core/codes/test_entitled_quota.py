@@ -23,9 +23,17 @@ def test_an_operators_quota_replaces_the_plans_until_it_ends(
     assert CodeEntitlement(100, floor, ends_at).monthly_quota(NOW) == quota
 
 
-@pytest.mark.parametrize(("subscribed", "quota"), [((), 100), ((50,), 100), ((50, 700, 300), 700)])
-def test_the_highest_quota_counts(subscribed: tuple[int, ...], quota: int) -> None:
-    assert CodeEntitlement(100, None, None).monthly_quota(NOW, subscribed=subscribed) == quota
+@pytest.mark.parametrize(
+    ("floor", "ends_at", "subscribed", "quota"),
+    [
+        *((None, None, (1000, 7), 1000), (None, None, (7,), 100), (5, None, (1000,), 1000), (5, None, (3, 7), 7)),
+        *((0, None, (), 0), (5000, None, (1000,), 5000), (5000, NOW, (1000,), 1000)),
+    ],
+)
+def test_the_highest_quota_counts_and_the_floor_replaces_that_of_starter(
+    floor: int | None, ends_at: datetime | None, subscribed: tuple[int, ...], quota: int
+) -> None:
+    assert CodeEntitlement(100, floor, ends_at).monthly_quota(NOW, subscribed=subscribed) == quota
 
 
 @pytest.mark.parametrize(
@@ -35,7 +43,6 @@ def test_the_highest_quota_counts(subscribed: tuple[int, ...], quota: int) -> No
         (80, 100, [80]),
         (99, 100, [80]),
         (100, 100, [80, 100]),
-        (101, 100, [80, 100]),
         (799, 1000, []),
         (800, 1000, [80]),
         (0, 0, [80, 100]),

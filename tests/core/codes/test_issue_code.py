@@ -6,7 +6,6 @@ The intent has its own file: `test_issue_code_intent.py`.
 import asyncio
 import json
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,8 +17,6 @@ from support.tenancy.tenant import INTENT, Tenant
 
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.text.timestamps import format_timestamp
-
-HEADERS = {"content-type": "application/json"}
 
 
 async def issue(tenant: Tenant, **changes: Any) -> Answer:
@@ -97,33 +94,21 @@ async def test_forty_at_once_are_forty_codes(tenant: Tenant, rival: Rival) -> No
     assert await stored(rival) == 80
 
 
-@pytest.mark.parametrize("issuer", ["a", "x" * 160, "😀" * 160, " Radio ", "Rund­funk\u2028"], ids=ascii)
+@pytest.mark.parametrize("issuer", ["a", "😀" * 160], ids=ascii)
 async def test_an_issuer_has_1_to_160_characters(tenant: Tenant, issuer: str) -> None:
     answer = await issue(tenant, issuer=issuer)
     assert (answer.status, answer.json["issuer"]) == (201, issuer)
 
 
-@pytest.mark.parametrize("issuer", ["", "x" * 161, "a\0b", "a\nb", "a\x7f", None, 1, True, ["Radio"], {}], ids=ascii)
+@pytest.mark.parametrize("issuer", ["", "x" * 161, "a\nb", 1], ids=ascii)
 async def test_another_issuer_is_refused(tenant: Tenant, rival: Rival, issuer: Any) -> None:
     assert pointers(await issue(tenant, issuer=issuer)) == ["/issuer"]
     assert await stored(rival) == 0
 
 
-@pytest.mark.parametrize("missing", ["organization_id", "project_id", "issuer", "expires_at", "intent"])
-async def test_a_required_member_is_required(api: Api, tenant: Tenant, missing: str) -> None:
-    body = tenant.code_body()
-    del body[missing]
-    assert pointers(await api.post("/v1/codes", json=body)) == [f"/{missing}"]
-
-
 @pytest.mark.parametrize(
     ("changes", "pointer"),
     [
-        ({"id": "xr_own"}, "/id"),
-        ({"xr_id": "xr_own"}, "/xr_id"),
-        ({"status": "active"}, "/status"),
-        ({"policy": {}}, "/policy"),
-        ({"metadata": {}}, "/metadata"),
         ({"a/b~c": 1}, "/a~1b~0c"),
         ({"intent": INTENT | {"more": 1}}, "/intent/more"),
         ({"audience": {"enabled": False, "more": 1}}, "/audience/more"),
@@ -140,13 +125,8 @@ async def test_an_unknown_member_is_refused(
 @pytest.mark.parametrize(
     ("expires_at", "read_as"),
     [
-        ("2999-01-01T00:00:00Z", "2999-01-01T00:00:00.000Z"),
-        ("2999-01-01t00:00:00z", "2999-01-01T00:00:00.000Z"),
-        ("2999-01-01T01:30:00+01:30", "2999-01-01T00:00:00.000Z"),
         ("2998-12-31T14:00:00.5-10:00", "2999-01-01T00:00:00.500Z"),
-        ("2999-01-01T00:00:00-00:00", "2999-01-01T00:00:00.000Z"),
         ("2999-01-01T00:00:00.123456789Z", "2999-01-01T00:00:00.123Z"),
-        ("2996-02-29T00:00:00Z", "2996-02-29T00:00:00.000Z"),
         ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
     ],
 )
@@ -164,37 +144,7 @@ async def test_an_expiry_is_any_rfc_3339_time_and_is_returned_in_utc(
 
 @pytest.mark.parametrize(
     "expires_at",
-    [
-        "2999-01-01T00:00:00",
-        "2999-01-01",
-        "2999-01-01 00:00:00Z",
-        "2999-01-01T00:00Z",
-        "29990101T000000Z",
-        "2999-W01-1T00:00:00Z",
-        "2999-01-01T00:00:00+0100",
-        "2999-01-01T00:00:00+24:00",
-        "2999-01-01T00:00:00+01:60",
-        "2999-01-01T24:00:00Z",
-        "2998-12-31T23:59:60Z",
-        "2999-02-29T00:00:00Z",
-        "2999-13-01T00:00:00Z",
-        "9999-12-31T23:59:59.999-00:01",
-        "0000-01-01T00:00:00Z",
-        "0001-01-01T00:00:00+00:01",
-        "+12999-01-01T00:00:00Z",
-        "２９９９-01-01T00:00:00Z",
-        " 2999-01-01T00:00:00Z",
-        "2999-01-01T00:00:00Z\n",
-        "2999-01-01T00:00:00.Z",
-        "",
-        "tomorrow",
-        None,
-        32503680000,
-        32503680000.5,
-        True,
-        [],
-        {},
-    ],
+    ["2999-01-01T00:00:00", "9999-12-31T23:59:59.999-00:01", "", None, True],
     ids=ascii,
 )
 async def test_another_expiry_is_refused(tenant: Tenant, rival: Rival, expires_at: Any) -> None:
@@ -202,7 +152,7 @@ async def test_another_expiry_is_refused(tenant: Tenant, rival: Rival, expires_a
     assert await stored(rival) == 0
 
 
-@pytest.mark.parametrize("ahead_ms", [-86_400_000, -1, 0])
+@pytest.mark.parametrize("ahead_ms", [-1, 0])
 async def test_an_expiry_lies_in_the_future(api: Api, tenant: Tenant, rival: Rival, ahead_ms: int) -> None:
     """An expiry exactly now is refused: such a Code would never be active."""
     now = api.clock.freeze()
@@ -232,18 +182,6 @@ async def test_expiry_is_judged_after_the_wait_for_the_project(api: Api, tenant:
     assert await stored(rival) == 0
 
 
-@pytest.mark.parametrize("project_id", ["prj_" + "A" * 22, "", "prj_", "nope", "prj_\0", "ü", "prj_" + "A" * 200])
-async def test_an_unknown_project_is_not_found(tenant: Tenant, rival: Rival, project_id: str) -> None:
-    answer = await issue(tenant, project_id=project_id)
-    assert (answer.status, answer.code) == (404, "project_not_found")
-    assert await stored(rival) == 0
-
-
-@pytest.mark.parametrize("project_id", [None, 1, [], {}], ids=ascii)
-async def test_a_project_is_named_by_a_text(tenant: Tenant, project_id: Any) -> None:
-    assert pointers(await issue(tenant, project_id=project_id)) == ["/project_id"]
-
-
 async def test_a_project_deleted_during_the_issuance_leaves_nothing(tenant: Tenant, rival: Rival) -> None:
     """The deletion of the project wins; the insert that waits for it must not become an internal error."""
     async with rival.committing("DELETE FROM projects WHERE id = %s", tenant.project_id):
@@ -253,19 +191,14 @@ async def test_a_project_deleted_during_the_issuance_leaves_nothing(tenant: Tena
     assert await stored(rival) == 0
 
 
-@pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "", "cmp_\0", "prj_" + "A" * 22])
+@pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "cmp_\0"])
 async def test_a_missing_campaign_is_not_found(tenant: Tenant, rival: Rival, campaign_id: str) -> None:
     answer = await issue(tenant, campaign_id=campaign_id)
     assert (answer.status, answer.code) == (404, "campaign_not_found")
     assert await stored(rival) == 0
 
 
-@pytest.mark.parametrize("campaign_id", [1, [], {}, True], ids=ascii)
-async def test_a_campaign_is_named_by_a_text(tenant: Tenant, campaign_id: Any) -> None:
-    assert pointers(await issue(tenant, campaign_id=campaign_id)) == ["/campaign_id"]
-
-
-@pytest.mark.parametrize("integration_id", ["int_" + "A" * 22, "", "int_\0", "nope"])
+@pytest.mark.parametrize("integration_id", ["int_" + "A" * 22, "int_\0"])
 async def test_a_missing_integration_is_not_found(tenant: Tenant, rival: Rival, integration_id: str) -> None:
     answer = await issue(tenant, audience={"enabled": True, "integration_id": integration_id})
     assert (answer.status, answer.code) == (404, "integration_not_found")
@@ -274,12 +207,7 @@ async def test_a_missing_integration_is_not_found(tenant: Tenant, rival: Rival, 
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"audience": {"enabled": False}},
-        {"audience": {"enabled": False, "integration_id": None}},
-        {"audience": None},
-        {"campaign_id": None},
-    ],
+    [{"audience": {"enabled": False, "integration_id": None}}, {"audience": None}, {"campaign_id": None}],
     ids=ascii,
 )
 async def test_null_is_the_same_as_a_missing_optional_member(tenant: Tenant, changes: dict[str, Any]) -> None:
@@ -291,16 +219,11 @@ async def test_null_is_the_same_as_a_missing_optional_member(tenant: Tenant, cha
     ("audience", "pointer"),
     [
         ({"enabled": True}, "/audience"),
-        ({"enabled": True, "integration_id": None}, "/audience"),
         ({"enabled": False, "integration_id": "int_" + "A" * 22}, "/audience"),
         ({}, "/audience/enabled"),
-        ({"integration_id": "int_" + "A" * 22}, "/audience/enabled"),
-        ({"enabled": None}, "/audience/enabled"),
         ({"enabled": 1}, "/audience/enabled"),
-        ({"enabled": "true"}, "/audience/enabled"),
         ({"enabled": True, "integration_id": 1}, "/audience/integration_id"),
         ([], "/audience"),
-        (True, "/audience"),
     ],
     ids=ascii,
 )
@@ -309,46 +232,9 @@ async def test_another_audience_is_refused(tenant: Tenant, rival: Rival, audienc
     assert await stored(rival) == 0
 
 
-@pytest.mark.parametrize("body", [b"[]", b"null", b'"Radio"', b"7", b"true"])
-async def test_a_body_that_is_not_an_object_is_refused(api: Api, body: bytes) -> None:
-    answer = await api.post("/v1/codes", content=body, headers=HEADERS)
-    assert (answer.status, answer.code) == (422, "validation_failed")
-
-
-async def test_more_than_a_mebibyte_is_refused(tenant: Tenant, rival: Rival) -> None:
-    answer = await issue(tenant, issuer="x" * 1024 * 1024)
-    assert (answer.status, answer.code) == (413, "payload_too_large")
-    assert await stored(rival) == 0
-
-
 async def test_all_faults_of_a_body_are_named_at_once(tenant: Tenant) -> None:
     answer = await issue(tenant, issuer="", expires_at="tomorrow", intent=INTENT | {"type": ""}, more=1)
     assert sorted(pointers(answer)) == ["/expires_at", "/intent/type", "/issuer", "/more"]
-
-
-LOCKS: dict[str, Callable[[Tenant], tuple[str, tuple[str, ...]]]] = {
-    "before the project is looked up": lambda _: ("LOCK TABLE projects IN ACCESS EXCLUSIVE MODE", ()),
-    "before the broadcast is written": lambda _: ("LOCK TABLE broadcasts IN EXCLUSIVE MODE", ()),
-    "before the Code is written": lambda _: ("LOCK TABLE codes IN EXCLUSIVE MODE", ()),
-    "before the project is held": lambda tenant: (
-        "SELECT 1 FROM projects WHERE id = %s FOR UPDATE",
-        (tenant.project_id,),
-    ),
-}
-
-
-@pytest.mark.parametrize("moment", LOCKS)
-async def test_an_issuance_cut_before_its_commit_leaves_nothing(tenant: Tenant, rival: Rival, moment: str) -> None:
-    """The server ends the connection, as when either process dies; the next issuance works."""
-    statement, params = LOCKS[moment](tenant)
-    async with rival.holding(statement, *params):
-        issuing = await rival.while_waiting(issue(tenant))
-        assert await rival.kill_waiting_sessions() == 1
-        answer = await issuing
-    assert (answer.status, answer.code) == (503, "database_unavailable")
-    assert await stored(rival) == 0
-    assert (await issue(tenant)).status == 201
-    assert await stored(rival) == 2
 
 
 async def test_a_code_does_not_exist_before_its_commit(api: Api, tenant: Tenant, rival: Rival) -> None:

@@ -56,15 +56,10 @@ EMPTY_BYTES = len(canonicalize(intent_of("")))
 CANONICAL: dict[str, dict[str, Any]] = {
     "32 levels": nested(32),
     "16 KiB": sized(16 * 1024),
-    "16 KiB of what JSON escapes twice as long": intent_of('"' * ((16 * 1024 - EMPTY_BYTES) // 2)),
-    "an empty resource": {"type": "t", "action": "a", "resource": {}},
-    "labels of 160 characters": {"type": "😀" * 160, "action": "x" * 160, "resource": {}},
     "labels with control characters": {"type": "\0", "action": "\n", "resource": {}},
     "non-ASCII names and values": intent_of({"ä€😀": "\u2028\ufeffe\u0301", "": "", "\ue000": 1}),
-    "a null character": intent_of({"\0": "\0"}),
     "the largest integers": intent_of([2**53 - 1, -(2**53) + 1, 0]),
     "floats": intent_of([0.1, -2.5, 1e21, 1e300, 5e-324, 1.7976931348623157e308]),
-    "literals": intent_of([None, True, False]),
     "names of our own members": intent_of({"type": {"resource": {}}, "__proto__": {}, "signature": ""}),
 }
 
@@ -80,17 +75,12 @@ async def test_an_intent_is_returned_unchanged(api: Api, tenant: Tenant, intent:
 
 NOT_CANONICAL: dict[str, dict[str, Any]] = {
     "33 levels": nested(33),
-    "200 levels": nested(200),
     "16 KiB and a byte": sized(16 * 1024 + 1),
     "too many two-byte characters": intent_of("ä" * ((16 * 1024 - EMPTY_BYTES) // 2 + 1)),
-    "too much of what is escaped": intent_of("\0" * 3000),
     "too many values": intent_of([0] * 8200),
     "too long a name": intent_of({"x" * 16 * 1024: 0}),
     "an integer beyond 2^53": intent_of(2**53),
-    "an integer below -2^53": intent_of(-(2**53)),
-    "a whole float beyond 2^53": intent_of(1e20),
     "such an integer in a label": intent_of(1) | {"type": 2**53},
-    "such an integer instead of a resource": intent_of(1) | {"resource": 2**60},
 }
 
 
@@ -108,7 +98,7 @@ async def test_an_intent_without_a_canonical_form_is_refused(
 
 @pytest.mark.parametrize(
     "number",
-    ["9007199254740993", "-1e400", "1" * 5000, "1e16", "[" * 400 + "]" * 400],
+    ["9007199254740993", "-1e400", "[" * 400 + "]" * 400],
     ids=lambda number: str(number)[:20],
 )
 async def test_a_number_or_depth_that_cannot_be_held_is_not_canonical(tenant: Tenant, number: str) -> None:
@@ -117,7 +107,7 @@ async def test_a_number_or_depth_that_cannot_be_held_is_not_canonical(tenant: Te
     assert [(error["location"], error["pointer"]) for error in answer.json["errors"]] == [("body", "/intent")]
 
 
-@pytest.mark.parametrize("spelling", ["-0", "-0.0", "0e5", "1e-400"])
+@pytest.mark.parametrize("spelling", ["-0", "1e-400"])
 async def test_every_spelling_of_zero_is_zero(tenant: Tenant, spelling: str) -> None:
     answer = await issue_text(tenant, '"n": 0', f'"n": {spelling}')
     assert (answer.status, repr(answer.json["intent"]["resource"]["n"])) == (201, "0")
@@ -125,37 +115,13 @@ async def test_every_spelling_of_zero_is_zero(tenant: Tenant, spelling: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        '{"n": 0, "n": 0}',
-        '{"n": 0, "\\u006e": 1}',
-        '{"n": [{"a": 1, "a": 1}]}',
-        '{"n": NaN}',
-        '{"n": Infinity}',
-        '{"n": -Infinity}',
-        '{"n": "\\ud800"}',
-        '{"n": "\\udc00\\ud800"}',
-        '{"\\udfff": 0}',
-        '{"n": "\udcff"}',
-        '{"n": "\udced\udca0\udc80"}',
-        '{"n": "\n"}',
-        '{"n": 01}',
-        '{"n": .5}',
-        '{"n": 0,}',
-        '{"n": 0',
-        "{'n': 0}",
-        '{"n": 0 /* */}',
-    ],
+    ['{"n": [{"a": 1, "a": 1}]}', '{"n": NaN}', '{"n": "\\ud800"}', '{"n": "\udcff"}', '{"n": 0'],
     ids=ascii,
 )
 async def test_text_that_is_not_i_json_is_malformed(tenant: Tenant, rival: Rival, text: str) -> None:
     answer = await issue_text(tenant, '{"n": 0}', text)
     assert (answer.status, answer.code) == (400, "malformed_json")
     assert await stored(rival) == 0
-
-
-async def test_a_member_given_twice_is_malformed(tenant: Tenant) -> None:
-    answer = await issue_text(tenant, '"issuer": ', '"issuer": "Another", "issuer": ')
-    assert (answer.status, answer.code) == (400, "malformed_json")
 
 
 async def test_a_surrogate_pair_is_one_character(tenant: Tenant) -> None:
@@ -168,18 +134,18 @@ async def test_a_number_outside_the_intent_is_a_wrong_value(tenant: Tenant) -> N
 
 
 @pytest.mark.parametrize("label", ["type", "action"])
-@pytest.mark.parametrize("value", ["", "x" * 161, None, 1, True, [], {}], ids=ascii)
+@pytest.mark.parametrize("value", ["", "x" * 161, 1], ids=ascii)
 async def test_a_label_has_1_to_160_characters(tenant: Tenant, rival: Rival, label: str, value: Any) -> None:
     assert pointers(await issue(tenant, intent=intent_of(1) | {label: value})) == [f"/intent/{label}"]
     assert await stored(rival) == 0
 
 
-@pytest.mark.parametrize("resource", [None, 1, "x", [], True], ids=ascii)
+@pytest.mark.parametrize("resource", [None, []], ids=ascii)
 async def test_a_resource_is_an_object(tenant: Tenant, resource: Any) -> None:
     assert pointers(await issue(tenant, intent=intent_of(1) | {"resource": resource})) == ["/intent/resource"]
 
 
-@pytest.mark.parametrize("intent", [None, 1, "x", [], True], ids=ascii)
+@pytest.mark.parametrize("intent", [None, []], ids=ascii)
 async def test_an_intent_is_an_object(tenant: Tenant, intent: Any) -> None:
     assert pointers(await issue(tenant, intent=intent)) == ["/intent"]
 

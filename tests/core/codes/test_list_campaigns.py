@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
 from support.api.core_client import Answer, Api
-from support.database.rival import Rival
 from support.tenancy.tenant import Tenant, make_tenant
 
 
@@ -60,45 +58,6 @@ async def test_a_project_shows_its_own_campaigns(api: Api, tenant: Tenant) -> No
     await (await make_tenant(api)).make_campaign()
     assert (await listed(tenant))["data"] == [own]
     assert (await listed(other))["data"] == [others]
-
-
-async def test_the_project_is_named(tenant: Tenant) -> None:
-    answer = await tenant.api.get("/v1/campaigns", params=tenant.query)
-    assert (answer.status, answer.code) == (422, "validation_failed")
-    assert [error["pointer"] for error in answer.json["errors"]] == ["/project_id"]
-
-
-async def test_a_foreign_project_is_not_found(api: Api, tenant: Tenant) -> None:
-    """Both organisations belong to the caller."""
-    foreign = await make_tenant(api)
-    for project_id in (foreign.project_id, "prj_" + "A" * 22, "", "prj_\0", "x"):
-        answer = await ask(tenant, project_id=project_id)
-        assert (answer.status, answer.code) == (404, "project_not_found"), project_id
-
-
-async def test_a_server_key_lists_its_own_project_and_no_other(api: Api, tenant: Tenant) -> None:
-    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
-    own, _ = await tenant.make_campaign(), await other.make_campaign()
-    server = tenant.with_key(await tenant.make_key(scopes=["codes:read"]))
-    assert (await listed(server))["data"] == [own]
-    answer = await ask(server, project_id=other.project_id)
-    assert (answer.status, answer.code) == (404, "project_not_found")
-    writer = tenant.with_key(await tenant.make_key(scopes=["codes:write"]))
-    answer = await ask(writer)
-    assert (answer.status, answer.code) == (403, "insufficient_scope")
-
-
-@pytest.mark.parametrize("role", ["owner", "admin", "member", "billing"])
-async def test_every_member_may_list(tenant: Tenant, rival: Rival, role: str) -> None:
-    campaign = await tenant.make_campaign()
-    await rival.run("UPDATE members SET role = %s", role)
-    assert (await listed(tenant))["data"] == [campaign]
-
-
-@pytest.mark.parametrize("limit", ["0", "101", "x", ""])
-async def test_another_limit_is_refused(tenant: Tenant, limit: str) -> None:
-    answer = await ask(tenant, limit=limit)
-    assert (answer.status, answer.code) == (422, "validation_failed")
 
 
 async def test_a_cursor_belongs_to_its_organisation_project_and_list(api: Api, tenant: Tenant) -> None:

@@ -56,13 +56,6 @@ async def test_a_revoked_code_is_read_with_its_time_and_stays_revoked(api: Api, 
 
 
 @pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("xr_id", [ABSENT, "xr_", "nope", "org_" + "A" * 22, "xr_%00", "ü", "xr_A A", "%22"])
-async def test_a_malformed_id_is_not_found(tenant: Tenant, act: str, xr_id: str) -> None:
-    answer = await ACTS[act](tenant, xr_id)
-    assert (answer.status, answer.code) == (404, "code_not_found")
-
-
-@pytest.mark.parametrize("act", ACTS)
 async def test_an_id_longer_than_any_is_refused(tenant: Tenant, act: str) -> None:
     answer = await ACTS[act](tenant, "xr_" + "A" * 158)
     assert (answer.status, answer.code) == (422, "validation_failed")
@@ -98,15 +91,6 @@ async def test_a_code_of_another_project_is_not_found(api: Api, tenant: Tenant) 
         answers.append(await api.get(f"/v1/codes/{code['xr_id']}", params=query, headers=headers))
     assert {(answer.status, answer.code) for answer in answers} == {(404, "code_not_found")}
     assert len({answer.body for answer in answers}) == 1
-
-
-@pytest.mark.parametrize("query", [{}, {"project_id": "prj_1"}], ids=ascii)
-async def test_an_organisation_is_required_in_the_query(tenant: Tenant, query: dict[str, str]) -> None:
-    """The header for listing and revoking does not name the organisation here."""
-    headers = {"X-Svc-Organization-Id": tenant.organization_id}
-    answer = await tenant.api.get(f"/v1/codes/{ABSENT}", params=query, headers=headers)
-    assert (answer.status, answer.code) == (422, "validation_failed")
-    assert [error["pointer"] for error in answer.json["errors"]] == ["/organization_id"]
 
 
 _RENAME = (
@@ -159,19 +143,21 @@ def broken_count() -> float:
     return REGISTRY.get_sample_value("soundmark_integrity_failures_total", {"reader": "tenant"}) or 0.0
 
 
-@pytest.mark.parametrize("alteration", ALTERATIONS)
-async def test_an_altered_code_is_not_found_and_counted(
-    api: Api, tenant: Tenant, rival: Rival, alteration: str
-) -> None:
+async def test_an_altered_code_is_not_found_and_counted(api: Api, tenant: Tenant, rival: Rival) -> None:
     """Whichever single copy of a fact somebody with access to the database changes."""
     await api.make_project(tenant.organization_id, "Evening show")
-    code = await tenant.make_code()
-    assert await rival.run(ALTERATIONS[alteration]) == 1
-    before = broken_count()
-    for act in (read, render):
-        answer = await act(tenant, code["xr_id"])
-        assert (answer.status, answer.code) == (404, "code_not_found")
-    assert broken_count() == before + 2
+    wrong = []
+    for name, alteration in ALTERATIONS.items():
+        await rival.run("WITH gone AS (DELETE FROM codes) DELETE FROM broadcasts")
+        code = await tenant.make_code()
+        assert await rival.run(alteration) == 1, name
+        before = broken_count()
+        answers = [await act(tenant, code["xr_id"]) for act in (read, render)]
+        if {(answer.status, answer.code) for answer in answers} != {(404, "code_not_found")}:
+            wrong.append(name)
+        if broken_count() != before + 2:
+            wrong.append(f"{name}: not counted")
+    assert wrong == []
 
 
 async def test_a_code_moved_to_another_id_is_not_found(tenant: Tenant, rival: Rival) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from support.api.core_client import Answer, Api
 from support.database.rival import Rival
-from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.features.codes.campaigns import service
@@ -118,14 +117,6 @@ async def test_expired_and_revoked_codes_stay_as_they_are(api: Api, tenant: Tena
     assert [await heard(tenant, code) for code in (expired, revoked)] == ["code_expired", "code_unavailable"]
     now = api.clock.now()
     assert await revoked_at(rival) == {(None, None), (start, start), (now, now)}
-
-
-async def test_a_code_is_revoked_in_its_last_millisecond(api: Api, tenant: Tenant) -> None:
-    api.clock.freeze()
-    campaign = await tenant.make_campaign()
-    await tenant.make_code(campaign_id=campaign["id"], lifetime_s=60)
-    api.clock.advance(seconds=59.999)
-    assert (await stop(tenant, campaign)).json["revoked_count"] == 1
 
 
 async def test_a_repeated_stop_revokes_nothing_and_is_audited(api: Api, tenant: Tenant, rival: Rival) -> None:
@@ -278,41 +269,6 @@ async def test_a_stop_may_take_longer_than_anything_else(api: Api, tenant: Tenan
     assert seconds == [(service.STOP_TIMEOUT_S,), (30,)]
 
 
-@pytest.mark.parametrize("table", ["campaigns", "codes", "broadcasts", "audit_entries"])
-async def test_a_stop_cut_before_its_commit_leaves_everything_as_it_was(
-    tenant: Tenant, rival: Rival, table: str
-) -> None:
-    """At whatever point its process dies."""
-    campaign = await tenant.make_campaign()
-    codes = await make_codes(tenant, campaign)
-    async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
-        stopping = await rival.while_waiting(stop(tenant, campaign))
-        await rival.kill_waiting_sessions()
-        answer = await stopping
-    assert (answer.status, answer.code) == (503, "database_unavailable")
-    assert await revoked_at(rival) == {(None, None)}
-    assert await archived(rival) == [False]
-    assert await rival.audited("campaign.stopped") == []
-    assert [await heard(tenant, code) for code in codes] == ["resolved"] * 3
-    assert (await stop(tenant, campaign)).json["revoked_count"] == 3
-
-
-@pytest.mark.parametrize("campaign_id", ["cmp_" + "A" * 22, "cmp_", "x", "cmp_%00"])
-async def test_an_unknown_campaign_is_not_found(tenant: Tenant, campaign_id: str) -> None:
-    answer = await stop(tenant, campaign_id)
-    assert (answer.status, answer.code) == (404, "campaign_not_found")
-
-
-async def test_a_campaign_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both organisations belong to the caller."""
-    other = await make_tenant(api)
-    campaign = await other.make_campaign()
-    await make_codes(other, campaign)
-    answer = await stop(tenant, campaign)
-    assert (answer.status, answer.code) == (404, "campaign_not_found")
-    assert (await revoked_at(rival), await archived(rival)) == ({(None, None)}, [False])
-
-
 async def test_a_server_key_stops_campaigns_of_its_project(tenant: Tenant, rival: Rival) -> None:
     campaign = await tenant.make_campaign()
     codes = await make_codes(tenant, campaign)
@@ -322,52 +278,6 @@ async def test_a_server_key_stops_campaigns_of_its_project(tenant: Tenant, rival
     assert [await heard(tenant, code) for code in codes] == ["code_unavailable"] * 3
     ((actor, project_id, _),) = await rival.audited("campaign.stopped")
     assert (actor, project_id) == (f"api_key {key['id']}", tenant.project_id)
-
-
-async def test_a_server_key_stops_no_campaign_of_another_project(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """The answer is that for a missing campaign."""
-    other = Tenant(api, tenant.organization_id, await api.make_project(tenant.organization_id, "Evening show"))
-    campaign = await other.make_campaign()
-    await make_codes(other, campaign)
-    answer = await stop(tenant.with_key(await tenant.make_key()), campaign)
-    assert (answer.status, answer.code) == (404, "campaign_not_found")
-    assert (await revoked_at(rival), await archived(rival)) == ({(None, None)}, [False])
-
-
-@pytest.mark.parametrize("scopes", [["codes:read"], ["audience:write"], ["audience:read", "codes:read"]])
-async def test_a_server_key_needs_the_scope(tenant: Tenant, scopes: list[str]) -> None:
-    campaign = await tenant.make_campaign()
-    answer = await stop(tenant.with_key(await tenant.make_key(scopes=scopes)), campaign)
-    assert (answer.status, answer.code) == (403, "insufficient_scope")
-
-
-async def test_owners_and_administrators_may_and_need_no_second_factor(people: People, rival: Rival) -> None:
-    """In an emergency nobody should have to look for a telephone."""
-    tenant = await people.tenant_of("alice")
-    for role in ("admin", "member", "billing"):
-        await tenant.make_member(rival, role, role)
-    for subject_id, outcome in (
-        ("member", "forbidden"),
-        ("billing", "forbidden"),
-        ("mallory", "organization_not_found"),
-        ("alice", 200),
-        ("admin", 200),
-    ):
-        campaign = await tenant.make_campaign(subject_id)
-        code = await tenant.make_code(campaign_id=campaign["id"])
-        caller = Tenant(people.person(subject_id, acr="1"), tenant.organization_id, tenant.project_id)
-        answer = await stop(caller, campaign)
-        assert outcome in {answer.status, answer.json.get("code")}, (subject_id, answer.body)
-        assert await heard(tenant, code) == ("code_unavailable" if outcome == 200 else "resolved")
-
-
-async def test_a_caller_who_is_demoted_meanwhile_stops_nothing(tenant: Tenant, rival: Rival) -> None:
-    campaign = await tenant.make_campaign()
-    await make_codes(tenant, campaign)
-    async with rival.committing("UPDATE members SET role = 'member'"):
-        stopping = await rival.while_waiting(stop(tenant, campaign))
-    assert ((await stopping).status, (await stopping).code) == (403, "forbidden")
-    assert (await revoked_at(rival), await archived(rival)) == ({(None, None)}, [False])
 
 
 async def test_a_key_that_is_revoked_meanwhile_stops_nothing(tenant: Tenant, rival: Rival) -> None:
@@ -383,15 +293,8 @@ async def test_a_key_that_is_revoked_meanwhile_stops_nothing(tenant: Tenant, riv
     assert await archived(rival) == [False]
 
 
-@pytest.mark.parametrize("content", [b"{}", b"{", b"\xff"], ids=ascii)
-async def test_there_is_no_body(tenant: Tenant, content: bytes) -> None:
+async def test_there_is_no_body(tenant: Tenant) -> None:
     """A body is not read: in an emergency nothing in it can be wrong."""
     campaign = await tenant.make_campaign()
     path = f"/v1/campaigns/{campaign['id']}/stop"
-    assert (await tenant.api.post(path, params=tenant.query, content=content)).status == 200
-
-
-async def test_the_organisation_is_named(tenant: Tenant) -> None:
-    campaign = await tenant.make_campaign()
-    answer = await tenant.api.post(f"/v1/campaigns/{campaign['id']}/stop")
-    assert (answer.status, answer.code) == (422, "validation_failed")
+    assert (await tenant.api.post(path, params=tenant.query, content=b"{")).status == 200

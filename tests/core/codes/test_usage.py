@@ -71,48 +71,24 @@ async def test_refused_and_repeated_issuances_are_not_counted(api: Api, tenant: 
     assert (await usage(tenant))["codes"]["issued"] == 1
 
 
-@pytest.mark.parametrize(
-    ("last", "first", "month"),
-    [
-        ((2026, 11, 30, 23, 59, 59, 999000), (2026, 12, 1), "2026-12"),
-        ((2026, 12, 31, 23, 59, 59, 999000), (2027, 1, 1), "2027-01"),
-        ((2028, 2, 29, 23, 59, 59, 999000), (2028, 3, 1), "2028-03"),
-    ],
-)
-async def test_each_month_begins_anew_in_utc(
-    api: Api, tenant: Tenant, last: tuple[int, ...], first: tuple[int, ...], month: str
-) -> None:
+async def test_each_month_begins_anew_in_utc(api: Api, tenant: Tenant) -> None:
+    last, first = (2026, 12, 31, 23, 59, 59, 999000), (2027, 1, 1)
     at(api, *last)
     await make_codes(tenant, 2)
     assert (await usage(tenant))["codes"]["issued"] == 2
     at(api, *first)
     summary = await usage(tenant)
-    assert (summary["month"], summary["codes"]) == (month, {"issued": 0, "monthly_quota": 100, "remaining": 100})
+    assert (summary["month"], summary["codes"]) == ("2027-01", {"issued": 0, "monthly_quota": 100, "remaining": 100})
     await make_codes(tenant, 3)
     assert (await usage(tenant))["codes"]["issued"] == 3
     at(api, *last)
     assert (await usage(tenant))["codes"]["issued"] == 2
 
 
-async def test_the_whole_month_counts(api: Api, tenant: Tenant) -> None:
-    for day in (1, 15, 30):
-        at(api, 2026, 11, day)
-        await make_codes(tenant, day)
-    assert (await usage(tenant))["codes"] == {"issued": 46, "monthly_quota": 100, "remaining": 54}
-
-
 async def test_another_plan_allows_another_number(tenant: Tenant, rival: Rival) -> None:
     await make_codes(tenant, 5)
     await tenant.make_quota(rival, 1000)
     assert (await usage(tenant))["codes"] == {"issued": 5, "monthly_quota": 1000, "remaining": 995}
-
-
-@pytest.mark.parametrize("quota", [0, 3, 5])
-async def test_the_remaining_quota_is_never_negative(tenant: Tenant, rival: Rival, quota: int) -> None:
-    """A plan may shrink below what was already issued."""
-    await make_codes(tenant, 5)
-    await tenant.make_quota(rival, quota)
-    assert (await usage(tenant))["codes"] == {"issued": 5, "monthly_quota": quota, "remaining": 0}
 
 
 async def test_it_agrees_with_the_headers_of_an_issuance(tenant: Tenant) -> None:
@@ -151,23 +127,6 @@ async def test_each_day_counts_the_codes_issued_on_it(
         " ORDER BY 1",
         tenant.organization_id,
     )
-
-
-@pytest.mark.parametrize("role", ["owner", "admin", "member", "billing"])
-async def test_every_member_may_read_it(tenant: Tenant, rival: Rival, role: str) -> None:
-    await rival.run("UPDATE members SET role = %s", role)
-    assert (await usage(tenant))["codes"]["monthly_quota"] == 100
-
-
-async def test_a_server_key_may_not(tenant: Tenant) -> None:
-    server = tenant.with_key(await tenant.make_key(scopes=["audience:read", "codes:read", "codes:write"]))
-    answer = await server.api.get("/v1/usage", params=server.query)
-    assert (answer.status, answer.code) == (403, "user_token_required")
-
-
-async def test_the_organisation_is_named(api: Api) -> None:
-    answer = await api.get("/v1/usage")
-    assert (answer.status, answer.code) == (422, "validation_failed")
 
 
 async def test_events_are_counted_by_mode(api: Api, tenant: Tenant, rival: Rival, measuring: Rival) -> None:

@@ -14,8 +14,6 @@ from support.processes.fake_clock import FakeClock
 from support.processes.running_apps import running_core
 
 from soundmark.core.context import Context
-from soundmark.core.providers.dolibarr.client import AccountingCallFailed
-from soundmark.core.providers.dolibarr.server import AccountingServer
 from soundmark.core.providers.smtp import Mail, MailNotSent, send
 from soundmark.core.providers.smtp_settings import SmtpServer
 from soundmark.core.worker import make_job_context
@@ -48,19 +46,6 @@ async def test_private_components(authority: PrivateAuthority, *, is_trusted: bo
         ca_file = authority.ca_file if is_trusted else None
         async with make_worker(Secret("postgresql://h/d"), ca_file, AUDIENCE_URL=server.url) as ctx:
             assert await ctx.audience.is_ready() is is_trusted
-    assert len(server.requests) == is_trusted
-
-
-@pytest.mark.parametrize("is_trusted", [True, False])
-async def test_providers(authority: PrivateAuthority, *, is_trusted: bool) -> None:
-    async with tls_server(authority, answer(b'{"id": "7"}')) as server:
-        accounting = AccountingServer(server.url, Secret("k"), None)
-        async with make_worker(Secret("postgresql://h/d"), authority.ca_file if is_trusted else None) as ctx:
-            if is_trusted:
-                assert await ctx.accounting.has_thirdparty(accounting, 7)
-            else:
-                with pytest.raises(AccountingCallFailed, match="unreachable"):
-                    await ctx.accounting.has_thirdparty(accounting, 7)
     assert len(server.requests) == is_trusted
 
 

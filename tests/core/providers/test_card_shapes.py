@@ -77,16 +77,20 @@ PRICE: dict[str, Any] = {
     "recurring": {"interval": "month", "interval_count": 1},
 }
 END = datetime.fromtimestamp(1_797_796_969, UTC)
+MISSING = object()
 
 
 def changed(found: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Return a copy with another value at a dotted path."""
+    """Return a copy with another value at a dotted path, or with none."""
     copied = copy.deepcopy(dict(found))
     *parents, last = path.split(".")
     place: Any = copied
     for name in parents:
         place = place[int(name)] if name.isdigit() else place[name]
-    place[last] = value
+    if value is MISSING:
+        del place[last]
+    else:
+        place[last] = value
     return copied
 
 
@@ -249,69 +253,33 @@ READERS: Mapping[str, tuple[Callable[[Mapping[str, Any]], object], dict[str, Any
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "value"),
-    [
-        *((kind, "object", value) for kind in READERS for value in ("customer", None, 7, [])),
-        *((kind, "id", value) for kind in READERS for value in ("", None, 7, "a/b", "sub_1\n", "x" * 256)),
-        *((kind, "metadata", value) for kind in ("session", "subscription") for value in ("x", [1], {"a": 1})),
-        ("session", "metadata", {str(number): "" for number in range(51)}),
-        ("session", "metadata", {"key": "x" * 501}),
-        ("session", "customer", 7),
-        ("session", "subscription", {"id": None}),
-        ("session", "url", 7),
-        ("subscription", "status", None),
-        ("subscription", "status", 7),
-        ("subscription", "cancel_at_period_end", "false"),
-        ("subscription", "cancel_at_period_end", None),
-        ("subscription", "items", None),
-        ("subscription", "items", []),
-        ("subscription", "items.data", {}),
-        ("subscription", "items.data.0.price", "price_1"),
-        ("subscription", "items.data.0.current_period_end", "1797796968"),
-        ("subscription", "items.data.0.current_period_end", -1),
-        ("subscription", "items.data.0.current_period_end", 10**15),
-        ("subscription", "items.data.0.current_period_end", True),
-        ("subscription", "latest_invoice", 7),
-        ("subscription", "latest_invoice", {"id": "in_1"}),
-        ("invoice", "amount_paid", "4900"),
-        ("invoice", "amount_paid", -1),
-        ("invoice", "amount_paid", True),
-        ("invoice", "amount_paid", 49.5),
-        ("invoice", "currency", "euro"),
-        ("invoice", "currency", None),
-        ("invoice", "parent", []),
-        ("price", "unit_amount", "4900"),
-        ("price", "recurring", "month"),
-    ],
-)
-def test_an_object_of_another_shape_is_refused_without_repeating_it(kind: str, path: str, value: Any) -> None:
-    read, found = READERS[kind]
-    read(found)
-
-    with pytest.raises(ShapeInvalid) as refused:
-        read(changed(found, path, value))
-
-    assert str(refused.value) == "the object is not of the documented shape"
-    assert refused.value.__cause__ is None
+REFUSED: list[tuple[str, str, Any]] = [
+    *((kind, "object", value) for kind in READERS for value in ("customer", None, 7, [])),
+    *((kind, "id", value) for kind in READERS for value in ("", None, 7, "a/b", "sub_1\n", "x" * 256)),
+    *((kind, "metadata", value) for kind in ("session", "subscription") for value in ("x", [1], {"a": 1})),
+    *(("session", "metadata", value) for value in ({str(number): "" for number in range(51)}, {"key": "x" * 501})),
+    *(("session", "customer", 7), ("session", "subscription", {"id": None}), ("session", "url", 7)),
+    *(("subscription", "status", value) for value in (None, 7, MISSING)),
+    *(("subscription", "cancel_at_period_end", value) for value in ("false", None, MISSING)),
+    *(("subscription", "items", value) for value in (None, [], MISSING)),
+    *(("subscription", "items.data", {}), ("subscription", "items.data.0.price", "price_1")),
+    *(("subscription", "items.data.0.current_period_end", value) for value in ("1797796968", -1, 10**15, True)),
+    *(("subscription", "latest_invoice", value) for value in (7, {"id": "in_1"})),
+    *(("invoice", "amount_paid", value) for value in ("4900", -1, True, 49.5, MISSING)),
+    *(("invoice", "currency", value) for value in ("euro", None, MISSING)),
+    *(("invoice", "parent", []), ("price", "unit_amount", "4900"), ("price", "recurring", "month")),
+    ("price", "currency", MISSING),
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("subscription", "status"),
-        ("subscription", "items"),
-        ("subscription", "cancel_at_period_end"),
-        ("invoice", "amount_paid"),
-        ("invoice", "currency"),
-        ("price", "currency"),
-    ],
-)
-def test_an_object_without_a_documented_member_is_refused(kind: str, name: str) -> None:
-    read, found = READERS[kind]
-
-    with pytest.raises(ShapeInvalid):
-        read({member: value for member, value in found.items() if member != name})
+def test_an_object_of_another_shape_is_refused_without_repeating_it() -> None:
+    for kind, path, value in REFUSED:
+        read, found = READERS[kind]
+        read(found)
+        with pytest.raises(ShapeInvalid) as refused:
+            read(changed(found, path, value))
+        assert str(refused.value) == "the object is not of the documented shape", (kind, path, value)
+        assert refused.value.__cause__ is None
 
 
 def test_no_record_shows_a_reference() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any, get_args
 
-import pytest
 from support.api.calls import CALLS, ROWS
 from support.api.core_client import Answer
 from support.api.world import OPERATIONS, World, send
@@ -68,42 +67,29 @@ def json_of(answer: Answer) -> Any:
     return answer.json if answer.body else None
 
 
-@pytest.mark.parametrize("operation_id", AUDITED)
-async def test_an_operation_writes_exactly_one_entry(world: World, operation_id: str) -> None:
-    call = await CALLS[operation_id](world)
-    before = await list_entries(world.rival)
-    answer = await send(world.tenant.api, OPERATIONS[operation_id], call)
-    assert answer.status in {200, 201, 204}, answer.body
-    after = await list_entries(world.rival)
-    (new,) = after.keys() - before.keys()
-    action, actor_id, outcome, metadata = after[new]
-    assert (action, actor_id, outcome) == (AUDITED[operation_id], "owner", "completed")
-    assert {identity: after[identity] for identity in before} == before
-    assert not any(prefix in metadata for prefix in SECRET_PREFIXES)
-    assert not any(secret in str(after) for secret in secrets_in(call.json, json_of(answer)))
+async def test_an_operation_writes_exactly_one_entry(world: World) -> None:
+    for operation_id, expected in AUDITED.items():
+        call = await CALLS[operation_id](world)
+        before = await list_entries(world.rival)
+        answer = await send(world.tenant.api, OPERATIONS[operation_id], call)
+        assert answer.status in {200, 201, 204}, (operation_id, answer.body)
+        after = await list_entries(world.rival)
+        (new,) = after.keys() - before.keys()
+        action, actor_id, outcome, metadata = after[new]
+        assert (action, actor_id, outcome) == (expected, "owner", "completed")
+        assert {identity: after[identity] for identity in before} == before, operation_id
+        assert not any(prefix in metadata for prefix in SECRET_PREFIXES), operation_id
+        assert not any(secret in str(after) for secret in secrets_in(call.json, json_of(answer))), operation_id
 
 
-@pytest.mark.parametrize("operation_id", AUDITED)
-async def test_a_change_without_its_entry_is_not_made(world: World, operation_id: str) -> None:
+async def test_a_change_without_its_entry_is_not_made(world: World) -> None:
     """The process dies, or loses its database, exactly while it writes the entry."""
-    call = await CALLS[operation_id](world)
-    before = await read_content(world.rival, with_jobs=True)
-    async with world.rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
-        sending = await world.rival.while_waiting(send(world.tenant.api, OPERATIONS[operation_id], call))
-        assert await world.rival.kill_waiting_sessions() == 1
-        answer = await asyncio.wait_for(sending, 60)
-    assert (answer.status, answer.code) == (503, "database_unavailable")
-    assert await read_content(world.rival, with_jobs=True) == before
-
-
-@pytest.mark.parametrize("operation_id", AUDITED)
-async def test_an_operation_that_is_refused_writes_nothing(world: World, operation_id: str) -> None:
-    call = await CALLS[operation_id](world)
-    role = "member" if operation_id == "create_checkout" else "billing"
-    await world.rival.run("UPDATE members SET role = %s WHERE subject_id = 'owner'", role)
-    await world.rival.run("UPDATE invitations SET revoked_at = created_at")
-    before = await list_entries(world.rival)
-    answer = await send(world.tenant.api, OPERATIONS[operation_id], call)
-    if operation_id not in {"create_organization", "create_ticket"}:  # Everybody may do these.
-        assert answer.status in {400, 403}, answer.body
-        assert await list_entries(world.rival) == before
+    for operation_id in AUDITED:
+        call = await CALLS[operation_id](world)
+        before = await read_content(world.rival, with_jobs=True)
+        async with world.rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
+            sending = await world.rival.while_waiting(send(world.tenant.api, OPERATIONS[operation_id], call))
+            assert await world.rival.kill_waiting_sessions() == 1
+            answer = await asyncio.wait_for(sending, 60)
+        assert (answer.status, answer.code) == (503, "database_unavailable"), operation_id
+        assert await read_content(world.rival, with_jobs=True) == before, operation_id

@@ -1,13 +1,10 @@
 """`GET /v1/caller`: every valid credential learns whom it identifies, and any other is refused."""
 
-from datetime import timedelta
 from typing import Any
 
-import pytest
 from support.api.core_client import Api
-from support.database.rival import Rival
 from support.tenancy.people import People
-from support.tenancy.tenant import Tenant, make_tenant
+from support.tenancy.tenant import make_tenant
 
 NOBODY: dict[str, Any] = {"organization_id": None, "project_id": None, "scopes": None}
 
@@ -68,29 +65,6 @@ async def test_the_operator_differs_from_a_person_of_that_name(api: Api, people:
     }
     namesake = await caller_of(people.person("operator", email="operator@localhost"))
     assert (namesake["type"], namesake["id"]) == ("user", "operator")
-
-
-@pytest.mark.parametrize("end", ["revoked", "expired", "rotated"])
-async def test_a_key_that_has_ended_is_refused(tenant: Tenant, rival: Rival, end: str) -> None:
-    key = await tenant.make_key()
-    as_server = tenant.with_key(key).api
-    assert (await caller_of(as_server))["id"] == key["id"]
-    if end == "revoked":
-        await tenant.api.post(f"/v1/api-keys/{key['id']}/revoke", params=tenant.query)
-    elif end == "rotated":
-        await tenant.api.post(f"/v1/api-keys/{key['id']}/secret", params=tenant.query)
-    else:
-        now = tenant.api.clock.now()
-        times = (now - timedelta(days=2), now - timedelta(seconds=1), key["id"])
-        await rival.run("UPDATE api_keys SET created_at = %s, expires_at = %s WHERE id = %s", *times)
-    answer = await as_server.get("/v1/caller")
-    assert (answer.status, answer.code) == (401, "unauthenticated")
-
-
-@pytest.mark.parametrize("credential", [None, "xak_" + "A" * 43, "xop_" + "p" * 43, "not.a.token"])
-async def test_a_malformed_credential_is_refused(api: Api, credential: str | None) -> None:
-    answer = await api.other(token=credential).get("/v1/caller")
-    assert (answer.status, answer.code) == (401, "unauthenticated")
 
 
 async def test_an_unverified_address_is_shown_as_such(people: People) -> None:

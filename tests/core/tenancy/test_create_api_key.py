@@ -1,6 +1,5 @@
 """`POST /v1/api-keys`: a secret shown once, a digest stored, one project."""
 
-import asyncio
 import hashlib
 import re
 from datetime import timedelta
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from support.api.core_client import Answer, Api
 from support.database.rival import Rival
-from support.tenancy.tenant import Tenant, make_tenant
+from support.tenancy.tenant import Tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -59,31 +58,14 @@ async def test_the_secret_is_stored_as_its_digest_alone(tenant: Tenant, rival: R
         assert found == [], table
 
 
-async def test_every_secret_is_different(tenant: Tenant) -> None:
-    keys = [await tenant.make_key() for _ in range(3)]
-    assert len({key["secret"] for key in keys}) == len({key["id"] for key in keys}) == 3
-
-
-@pytest.mark.parametrize("scopes", [["codes:read"], ["audience:write"], SCOPES, SCOPES[::-1]], ids=str)
+@pytest.mark.parametrize("scopes", [["codes:read"], SCOPES[::-1]], ids=str)
 async def test_scopes_are_a_set(tenant: Tenant, scopes: list[str]) -> None:
     assert (await create(tenant, scopes=scopes)).json["scopes"] == sorted(scopes)
 
 
 @pytest.mark.parametrize(
     "scopes",
-    [
-        [],
-        ["codes:read", "codes:read"],
-        [*SCOPES, "codes:read"],
-        ["codes:admin"],
-        ["codes:read", ""],
-        ["CODES:READ"],
-        "codes:read",
-        {"codes:read": True},
-        [["codes:read"]],
-        [1],
-        None,
-    ],
+    [[], ["codes:read", "codes:read"], ["codes:admin"], "codes:read"],
     ids=str,
 )
 async def test_other_scopes_are_refused(tenant: Tenant, rival: Rival, scopes: Any) -> None:
@@ -104,42 +86,9 @@ async def test_a_key_lives_1_to_365_days(api: Api, tenant: Tenant, days: int) ->
     assert (answer.status, answer.json["expires_at"]) == (201, format_timestamp(now + timedelta(days=days)))
 
 
-@pytest.mark.parametrize("days", [0, -1, 366, 10**12, 1.5, "30", True, None, []], ids=repr)
+@pytest.mark.parametrize("days", [0, 366, 1.5, "30"], ids=repr)
 async def test_another_lifetime_is_refused(tenant: Tenant, days: Any) -> None:
     assert pointers(await create(tenant, expires_in_days=days)) == ["/expires_in_days"]
-
-
-@pytest.mark.parametrize("missing", ["organization_id", "project_id", "scopes"])
-async def test_every_other_member_is_required(tenant: Tenant, missing: str) -> None:
-    body = tenant.key_body()
-    del body[missing]
-    assert pointers(await tenant.api.post("/v1/api-keys", json=body)) == [f"/{missing}"]
-
-
-@pytest.mark.parametrize("member", ["id", "secret", "expires_at"])
-async def test_an_unknown_member_is_refused(tenant: Tenant, member: str) -> None:
-    """A caller cannot choose the secret."""
-    assert pointers(await create(tenant, **{member: "xak_" + "A" * 43})) == [f"/{member}"]
-
-
-@pytest.mark.parametrize("project_id", [None, 1, ["prj_1"], "x" * 161], ids=repr)
-async def test_exactly_one_project_is_named(tenant: Tenant, project_id: Any) -> None:
-    (pointer,) = set(pointers(await create(tenant, project_id=project_id)))
-    assert pointer.startswith("/project_id")
-
-
-@pytest.mark.parametrize("project_id", ["", "prj_" + "A" * 22, "prj_\0", "x"], ids=repr)
-async def test_an_unknown_project_is_not_found(tenant: Tenant, project_id: str) -> None:
-    answer = await create(tenant, project_id=project_id)
-    assert (answer.status, answer.code) == (404, "project_not_found")
-
-
-async def test_a_project_of_another_organisation_is_not_found(api: Api, tenant: Tenant, rival: Rival) -> None:
-    """Both organisations belong to the caller."""
-    other = await make_tenant(api)
-    answer = await create(tenant, project_id=other.project_id)
-    assert (answer.status, answer.code) == (404, "project_not_found")
-    assert await rival.rows("SELECT 1 FROM api_keys") == []
 
 
 async def test_the_log_names_the_creator_and_not_the_secret(tenant: Tenant, rival: Rival) -> None:
@@ -152,38 +101,3 @@ async def test_a_project_deleted_during_the_wait_is_not_found(tenant: Tenant, ri
     async with rival.committing("DELETE FROM projects"):
         creating = await rival.while_waiting(create(tenant))
     assert ((await creating).status, (await creating).code) == (404, "project_not_found")
-
-
-async def test_two_at_once_are_two_keys(tenant: Tenant, rival: Rival) -> None:
-    async with rival.holding("SELECT 1 FROM projects FOR UPDATE"):
-        creating = [asyncio.create_task(create(tenant)) for _ in range(2)]
-        await rival.until_someone_waits(2)
-    assert {(await answer).status for answer in creating} == {201}
-    assert len({(await answer).json["id"] for answer in creating}) == 2
-
-
-@pytest.mark.parametrize("table", ["api_keys", "api_key_digests", "audit_entries"])
-async def test_a_creation_cut_before_its_commit_leaves_nothing(tenant: Tenant, rival: Rival, table: str) -> None:
-    async with rival.holding(f"LOCK TABLE {table} IN SHARE MODE"):
-        creating = await rival.while_waiting(create(tenant))
-        await rival.kill_waiting_sessions()
-        answer = await creating
-    assert (answer.status, answer.code) == (503, "database_unavailable")
-    assert await rival.rows("SELECT 1 FROM api_keys UNION ALL SELECT 1 FROM api_key_digests") == []
-    assert await rival.audited("api_key.created") == []
-
-
-@pytest.mark.parametrize(
-    ("statement", "code"),
-    [
-        ("UPDATE members SET role = 'member'", "forbidden"),
-        ("DELETE FROM members", "organization_not_found"),
-    ],
-)
-async def test_a_caller_who_is_demoted_meanwhile_makes_no_key(
-    tenant: Tenant, rival: Rival, statement: str, code: str
-) -> None:
-    async with rival.committing(statement):
-        creating = await rival.while_waiting(create(tenant))
-    assert (await creating).code == code
-    assert await rival.rows("SELECT 1 FROM api_keys") == []

@@ -97,51 +97,39 @@ async def test_a_platform_administrator_has_no_role_in_an_organisation(people: P
     assert (await root.api.get("/v1/projects", params=tenant.query)).code == "organization_not_found"
 
 
-@pytest.mark.parametrize(
-    "claims",
-    [
-        {"role": "owner"},
-        {"roles": ["owner"]},
-        {"realm_access": {"roles": ["owner", "admin"]}},
-        {"groups": ["/owners"]},
-        {"scope": "openid codes:write audience:write"},
-        {"scopes": ["codes:write"]},
-        {"organization_id": "…", "organization_role": "owner"},
-        {"act": {"sub": OWNER}},
-        {"may_act": {"sub": OWNER}},
-        {"preferred_username": OWNER, "name": OWNER, "uid": OWNER, "user_id": OWNER},
-    ],
-    ids=str,
-)
-async def test_claims_about_roles_in_an_organisation_are_ignored(
-    people: People, tenant: Tenant, claims: dict[str, Any]
-) -> None:
+CLAIMS: list[dict[str, Any]] = [
+    *({"role": "owner"}, {"roles": ["owner"]}, {"realm_access": {"roles": ["owner", "admin"]}}),
+    *({"groups": ["/owners"]}, {"scope": "openid codes:write audience:write"}, {"scopes": ["codes:write"]}),
+    *({"organization_id": "…", "organization_role": "owner"}, {"act": {"sub": OWNER}}, {"may_act": {"sub": OWNER}}),
+    {"preferred_username": OWNER, "name": OWNER, "uid": OWNER, "user_id": OWNER},
+]
+HEADERS: list[dict[str, str]] = [
+    {"X-User": OWNER, "X-Remote-User": OWNER, "X-Forwarded-User": OWNER, "Remote-User": OWNER},
+    {"X-Forwarded-Email": f"{OWNER}@example.org", "X-Auth-Request-Email": f"{OWNER}@example.org"},
+    {"X-Role": "owner", "X-Svc-Role": "owner", "X-Svc-Platform-Admin": "true"},
+    {"X-Original-URL": "/v1/keys", "X-Rewrite-URL": "/v1/keys"},
+    {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1", "Forwarded": "for=127.0.0.1"},
+    {"Cookie": "session=olga; role=owner"},
+    {"X-API-Key": "xak_" + "o" * 43, "Proxy-Authorization": "Bearer xop_" + "o" * 43},
+]
+
+
+async def test_claims_about_roles_in_an_organisation_are_ignored(people: People, tenant: Tenant) -> None:
     """The issuer decides who somebody is, and Core what they may do there."""
-    claims = {name: tenant.organization_id if value == "…" else value for name, value in claims.items()}
-    answer = await seen_by(people, tenant, STRANGER, **claims).api.get("/v1/projects", params=tenant.query)
-    assert (answer.status, answer.code) == (404, "organization_not_found")
-    key = await seen_by(people, tenant, MEMBER, **claims).api.post("/v1/api-keys", json=tenant.key_body())
-    assert (key.status, key.code) == (403, "forbidden")
+    for each in CLAIMS:
+        claims = {name: tenant.organization_id if value == "…" else value for name, value in each.items()}
+        answer = await seen_by(people, tenant, STRANGER, **claims).api.get("/v1/projects", params=tenant.query)
+        assert (answer.status, answer.code) == (404, "organization_not_found"), claims
+        key = await seen_by(people, tenant, MEMBER, **claims).api.post("/v1/api-keys", json=tenant.key_body())
+        assert (key.status, key.code) == (403, "forbidden"), claims
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"X-User": OWNER, "X-Remote-User": OWNER, "X-Forwarded-User": OWNER, "Remote-User": OWNER},
-        {"X-Forwarded-Email": f"{OWNER}@example.org", "X-Auth-Request-Email": f"{OWNER}@example.org"},
-        {"X-Role": "owner", "X-Svc-Role": "owner", "X-Svc-Platform-Admin": "true"},
-        {"X-Original-URL": "/v1/keys", "X-Rewrite-URL": "/v1/keys"},
-        {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1", "Forwarded": "for=127.0.0.1"},
-        {"Cookie": "session=olga; role=owner"},
-        {"X-API-Key": "xak_" + "o" * 43, "Proxy-Authorization": "Bearer xop_" + "o" * 43},
-    ],
-    ids=lambda headers: next(iter(headers)),
-)
-async def test_no_header_changes_the_caller(people: People, tenant: Tenant, headers: dict[str, str]) -> None:
-    member = seen_by(people, tenant, MEMBER)
-    refused = await member.api.post("/v1/api-keys", json=tenant.key_body(), headers=headers)
-    assert (refused.status, refused.code) == (403, "forbidden")
-    stranger = await seen_by(people, tenant, STRANGER).api.get("/v1/projects", params=tenant.query, headers=headers)
-    assert (stranger.status, stranger.code) == (404, "organization_not_found")
-    nobody = await people.api.get("/v1/projects", params=tenant.query, headers=headers)
-    assert (nobody.status, nobody.code) == (401, "unauthenticated")
+async def test_no_header_changes_the_caller(people: People, tenant: Tenant) -> None:
+    member, stranger = (seen_by(people, tenant, subject_id).api for subject_id in (MEMBER, STRANGER))
+    for headers in HEADERS:
+        refused = await member.post("/v1/api-keys", json=tenant.key_body(), headers=headers)
+        assert (refused.status, refused.code) == (403, "forbidden"), headers
+        answer = await stranger.get("/v1/projects", params=tenant.query, headers=headers)
+        assert (answer.status, answer.code) == (404, "organization_not_found"), headers
+        nobody = await people.api.get("/v1/projects", params=tenant.query, headers=headers)
+        assert (nobody.status, nobody.code) == (401, "unauthenticated"), headers

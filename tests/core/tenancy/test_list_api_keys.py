@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from support.api.core_client import Api
 from support.tenancy.tenant import Tenant, make_tenant
 
@@ -65,12 +64,6 @@ async def test_a_foreign_project_as_filter_is_not_found(api: Api, tenant: Tenant
     for project_id in (foreign.project_id, "prj_" + "A" * 22, "", "prj_\0", "x"):
         answer = await api.get("/v1/api-keys", params={**tenant.query, "project_id": project_id})
         assert (answer.status, answer.code) == (404, "project_not_found"), project_id
-
-
-@pytest.mark.parametrize("limit", ["0", "101", "x", "", "1.0", "+5", " 5", "1_0"])
-async def test_another_limit_is_refused(tenant: Tenant, limit: str) -> None:
-    answer = await tenant.api.get("/v1/api-keys", params={**tenant.query, "limit": limit})
-    assert (answer.status, answer.code) == (422, "validation_failed")
 
 
 async def test_a_cursor_belongs_to_its_organisation_filter_and_list(api: Api, tenant: Tenant) -> None:

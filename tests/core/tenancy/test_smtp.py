@@ -140,23 +140,15 @@ async def test_a_wrong_password_is_not_final(certificate: Certificate) -> None:
 
 
 @pytest.mark.parametrize("command", ["RCPT", "DATA"])
-@pytest.mark.parametrize("code", [501, 550, 554])
-async def test_a_reply_5xx_to_the_recipient_or_the_message_is_final(command: str, code: int) -> None:
+async def test_a_reply_5xx_to_the_recipient_or_the_message_is_final(command: str) -> None:
     async with running_mail_server() as server:
-        server.replies[command] = f"{code} no such person as ada@example.org"
+        server.replies[command] = "550 no such person as ada@example.org"
         with pytest.raises(MailRefused) as refused:
             await send(at(server), MAIL, greeting=GREETING, deadline=DEADLINE)
-    assert (refused.value.reason, "ada" in str(refused.value)) == (str(code), False)
+    assert (refused.value.reason, "ada" in str(refused.value)) == ("550", False)
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        *(("EHLO", code) for code in (504, 550)),
-        *(("MAIL", code) for code in (503, 530, 550)),
-        *((command, code) for command in ("RCPT", "DATA") for code in (500, 502, 503, 504, 530)),
-    ],
-)
+@pytest.mark.parametrize(("command", "code"), [("EHLO", 504), ("MAIL", 550), ("RCPT", 503), ("DATA", 530)])
 async def test_a_reply_5xx_to_the_session_is_not_final(command: str, code: int) -> None:
     async with running_mail_server() as server:
         server.replies[command] = f"{code} not like this"
@@ -179,13 +171,12 @@ async def test_a_server_that_refuses_the_connection_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("command", ["MAIL", "RCPT", "DATA"])
-@pytest.mark.parametrize("code", [421, 450, 451, 452])
-async def test_a_reply_4xx_is_not_final(command: str, code: int) -> None:
+async def test_a_reply_4xx_is_not_final(command: str) -> None:
     async with running_mail_server() as server:
-        server.replies[command] = f"{code} ada@example.org is busy"
+        server.replies[command] = "450 ada@example.org is busy"
         with pytest.raises(MailNotSent) as failed:
             await send(at(server), MAIL, greeting=GREETING, deadline=DEADLINE)
-    assert (failed.value.reason, "ada" in str(failed.value)) == (str(code), False)
+    assert (failed.value.reason, "ada" in str(failed.value)) == ("450", False)
 
 
 async def test_a_server_that_is_not_there() -> None:

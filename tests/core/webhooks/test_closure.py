@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from support.api.core_client import Api
 from support.database.rival import Rival
 from support.tenancy.closures import list_mentions, organization_of, project_of
@@ -59,13 +58,3 @@ async def test_the_last_phase_waits_for_a_fan_out_under_way_and_leaves_nothing(
     assert await fanning in {0, 1}
     for table in ("webhook_acts", "webhook_events", "webhook_deliveries"):
         assert await rival.rows(f"SELECT FROM {table}") == []
-
-
-@pytest.mark.parametrize("of_project", [False, True], ids=["organisation", "project"])
-async def test_no_endpoint_is_added_to_what_is_being_deleted(tenant: Tenant, rival: Rival, *, of_project: bool) -> None:
-    table, identity = ("projects", tenant.project_id) if of_project else ("organizations", tenant.organization_id)
-    body = tenant.webhook_body(project_id=tenant.project_id if of_project else None)
-    marking = f"UPDATE {table} SET deletion_requested_at = now() WHERE id = %s"
-    async with rival.committing(marking, identity):
-        creating = await rival.while_waiting(tenant.api.post("/v1/webhook-endpoints", json=body))
-    assert (await creating).code == "resource_deletion_in_progress"

@@ -71,13 +71,11 @@ async def test_members_that_may_be_absent_have_defaults(tenant: Tenant) -> None:
     [
         ({"url": "http://consumer.example.org/webhooks"}, "/url"),
         ({"url": "https://10.0.0.1/webhooks"}, "/url"),
-        ({"url": "https://169.254.169.254/webhooks"}, "/url"),
         ({"url": "https://consumer.example.org/" + "a" * 2048}, "/url"),
         ({"event_types": []}, "/event_types"),
         ({"event_types": ["code.batch_issued"]}, "/event_types/0"),
         ({"event_types": ["code.issued", "code.issued"]}, "/event_types"),
         ({"description": "a\nb"}, "/description"),
-        ({"description": "a" * 201}, "/description"),
     ],
     ids=str,
 )

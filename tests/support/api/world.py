@@ -66,13 +66,15 @@ class Call:
 Prepare = Callable[[World], Awaitable[Call]]
 
 
-async def send(api: Api, operation: Operation, call: Call, *, query: str = "") -> Answer:
-    """Make the call as `api`; `query` is appended to the query string as it stands."""
+async def send(api: Api, operation: Operation, call: Call, *, query: str = "", content: bytes | None = None) -> Answer:
+    """Make the call as `api`; `query` is appended to the query string as it stands, `content` replaces the body."""
     values = {name: quote(value, safe="") for name, value in call.path.items()}
     url = httpx2.URL(operation.path.format(**values), params=call.params)
     if query:
         url = url.copy_with(query=(url.query + query.encode()).removeprefix(b"&"))
-    body = {} if call.json is None else {"json": call.json}
+    body: dict[str, Any] = {} if call.json is None else {"json": call.json}
+    if content is not None:
+        body = {"content": content}
     return await api.call(operation.method, str(url), headers=call.headers, **body)
 
 

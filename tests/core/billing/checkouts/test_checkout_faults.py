@@ -15,7 +15,7 @@ from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
 KEY = "purchase-of-november"
-NO_ANSWERS = ["html", "html_as_json", "endless", "redirect", "half_body", "lost_answer"]
+NO_ANSWERS = ["html", "html_as_json", "half_body"]
 REFUSALS = ["refused", "rate_limited", "conflict", "server_error"]
 MARKED = {
     "message": "MARK",
@@ -87,13 +87,9 @@ async def test_a_page_of_the_local_provider_must_be_secure(
     "changes",
     [
         {"link": 7},
-        {"payment_id": "short"},
         {"payment_id": "../../etc/passwd"},
-        {"payment_id": "x" * 101},
-        {"payment_id": 123456},
         {"developer_tracking_id": "bco_somebodyElses"},
         {"success": False},
-        {"success": "true"},
     ],
     ids=str,
 )

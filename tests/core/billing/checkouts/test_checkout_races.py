@@ -8,7 +8,6 @@ from support.billing.offers import CARD_OFFER, make_card_offer
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.closures import organization_of
-from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
 PATH = "/v1/billing/checkouts"
@@ -72,20 +71,6 @@ async def test_an_organisation_that_is_deleted_meanwhile_is_not_found(
     await card.release("card")
 
     assert (await buying).code == "organization_not_found"
-
-
-async def test_a_role_that_is_withdrawn_meanwhile_buys_nothing(
-    people: People, rival: Rival, card: RunningSandbox
-) -> None:
-    await make_card_offer(rival)
-    tenant = await people.tenant_of("ada")
-    buyer = await people.member(tenant, rival, "bob", "billing")
-
-    async with rival.committing("UPDATE members SET role = 'member' WHERE subject_id = 'bob'"):
-        buying = await rival.while_waiting(buy(buyer))
-
-    assert (await buying).code == "forbidden"
-    assert await card.calls("card") == []
 
 
 async def test_of_twelve_checkouts_at_once_ten_are_made(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:

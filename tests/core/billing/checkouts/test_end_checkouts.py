@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 from support.api.core_settings import jobs_settings
-from support.billing.card_purchase import list_sessions
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
@@ -76,21 +75,6 @@ async def test_the_checkouts_of_every_organisation_and_provider_expire(
     assert (len(await card.calls("card")), len(await local.calls("local"))) == (1, 1)
 
 
-async def test_what_has_ended_does_not_expire(
-    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
-) -> None:
-    await make_card_offer(rival)
-    await buy(tenant)
-    await buy(tenant)
-    await rival.run("UPDATE checkouts SET status = 'failed' WHERE id = (SELECT min(id) FROM checkouts)")
-    await rival.run("UPDATE checkouts SET status = 'completed', completed_at = now() WHERE status = 'pending'")
-    clock.advance(hours=25)
-
-    assert await expire_checkouts(jobs) == 0
-    assert sorted(await statuses(rival)) == ["completed", "failed"]
-    assert len(await list_sessions(card)) == 2
-
-
 async def test_an_expired_checkout_is_still_read_again(
     tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
 ) -> None:
@@ -102,20 +86,6 @@ async def test_an_expired_checkout_is_still_read_again(
     await expire_checkouts(jobs)
 
     assert await rival.rows("SELECT reread_at IS NOT NULL FROM checkouts") == [(True,)]
-    assert len(await card.calls("card")) == 1
-
-
-async def test_an_expired_checkout_does_not_keep_its_organisation(
-    tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock, jobs: Context
-) -> None:
-    await make_card_offer(rival)
-    await buy(tenant)
-    clock.advance(hours=25)
-    await expire_checkouts(jobs)
-
-    preflight = await tenant.api.get(f"/v1/organizations/{tenant.organization_id}/closure-preflight")
-
-    assert (preflight.json["can_delete"], preflight.json["blockers"]) == (True, [])
     assert len(await card.calls("card")) == 1
 
 

@@ -26,7 +26,7 @@ async def blocking(buyer: Buyer) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("word", ["trialing", "active", "past_due", "unpaid"])
+@pytest.mark.parametrize("word", ["trialing", "past_due"])
 async def test_a_card_subscription_that_renews_itself_is_in_the_way(buyer: Buyer, word: str) -> None:
     bought = await buyer.buy_card(status=word)
 

@@ -30,15 +30,6 @@ async def test_it_applies_from_the_purchase_to_its_end_without_a_job(buyer: Buye
     assert await policy_of(buyer) == '"codes";q=100'
 
 
-async def test_a_cards_renewal_may_be_three_days_late(buyer: Buyer, clock: FakeClock) -> None:
-    now = clock.freeze()
-    await buyer.buy_card(current_period_end=now + timedelta(days=1))
-    clock.advance(days=4, seconds=-1)
-    assert await policy_of(buyer) == '"codes";q=1000'
-    clock.advance(seconds=1)
-    assert await policy_of(buyer) == '"codes";q=100'
-
-
 async def test_the_floor_replaces_starter_and_the_highest_counts(buyer: Buyer) -> None:
     await buyer.buy_prepaid()
     for floor, quota in ((None, 1000), (5, 1000), (3000, 3000), (0, 1000)):
@@ -55,12 +46,6 @@ async def test_a_plans_new_quota_applies_at_once(buyer: Buyer, rival: Rival) -> 
         assert await policy_of(buyer) == '"codes";q=1234'
     finally:
         await rival.run("UPDATE plans SET monthly_code_quota = 1000 WHERE id = %s", bought.plan_id)
-
-
-async def test_the_dry_run_judges_by_it(buyer: Buyer) -> None:
-    await buyer.buy_prepaid()
-    answer = await buyer.tenant.api.post("/v1/codes?dry_run=true", json=buyer.tenant.code_body())
-    assert answer.json["quota_remaining"] == 1000
 
 
 async def test_what_ends_while_an_issuance_waits_no_longer_counts(buyer: Buyer, clock: FakeClock, rival: Rival) -> None:

@@ -38,12 +38,6 @@ async def test_prepaid_and_contracts_expire_at_the_end_of_their_period(
     assert await end_subscriptions(buyer.ctx) == 0
 
 
-async def test_what_has_no_end_does_not_expire(buyer: Buyer, clock: FakeClock) -> None:
-    await buyer.put_contract("C-1")
-    clock.advance(days=400)
-    assert await end_subscriptions(buyer.ctx) == 0
-
-
 async def test_it_works_through_every_organisation_in_batches(
     buyer: Buyer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,14 +84,6 @@ async def test_a_worker_that_dies_leaves_it_to_the_next(buyer: Buyer, clock: Fak
     assert await buyer.statuses() == [("local", "active")]
 
     assert await end_subscriptions(buyer.ctx) == 1
-
-
-async def test_it_expires_during_closure_too(buyer: Buyer, clock: FakeClock) -> None:
-    await buyer.buy_prepaid(PLUS)
-    clock.advance(days=40)
-    await buyer.begin_closing()
-    assert await end_subscriptions(buyer.ctx) == 1
-    assert await buyer.statuses() == [("local", "expired")]
 
 
 async def test_after_a_contract_the_next_subscription_counts(buyer: Buyer, clock: FakeClock) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 from support.billing.subscriptions import Buyer
@@ -22,40 +23,65 @@ async def until_found(rival: Rival, statement: str, *params: str) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("moment", ["reading", "calling", "ending"])
-async def test_a_worker_that_is_killed_while_it_carries_an_entitlement(
-    buyer: Buyer, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str, moment: str
-) -> None:
-    """Before it has read, before Audience has stored it, and before the job has ended: Audience has it once."""
+@pytest.fixture
+async def granted(buyer: Buyer) -> Buyer:
+    """Somebody with a contract that a job is to carry to Audience."""
     assert (await buyer.put_contract("C-1")).status == 200
-    async with contextlib.AsyncExitStack() as held:
-        worker = held.enter_context(running_worker(database_url, measuring_url))
-        if moment == "reading":
-            await held.enter_async_context(rival.holding("LOCK TABLE audience_entitlements IN ACCESS EXCLUSIVE MODE"))
-            await until_found(rival, f"{JOBS} AND status = 'doing'", buyer.organization_id)
-            await rival.until_someone_waits()
-        else:
-            async with measuring.holding("LOCK TABLE entitlements IN EXCLUSIVE MODE"):
-                await measuring.until_someone_waits()
-                if moment == "ending":
-                    await held.enter_async_context(rival.holding("SELECT FROM procrastinate_jobs FOR UPDATE"))
-                else:
-                    worker.kill()
-            if moment == "ending":
-                await rival.until_someone_waits()
-        worker.kill()
-        worker.wait()
-    await until_alone(rival)
-    assert await rival.rows(JOBS, buyer.organization_id) == [("doing",)]
-    await rival.run(A_MINUTE_LATER)
+    return buyer
 
+
+@pytest.fixture
+async def carried_once(
+    granted: Buyer, rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str
+) -> AsyncIterator[None]:
+    """After the test, which kills a worker, another worker carries the entitlement, and Audience has it once."""
+    yield
+    await until_alone(rival)
+    assert await rival.rows(JOBS, granted.organization_id) == [("doing",)]
+    await rival.run(A_MINUTE_LATER)
     with running_worker(database_url, measuring_url):
         await rival.run(RUN, "retry_stalled_jobs")
-        await until_found(rival, f"{JOBS} AND status = 'succeeded'", buyer.organization_id)
-
-    assert await rival.rows(JOBS, buyer.organization_id) == [("succeeded",)]
+        await until_found(rival, f"{JOBS} AND status = 'succeeded'", granted.organization_id)
+    assert await rival.rows(JOBS, granted.organization_id) == [("succeeded",)]
     rows = await measuring.rows("SELECT mode, monthly_event_quota, ends_at, revision FROM entitlements")
     assert rows == [("contract", 5000, None, 1)]
+
+
+@pytest.mark.usefixtures("carried_once")
+async def test_a_worker_that_is_killed_before_it_has_read_an_entitlement(
+    granted: Buyer, rival: Rival, database_url: Secret, measuring_url: str
+) -> None:
+    async with rival.holding("LOCK TABLE audience_entitlements IN ACCESS EXCLUSIVE MODE"):
+        with running_worker(database_url, measuring_url) as worker:
+            await until_found(rival, f"{JOBS} AND status = 'doing'", granted.organization_id)
+            await rival.until_someone_waits()
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.usefixtures("carried_once")
+async def test_a_worker_that_is_killed_before_audience_has_stored_an_entitlement(
+    measuring: Rival, database_url: Secret, measuring_url: str
+) -> None:
+    async with measuring.holding("LOCK TABLE entitlements IN EXCLUSIVE MODE"):
+        with running_worker(database_url, measuring_url) as worker:
+            await measuring.until_someone_waits()
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.usefixtures("carried_once")
+async def test_a_worker_that_is_killed_before_its_job_has_ended(
+    rival: Rival, measuring: Rival, database_url: Secret, measuring_url: str
+) -> None:
+    async with contextlib.AsyncExitStack() as held:
+        with running_worker(database_url, measuring_url) as worker:
+            async with measuring.holding("LOCK TABLE entitlements IN EXCLUSIVE MODE"):
+                await measuring.until_someone_waits()
+                await held.enter_async_context(rival.holding("SELECT FROM procrastinate_jobs FOR UPDATE"))
+            await rival.until_someone_waits()
+            worker.kill()
+            worker.wait()
 
 
 async def test_a_worker_that_is_killed_while_it_ends_a_subscription(

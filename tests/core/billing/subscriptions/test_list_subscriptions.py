@@ -6,7 +6,6 @@ import pytest
 from support.billing.subscriptions import CONTRACT_PLAN, STUDIO, Buyer
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
-from support.tenancy.people import People
 from support.tenancy.tenant import make_tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
@@ -88,15 +87,6 @@ async def test_a_cursor_of_another_organisation_is_refused(buyer: Buyer) -> None
     page = await buyer.tenant.api.get(PATH, params={**buyer.tenant.query, "limit": "1"})
     answer = await buyer.tenant.api.get(PATH, params={**other.query, "cursor": page.json["next_cursor"]})
     assert (answer.status, answer.code) == (422, "invalid_cursor")
-
-
-async def test_another_organisation_sees_none_of_it(buyer: Buyer, people: People) -> None:
-    await buyer.buy_card()
-    other = await make_tenant(buyer.tenant.api)
-    assert (await buyer.tenant.api.get(PATH, params=other.query)).json["data"] == []
-    stranger = await people.tenant_of("somebody")
-    answer = await stranger.api.get(PATH, params=buyer.tenant.query)
-    assert answer.code == "organization_not_found"
 
 
 async def test_no_reference_of_the_provider_is_in_it(buyer: Buyer) -> None:

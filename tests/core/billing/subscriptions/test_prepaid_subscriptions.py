@@ -4,7 +4,6 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import structlog
 from support.billing.subscriptions import PLUS, STUDIO, Buyer
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
@@ -79,18 +78,6 @@ async def test_two_payments_at_once_both_count(buyer: Buyer, rival: Rival) -> No
     assert end == add_months(END_OF_JANUARY, 4, anchor_day=31)
 
 
-async def test_during_closure_a_payment_grants_nothing_and_is_for_a_person(buyer: Buyer) -> None:
-    checkout = await buyer.make_checkout("local")
-    await buyer.begin_closing()
-
-    with structlog.testing.capture_logs() as lines:
-        assert await buyer.pay(checkout) is None
-
-    assert await buyer.statuses() == []
-    (line,) = [line for line in lines if line["event"] == "payment_during_closure"]
-    assert line["checkout_id"] == checkout.id
-
-
 async def test_a_closure_that_is_requested_while_a_payment_is_counted_sees_it(buyer: Buyer, rival: Rival) -> None:
     checkout = await buyer.make_checkout("local")
     async with rival.holding("SELECT pg_advisory_xact_lock(6, hashtext(%s))", buyer.organization_id):
@@ -100,16 +87,3 @@ async def test_a_closure_that_is_requested_while_a_payment_is_counted_sees_it(bu
     await closing
 
     assert await paying is not None
-
-
-async def test_a_process_that_dies_on_the_way_counts_nothing(buyer: Buyer, rival: Rival) -> None:
-    checkout = await buyer.make_checkout("local")
-    async with rival.holding("LOCK TABLE audit_entries IN SHARE MODE"):
-        paying = await rival.while_waiting(buyer.pay(checkout))
-        await rival.kill_waiting_sessions()
-        assert isinstance((await asyncio.gather(paying, return_exceptions=True))[0], Exception)
-
-    bought = await buyer.pay(checkout)
-
-    assert bought is not None
-    assert bought.current_period_end == datetime(2027, 2, 28, 22, 30, tzinfo=UTC)

@@ -9,7 +9,6 @@ import structlog
 from support.billing.subscriptions import CONTRACT_PLAN, PLUS, STUDIO, Buyer
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
-from support.tenancy.people import People
 from support.tenancy.tenant import make_tenant
 
 from soundmark.core.features.audience.integrations.jobs import project_entitlement
@@ -167,7 +166,7 @@ async def test_cancelling_what_is_not_there_is_not_found(buyer: Buyer) -> None:
     assert (await buyer.put_contract("C-1")).status == 200, "the reference is free"
 
 
-@pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "*", "nobody", "org_%00"])
+@pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "org_%00"])
 async def test_an_unknown_organisation_is_not_found(buyer: Buyer, organization_id: str) -> None:
     body = {"plan_id": CONTRACT_PLAN, "contract_reference": "C-1", "status": "active"}
     path = f"/v1/billing/admin/audience-contracts/{organization_id}"
@@ -175,11 +174,9 @@ async def test_an_unknown_organisation_is_not_found(buyer: Buyer, organization_i
     assert (answer.status, answer.code) == (404, "organization_not_found")
 
 
-@pytest.mark.parametrize(("plan_id", "refusal"), [
-    ("plan_unknown", (404, "plan_not_found")),
-    ("*", (404, "plan_not_found")),
-    (STUDIO, (422, "validation_failed")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("plan_id", "refusal"), [("plan_unknown", (404, "plan_not_found")), (STUDIO, (422, "validation_failed"))]
+)
 @pytest.mark.parametrize("status", ["active", "cancelled"])
 async def test_the_plan_is_one_of_audience(buyer: Buyer, plan_id: str, refusal: tuple[int, str], status: str) -> None:
     await buyer.put_contract("C-1")
@@ -209,29 +206,21 @@ async def test_an_active_contract_ends_in_the_future(buyer: Buyer, clock: FakeCl
     assert (await buyer.put_contract("C-1", status="cancelled", period_end=past)).json["period_end"] == past
 
 
-@pytest.mark.parametrize(("changes", "pointer"), [
-    ({"contract_reference": ""}, "/contract_reference"),
-    ({"contract_reference": "C" * 161}, "/contract_reference"),
-    ({"contract_reference": "C\x001"}, "/contract_reference"),
-    ({"contract_reference": None}, "/contract_reference"),
-    ({"status": "expired"}, "/status"),
-    ({"period_end": "2099-01-01T00:00:00"}, "/period_end"),
-    ({"plan_id": 7}, "/plan_id"),
-    ({"monthly_event_quota": 7}, "/monthly_event_quota"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"contract_reference": ""}, "/contract_reference"),
+        ({"contract_reference": "C" * 161}, "/contract_reference"),
+        ({"contract_reference": "C\x001"}, "/contract_reference"),
+        ({"status": "expired"}, "/status"),
+        ({"period_end": "2099-01-01T00:00:00"}, "/period_end"),
+    ],
+    ids=str,
+)
 async def test_a_bad_body_changes_nothing(buyer: Buyer, changes: dict[str, Any], pointer: str) -> None:
     answer = await buyer.put_contract(**changes)
     assert (answer.status, answer.code, answer.json["errors"][0]["pointer"]) == (422, "validation_failed", pointer)
     assert await buyer.statuses() == []
-
-
-async def test_only_a_platform_administrator_may(people: People) -> None:
-    """The owner of the organisation may not; test_sweep.py has every other caller."""
-    owner = await people.tenant_of("owner")
-    path = f"/v1/billing/admin/audience-contracts/{owner.organization_id}"
-    body = {"plan_id": CONTRACT_PLAN, "contract_reference": "C-1", "status": "active"}
-    answer = await owner.api.call("PUT", path, json=body)
-    assert (answer.status, answer.code) == (403, "platform_admin_required")
 
 
 async def test_during_closure_a_contract_can_only_be_cancelled(buyer: Buyer) -> None:
@@ -276,21 +265,3 @@ async def test_integrations_made_before_the_replacement_have_the_old_contract(
 
     await project_entitlement(buyer.ctx, organization_id=buyer.organization_id, mode="contract")
     assert await measuring.rows("SELECT monthly_event_quota, revision FROM entitlements") == [(20000, 2)]
-
-
-async def test_an_operators_entitlement_is_a_contract_like_any_other(buyer: Buyer) -> None:
-    """It is replaced by an administrator's contract of the mode, and replaces it; `test_entitle.py` has the command."""
-    reference = f"operator-contract-{buyer.organization_id}"
-    await buyer.tenant.make_entitlement(buyer.rival, monthly_events=7)
-
-    await buyer.put_contract("C-1")
-    assert sorted(await buyer.statuses()) == [("contract", "active"), ("contract", "cancelled")]
-    assert await buyer.entitlement("contract") == (5000, None, 2)
-
-    await buyer.rival.run(
-        "INSERT INTO billing_references SELECT 'contract', sha256(convert_to(%s, 'UTF8')), %s, 'bsu_1'",
-        reference,
-        buyer.organization_id,
-    )
-    assert (await buyer.put_contract(reference)).status == 200
-    assert await buyer.entitlement("contract") == (5000, None, 2), "the plan's quota, in place of the operator's"

@@ -91,8 +91,9 @@ def test_each_paid_invoice_is_gathered_once_and_an_open_one_never() -> None:
         (None, (), OPEN, "active", False),
         (None, (PAID,), OPEN, "incomplete", True),
         # Without the latest invoice, the status of the subscription says it.
-        *(("unpaid", (), None, status, True) for status in ("active", "trialing", "past_due")),
-        *(("unpaid", (), None, status, False) for status in ("incomplete", "incomplete_expired")),
+        ("unpaid", (), None, "past_due", True),
+        ("unpaid", (), None, "incomplete", False),
+        ("unpaid", (), None, "incomplete_expired", False),
         (None, (), None, "active", True),
     ],
 )
@@ -129,12 +130,12 @@ OTHERS: Final[list[Mapping[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("metadata", OTHERS, ids=str)
-def test_other_metadata_than_the_checkouts_disagree(metadata: Mapping[str, str]) -> None:
-    session, subscription = replace(SESSION, metadata=metadata), replace(SUBSCRIPTION, metadata=metadata)
-    assert find_disagreement(CHECKOUT, CardFacts(session, SUBSCRIPTION, ())) == "session_metadata"
-    assert find_disagreement(CHECKOUT, CardFacts(SESSION, subscription, ())) == "subscription_metadata"
-    assert find_disagreement(CHECKOUT, CardFacts(None, subscription, ())) == "subscription_metadata"
+def test_other_metadata_than_the_checkouts_disagree() -> None:
+    for metadata in OTHERS:
+        session, subscription = replace(SESSION, metadata=metadata), replace(SUBSCRIPTION, metadata=metadata)
+        assert find_disagreement(CHECKOUT, CardFacts(session, SUBSCRIPTION, ())) == "session_metadata"
+        assert find_disagreement(CHECKOUT, CardFacts(SESSION, subscription, ())) == "subscription_metadata"
+        assert find_disagreement(CHECKOUT, CardFacts(None, subscription, ())) == "subscription_metadata"
 
 
 @pytest.mark.parametrize(

@@ -52,33 +52,26 @@ def test_every_setting_is_tried() -> None:
     assert {name for name, *_ in TAKEN} == {name for name, _ in REFUSED} == NAMED_CONFIGURATION
 
 
-@pytest.mark.parametrize(("name", "value", "kept"), TAKEN, ids=repr)
-async def test_a_setting_applies_from_its_commit_on(api: Api, name: str, value: Any, kept: Any) -> None:
+async def test_a_setting_applies_from_its_commit_on(api: Api) -> None:
     now = api.clock.freeze()
-    answer = await put_setting(api, name, value)
-    expected = {"value": kept, "source": "database", "updated_at": format_timestamp(now)}
-    assert (answer.status, answer.json) == (200, expected)
-    assert (await read_settings(api))["configuration"][name] == expected
-    assert type(answer.json["value"]) is type(kept), "a boolean is no number"
+    for name, value, kept in TAKEN:
+        answer = await put_setting(api, name, value)
+        expected = {"value": kept, "source": "database", "updated_at": format_timestamp(now)}
+        assert (answer.status, answer.json) == (200, expected)
+        assert (await read_settings(api))["configuration"][name] == expected
+        assert type(answer.json["value"]) is type(kept), "a boolean is no number"
 
 
-@pytest.mark.parametrize(("name", "value"), REFUSED, ids=lambda v: repr(v)[:40])
-async def test_another_value_is_refused(api: Api, rival: Rival, name: str, value: Any) -> None:
-    answer = await put_setting(api, name, value)
-    assert (answer.status, answer.code) == (422, "validation_failed")
-    assert {error["pointer"].split("/")[1] for error in answer.json["errors"]} == {"value"}
-    assert "user:password" not in answer.body.decode()
+async def test_another_value_is_refused(api: Api, rival: Rival) -> None:
+    for name, value in REFUSED:
+        answer = await put_setting(api, name, value)
+        assert (answer.status, answer.code) == (422, "validation_failed"), name
+        assert {error["pointer"].split("/")[1] for error in answer.json["errors"]} == {"value"}, name
+        assert "user:password" not in answer.body.decode()
     assert await rival.rows("SELECT count(*) FROM platform_configuration") == [(0,)]
 
 
-@pytest.mark.parametrize("body", [{}, {"value": "a", "more": 1}, [], "a", {"Value": "a"}], ids=repr)
-async def test_the_body_is_one_value(api: Api, body: Any) -> None:
-    for path in ("configuration/smtp_host", "secrets/smtp_password"):
-        answer = await api.call("PUT", f"{SETTINGS}/{path}", json=body)
-        assert (answer.status, answer.code) == (422, "validation_failed")
-
-
-@pytest.mark.parametrize("name", ["smtp_password", "smtp_username", "SMTP_HOST", "x", "a" * 160, "smtp_host%20"])
+@pytest.mark.parametrize("name", ["smtp_password", "x"])
 async def test_an_unknown_setting_is_not_found(api: Api, name: str) -> None:
     """A credential is not found either: it is not configuration, and its value is never shown."""
     for body in ({"value": "mail.example.org"}, {"value": None}, {}):

@@ -58,7 +58,7 @@ async def test_the_id_is_not_to_be_guessed(tenant: Tenant) -> None:
     assert all(re.fullmatch(r"dct_[A-Za-z0-9_-]{22}", each) for each in ids)
 
 
-@pytest.mark.parametrize("certificate_id", ["dct_" + "A" * 22, "dct_", "x", "dct_\x00", "%00"])
+@pytest.mark.parametrize("certificate_id", ["dct_" + "A" * 22, "dct_"])
 async def test_an_unknown_certificate_is_not_found(api: Api, certificate_id: str) -> None:
     answer = await api.get(f"/v1/deletion-certificates/{certificate_id.replace(chr(0), '%00')}")
 

@@ -121,23 +121,15 @@ async def test_deleted_again_it_is_not_found(tenant: Tenant, kind: str) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("confirmation", ["", "org_", "{id} ", "{other}"])
-async def test_another_confirmation_changes_nothing(tenant: Tenant, rival: Rival, kind: str, confirmation: str) -> None:
+async def test_another_confirmation_changes_nothing(tenant: Tenant, rival: Rival, kind: str) -> None:
     subject = SUBJECTS[kind](tenant)
     await subject.preflight()
     before = await read_content(rival)
     other = tenant.project_id if kind == "organization" else tenant.organization_id
-
-    answer = await subject.delete(confirmation.format(id=subject.id, other=other))
-
-    assert (answer.status, answer.code) == (422, "confirmation_mismatch")
+    for confirmation in ("", "org_", f"{subject.id} ", other):
+        answer = await subject.delete(confirmation)
+        assert (answer.status, answer.code) == (422, "confirmation_mismatch"), confirmation
     assert await read_content(rival) == before
-
-
-@EACH
-@pytest.mark.parametrize("body", [{"confirm": "x"}, {"confirmation": None}, {"confirmation": "x", "force": True}])
-async def test_a_body_of_another_shape_is_refused(tenant: Tenant, kind: str, body: dict[str, object]) -> None:
-    assert (await SUBJECTS[kind](tenant).send_deletion(body)).code == "validation_failed"
 
 
 @EACH
@@ -153,14 +145,6 @@ async def test_a_request_without_a_body_deletes_nothing(tenant: Tenant, rival: R
     assert (bare.status, bare.code) == (415, "unsupported_media_type")
     assert (empty.status, empty.code) == (400, "malformed_json")
     assert await read_content(rival) == before
-
-
-async def test_a_wrong_project_is_not_found_whatever_is_confirmed(tenant: Tenant, people: People) -> None:
-    foreign = await people.tenant_of("somebody")
-    subject = Subject(tenant.api, tenant.organization_id, foreign.project_id)
-
-    assert (await subject.delete()).code == "project_not_found"
-    assert (await subject.delete("prj_wrong")).code == "project_not_found"
 
 
 @EACH

@@ -4,8 +4,7 @@ import pytest
 from support.audience.faults import KINDS, core_beside, failing_audience
 from support.database.content import read_content
 from support.database.rival import Rival
-from support.tenancy.closures import SUBJECTS, Subject, fill, organization_of, project_of
-from support.tenancy.people import People
+from support.tenancy.closures import SUBJECTS, fill, organization_of, project_of
 from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.kit.crypto.secret import Secret
@@ -61,11 +60,3 @@ async def test_without_audience_it_says_so(tenant: Tenant, database_url: Secret,
     assert answer.json["can_delete"] is False
     assert answer.json["blockers"] == [{"code": "audience_unavailable", "ids": []}]
     assert answer.json["deletes"]["audience_integrations"] is None
-
-
-async def test_a_foreign_project_is_not_found(tenant: Tenant, people: People) -> None:
-    foreign = await people.tenant_of("somebody")
-
-    answer = await Subject(tenant.api, tenant.organization_id, foreign.project_id).preflight()
-
-    assert answer.code == "project_not_found"

@@ -88,16 +88,6 @@ async def test_an_expired_invitation_is_not_sent(
     assert mail_server.connections_count == 1
 
 
-async def test_a_closing_organisation_invites_nobody(
-    tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
-) -> None:
-    invitation = await tenant.make_invitation()
-    await rival.run("UPDATE organizations SET deletion_requested_at = now()")
-    assert await deliver(ctx, invitation) is None
-    assert await read_delivery(rival, invitation) == ("cancelled", 0, False)
-    assert mail_server.connections_count == 0
-
-
 async def test_the_job_of_a_deleted_invitation_ends(tenant: Tenant, ctx: Context, rival: Rival) -> None:
     invitation = await tenant.make_invitation()
     await rival.run("DELETE FROM organizations")
