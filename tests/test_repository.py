@@ -66,8 +66,9 @@ def test_every_installation_is_locked() -> None:
     assert {"--no-deps", "--require-hashes"} <= set(locked.split())
     assert ours.split()[-4:] == ["--editable", "sdk/python", "--editable", "."]
     assert "--no-deps" in ours
-    # Only these two install anything.
-    assert len(re.findall(r"\binstall --", makefile)) == 2
+    # Only these two install anything, and `make mutants`, which installs a folder of ours.
+    assert len(re.findall(r"\binstall --", makefile)) == 3
+    assert "install --no-deps --no-build-isolation --editable tools/mutants\n" in makefile
 
 
 def list_requirements() -> list[Requirement]:
