@@ -129,7 +129,7 @@ mutants: $(VENV)/.mutants test-tools  ## Change the rules one by one and see whe
 	@$(BIN)/python -m forked_mutants tools/mutants/soundmark.toml $(if $(ONLY),--only $(ONLY))
 
 $(VENV)/.mutants: $(VENV)/.test-compiled tools/mutants/pyproject.toml
-	@$(PIP) install --no-deps --no-build-isolation --editable tools/mutants
+	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable tools/mutants
 	@touch $@
 
 # Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
