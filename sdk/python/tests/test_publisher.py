@@ -252,10 +252,11 @@ def test_the_environment_describes_a_backend(monkeypatch: pytest.MonkeyPatch) ->
     assert isinstance(from_environment(), Backend)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENT)
-def test_missing_variables_are_named(name: str) -> None:
-    with pytest.raises(ValueError, match=name):
-        from_environment({**ENVIRONMENT, name: ""})
-    with pytest.raises(ValueError, match=r".") as failure:
-        from_environment({**ENVIRONMENT, name: "http://a.b/?wrong"})
-    assert "wrong" not in str(failure.value)
+def test_missing_variables_are_named(subtests: pytest.Subtests) -> None:
+    for name in ENVIRONMENT:
+        with subtests.test(name=name):
+            with pytest.raises(ValueError, match=name):
+                from_environment({**ENVIRONMENT, name: ""})
+            with pytest.raises(ValueError, match=r".") as failure:
+                from_environment({**ENVIRONMENT, name: "http://a.b/?wrong"})
+            assert "wrong" not in str(failure.value)

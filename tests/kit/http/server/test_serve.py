@@ -322,19 +322,17 @@ def test_a_full_process_closes_the_connection_that_was_idle_longest(monkeypatch:
         assert all(map(is_answered, peers[2:]))
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [
+def test_an_ipv6_address_counts_by_its_64(subtests: pytest.Subtests) -> None:
+    for one, other, is_same in [
         ("192.0.2.1", "192.0.2.2", False),
         ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
         ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
         ("::ffff:192.0.2.1", "192.0.2.1", True),
-    ],
-)
-def test_an_ipv6_address_counts_by_its_64(one: str, other: str, is_same: bool) -> None:
-    gate = ConnectionGate(ConnectionLimits(per_address_max=1))
-    assert gate.enter(one) is not None
-    assert (gate.enter(other) is None) == is_same
+    ]:
+        with subtests.test(one=one, other=other, is_same=is_same):
+            gate = ConnectionGate(ConnectionLimits(per_address_max=1))
+            assert gate.enter(one) is not None
+            assert (gate.enter(other) is None) == is_same
 
 
 def test_a_closed_connection_no_longer_counts() -> None:
