@@ -235,16 +235,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_request_with_ambiguous_framing_is_refused(address: Address, name: str) -> None:
+def test_a_request_with_ambiguous_framing_is_refused(address: Address, subtests: pytest.Subtests) -> None:
     """Two readers of one stream must not see different requests in it; nothing after a refused request is answered."""
-    sent, status = REFUSED[name]
-    received = exchange(address, sent + (b"" if name == "a large head" else REQUEST))
-    assert [int(each) for each in re.findall(rb"HTTP/1\.1 (\d+) ", received)] == [status]
-    head = received.partition(b"\r\n\r\n")[0].lower()
-    assert b"\r\nconnection: close" in head
-    assert b"\r\nx-content-type-options: nosniff" in head
-    assert re.search(rb"\r\nx-request-id: req_[0-9a-f]{32}\r\n", head)
+    for name, (sent, status) in REFUSED.items():
+        with subtests.test(name):
+            received = exchange(address, sent + (b"" if name == "a large head" else REQUEST))
+            assert [int(each) for each in re.findall(rb"HTTP/1\.1 (\d+) ", received)] == [status]
+            head = received.partition(b"\r\n\r\n")[0].lower()
+            assert b"\r\nconnection: close" in head
+            assert b"\r\nx-content-type-options: nosniff" in head
+            assert re.search(rb"\r\nx-request-id: req_[0-9a-f]{32}\r\n", head)
 
 
 def test_whole_requests_before_a_broken_one_are_answered(address: Address) -> None:
