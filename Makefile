@@ -18,7 +18,7 @@ FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
-CHECKED := src sdk/python tests bench scripts
+CHECKED := src sdk/python tests bench scripts tools
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
@@ -39,7 +39,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite covered uncovered tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
+.PHONY: help install up dev t test suite covered uncovered tool-tests tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,7 +80,7 @@ dev: install  ## Like up, but restart whatever you change (PORT, UP)
 test: lint  ## Check everything and run all tests, as CI does
 	@$(MAKE) --no-print-directory suite
 
-suite: $(if $(COVERED),covered) uncovered
+suite: $(if $(COVERED),covered) uncovered tool-tests
 
 # In one process: what it runs is a sixth of the whole, and another worker would have to start everything again.
 covered: test-install test-tools
@@ -88,6 +88,10 @@ covered: test-install test-tools
 
 uncovered: test-install test-tools
 	@$(MAKE) --no-print-directory tests TESTS="$(COVERED:%=--ignore=%)"
+
+# Those of tools/mutants, which is a distribution of its own, and the check of our table for it.
+tool-tests: test-install
+	@cd tools/mutants && $(abspath $(BIN))/python -m pytest -q
 
 # In one process. Schemathesis, which one folder needs, takes a second to import.
 t: test-install  ## Run one test file, fast: make t FILE=tests/kit/text (ARGS='-k name -x --pdb')
@@ -121,8 +125,12 @@ $(GENERATORS)/.installed: $(BIN)/python requirements/generators.txt
 	@touch $@
 
 # Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.
-mutants: test-install test-tools  ## Change the rules one by one and see whether a test fails; takes hours (ONLY=quota)
-	@$(BIN)/python -m scripts.mutants $(if $(ONLY),--only $(ONLY))
+mutants: $(VENV)/.mutants test-tools  ## Change the rules one by one and see whether a test fails; takes hours (ONLY=quota)
+	@$(BIN)/python -m forked_mutants tools/mutants/soundmark.toml $(if $(ONLY),--only $(ONLY))
+
+$(VENV)/.mutants: $(VENV)/.test-compiled tools/mutants/pyproject.toml
+	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable tools/mutants
+	@touch $@
 
 # Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
 test-floors: $(FLOORS)/.installed test-tools  ## Run the tests on the oldest supported releases of our dependencies
@@ -150,7 +158,8 @@ lint: test-install tests/javascript/node_modules/.package-lock.json  ## Check fo
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
-	@$(BIN)/mypy --explicit-package-bases scripts/audit.py scripts/mutants.py
+	@$(BIN)/mypy --explicit-package-bases scripts/audit.py
+	@MYPYPATH=tools/mutants/src $(BIN)/mypy tools/mutants/src tools/mutants/soundmark_cluster.py
 	@$(BIN)/lint-imports --no-logo
 	@$(BIOME) check --log-level=error
 	@$(TSC) --project tests/javascript

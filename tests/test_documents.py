@@ -18,7 +18,8 @@ from soundmark.kit.http.responses.problems import Kind, Problem
 ROOT: Final = Path(__file__).parent.parent
 DOCUMENTS: Final = sorted(
     path
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("sdk/**/*.md"), *ROOT.glob("bench/**/*.md"))
+    for pattern in ("*.md", "docs/**/*.md", "sdk/**/*.md", "bench/**/*.md", "tools/**/*.md")
+    for path in ROOT.glob(pattern)
     if ".venv" not in path.parts
 )
 OPERATING: Final = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
@@ -26,7 +27,9 @@ OPERATING: Final = (ROOT / "docs" / "guides" / "operating.md").read_text(encodin
 _CODE: Final = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 # A file that a sentence names: `docs/sound.md`, `CONTRIBUTING.md`, `docs/adr/`.
-_NAMED: Final = re.compile(r"`((?:docs|sdk|src|tests|bench|requirements|scripts)/[\w./-]*|[A-Z]+\.md|[\w-]+\.toml)`")
+_NAMED: Final = re.compile(
+    r"`((?:docs|sdk|src|tests|bench|requirements|scripts|tools)/[\w./-]*|[A-Z]+\.md|[\w-]+\.toml)`"
+)
 
 
 def prose(path: Path) -> str:

@@ -9,19 +9,17 @@ from support.processes.secret_leaks import find_leaks, remember_secret
 from support.tenancy.tenant import Tenant, make_tenant
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
+def test_a_value_with_the_shape_of_a_secret_is_found(subtests: pytest.Subtests) -> None:
+    for secret in [
         "xak_" + "a" * 43,
         "xin_" + "-" * 43,
         "xhm_" + "Z" * 43,
         "xop_" + "0" * 43,
         "brd_" + "b" * 16,
         "eyJhbGciOiJub25lIn0.e30x.c2ln",
-    ],
-)
-def test_a_value_with_the_shape_of_a_secret_is_found(secret: str) -> None:
-    assert find_leaks(f'{{"event": "request", "x": "{secret}"}}') == {secret}
+    ]:
+        with subtests.test(secret=secret):
+            assert find_leaks(f'{{"event": "request", "x": "{secret}"}}') == {secret}
 
 
 def test_a_remembered_secret_is_found() -> None:

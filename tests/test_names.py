@@ -34,13 +34,14 @@ def class_names(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_no_two_classes_of_a_component_share_a_name(component: str) -> None:
-    found = class_names(COMPONENTS[component])
-    assert found
-    # The blocking half of the SDK is generated from the asynchronous one, and its private classes keep their names.
-    places = {name: {path.replace("_sync", "_async") for path in where} for name, where in found.items()}
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+def test_no_two_classes_of_a_component_share_a_name(subtests: pytest.Subtests) -> None:
+    for component in COMPONENTS:
+        with subtests.test(component=component):
+            found = class_names(COMPONENTS[component])
+            assert found
+            # The blocking half of the SDK is generated from the asynchronous one, so its classes have the same names.
+            places = {name: {path.replace("_sync", "_async") for path in where} for name, where in found.items()}
+            assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_no_module_has_a_meaningless_name() -> None:

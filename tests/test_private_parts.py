@@ -103,22 +103,25 @@ def library_bases(cls: type) -> list[type]:
     ]
 
 
-@pytest.mark.parametrize("cls", HOOKS)
-def test_every_hook_still_exists(cls: type) -> None:
+def test_every_hook_still_exists(subtests: pytest.Subtests) -> None:
     """A method of ours that replaces nothing is never called."""
-    library: set[str] = set().union(*(vars(each) for each in library_bases(cls)))
-    replaced = {name for name in vars(cls) if name in library and not name.startswith("__")}
-    assert replaced == HOOKS[cls]
+    for cls in HOOKS:
+        with subtests.test(cls=cls):
+            library: set[str] = set().union(*(vars(each) for each in library_bases(cls)))
+            replaced = {name for name in vars(cls) if name in library and not name.startswith("__")}
+            assert replaced == HOOKS[cls]
 
 
-@pytest.mark.parametrize("cls", USED)
-def test_every_part_that_we_use_still_exists(cls: type) -> None:
-    assert used_of_library(cls) == USED[cls]
+def test_every_part_that_we_use_still_exists(subtests: pytest.Subtests) -> None:
+    for cls in USED:
+        with subtests.test(cls=cls):
+            assert used_of_library(cls) == USED[cls]
 
 
-@pytest.mark.parametrize("cls", OF_OTHERS)
-def test_every_part_of_their_objects_still_exists(cls: type) -> None:
-    assert OF_OTHERS[cls] <= members(cls)
+def test_every_part_of_their_objects_still_exists(subtests: pytest.Subtests) -> None:
+    for cls in OF_OTHERS:
+        with subtests.test(cls=cls):
+            assert OF_OTHERS[cls] <= members(cls)
 
 
 @pytest.mark.parametrize(

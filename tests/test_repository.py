@@ -32,24 +32,28 @@ def texts() -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
-def test_a_lock_file_holds_only_versions_and_hashes(lock: Path) -> None:
-    rest = "\n".join(line for line in lock.read_text().splitlines() if not line.lstrip().startswith("#")) + "\n"
-    assert PINNED.sub("", rest).strip() == ""
-    assert "://" not in lock.read_text()
+def test_a_lock_file_holds_only_versions_and_hashes(subtests: pytest.Subtests) -> None:
+    for lock in LOCKS:
+        with subtests.test(lock.name):
+            rest = "\n".join(line for line in lock.read_text().splitlines() if not line.lstrip().startswith("#")) + "\n"
+            assert PINNED.sub("", rest).strip() == ""
+            assert "://" not in lock.read_text()
 
 
 NODE_LOCKS = sorted((ROOT / "tests").glob("*/package-lock.json"))
 
 
-@pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda path: path.parent.name)
-def test_an_npm_lock_file_holds_only_versions_and_hashes(lock: Path) -> None:
-    own, *packages = json.loads(lock.read_text())["packages"].values()
-    expected = json.loads((lock.parent / "package.json").read_text())["dependencies"]
-    assert own["dependencies"] == expected
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in expected.values())
-    assert all(package["version"] and package["integrity"].startswith("sha512-") for package in packages)
-    assert "://" not in lock.read_text(), "neither the address of a registry nor that of a sponsor (npm's `funding`)"
+def test_an_npm_lock_file_holds_only_versions_and_hashes(subtests: pytest.Subtests) -> None:
+    for lock in NODE_LOCKS:
+        with subtests.test(lock.parent.name):
+            own, *packages = json.loads(lock.read_text())["packages"].values()
+            expected = json.loads((lock.parent / "package.json").read_text())["dependencies"]
+            assert own["dependencies"] == expected
+            assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in expected.values())
+            assert all(package["version"] and package["integrity"].startswith("sha512-") for package in packages)
+            assert "://" not in lock.read_text(), (
+                "neither the address of a registry nor that of a sponsor (npm's `funding`)"
+            )
 
 
 def test_every_folder_of_npm_packages_is_installed_by_make() -> None:
@@ -66,8 +70,9 @@ def test_every_installation_is_locked() -> None:
     assert {"--no-deps", "--require-hashes"} <= set(locked.split())
     assert ours.split()[-4:] == ["--editable", "sdk/python", "--editable", "."]
     assert "--no-deps" in ours
-    # Only these two install anything.
-    assert len(re.findall(r"\binstall --", makefile)) == 2
+    # Only these two install anything, and `make mutants`, which installs a folder of ours.
+    assert len(re.findall(r"\binstall --", makefile)) == 3
+    assert "install --no-deps --no-build-isolation --editable tools/mutants\n" in makefile
 
 
 def list_requirements() -> list[Requirement]:
@@ -85,24 +90,26 @@ def pinned(lock: str) -> dict[str, Version]:
     return {name: Version(version) for name, version in pins}
 
 
-@pytest.mark.parametrize("requirement", list_requirements(), ids=str)
-def test_every_requirement_has_a_tested_floor(requirement: Requirement) -> None:
-    (floor,) = [Version(one.version) for one in requirement.specifier if one.operator == ">="]
-    if requirement.name == "soundmark-sdk":
-        assert floor <= Version(tomllib.loads((ROOT / "sdk/python/pyproject.toml").read_text())["project"]["version"])
-    elif requirement.name == "sounddevice":
-        # No test has a microphone, so no lock file holds its library; the calls that we make are older than the floor.
-        assert floor == Version("0.4.6")
-    else:
-        # Where both distributions require a package, the higher floor applies.
-        floors = [
-            Version(one.version)
-            for each in list_requirements()
-            if each.name == requirement.name
-            for one in each.specifier
-        ]
-        assert floor <= pinned("floors.txt")[requirement.name] in floors
-        assert requirement.specifier.contains(pinned("complete.txt")[requirement.name])
+def test_every_requirement_has_a_tested_floor(subtests: pytest.Subtests) -> None:
+    for requirement in list_requirements():
+        with subtests.test(requirement=requirement):
+            (floor,) = [Version(one.version) for one in requirement.specifier if one.operator == ">="]
+            if requirement.name == "soundmark-sdk":
+                sdk = tomllib.loads((ROOT / "sdk/python/pyproject.toml").read_text())
+                assert floor <= Version(sdk["project"]["version"])
+            elif requirement.name == "sounddevice":
+                # No test has a microphone, so no lock file holds its library; our calls are older than the floor.
+                assert floor == Version("0.4.6")
+            else:
+                # Where both distributions require a package, the higher floor applies.
+                floors = [
+                    Version(one.version)
+                    for each in list_requirements()
+                    if each.name == requirement.name
+                    for one in each.specifier
+                ]
+                assert floor <= pinned("floors.txt")[requirement.name] in floors
+                assert requirement.specifier.contains(pinned("complete.txt")[requirement.name])
 
 
 def test_a_deployment_gets_what_a_checkout_gets_without_the_extras() -> None:

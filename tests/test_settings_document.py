@@ -44,9 +44,10 @@ def test_every_name_on_the_page_is_known_to_a_process() -> None:
     assert set(re.findall(r"SOUNDMARK_[A-Z_]+[A-Z]", TEXT)) == set(VARIABLES)
 
 
-@pytest.mark.parametrize("name", sorted(settings.NAMES - PlatformFallbacks.model_fields.keys()))
-def test_each_process_setting_is_explained(name: str) -> None:
-    assert re.search(rf"^- .*`{environment_name(name)}`.*:", section("What they mean"), re.MULTILINE)
+def test_each_process_setting_is_explained(subtests: pytest.Subtests) -> None:
+    for name in sorted(settings.NAMES - PlatformFallbacks.model_fields.keys()):
+        with subtests.test(name=name):
+            assert re.search(rf"^- .*`{environment_name(name)}`.*:", section("What they mean"), re.MULTILINE)
 
 
 def test_settings_that_up_chooses_are_named() -> None:

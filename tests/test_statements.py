@@ -184,9 +184,8 @@ def test_a_statement_on_tenant_rows_names_the_tenant(component: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_a_statement_that_does_not_name_the_tenant_is_detected(subtests: pytest.Subtests) -> None:
+    for statement in [
         "SELECT xr_id FROM codes",
         "SELECT xr_id FROM codes WHERE organization_id = %(a)s OR xr_id = %(b)s",
         "SELECT xr_id FROM codes WHERE organization_id > %(a)s",
@@ -197,35 +196,32 @@ def test_a_statement_on_tenant_rows_names_the_tenant(component: str) -> None:
         "SELECT p.id FROM projects p JOIN codes c ON c.organization_id = p.organization_id",
         "SELECT id FROM projects WHERE organization_id = %(a)s AND EXISTS (SELECT FROM codes WHERE xr_id = %(b)s)",
         "WITH old AS (DELETE FROM codes WHERE xr_id = %(a)s RETURNING xr_id) SELECT xr_id FROM old",
-    ],
-)
-def test_a_statement_that_does_not_name_the_tenant_is_detected(statement: str) -> None:
-    keys = {"codes": "organization_id", "projects": "organization_id"}
-    assert "codes" in unnamed_tenants(statement, keys)
+    ]:
+        with subtests.test(statement=statement):
+            keys = {"codes": "organization_id", "projects": "organization_id"}
+            assert "codes" in unnamed_tenants(statement, keys)
 
 
-@pytest.mark.parametrize(
-    ("statement", "is_named"),
-    [
+def test_a_statement_is_judged_with_the_constants_that_it_is_joined_from(subtests: pytest.Subtests) -> None:
+    for statement, is_named in [
         ('_SELECT + "WHERE organization_id = %(a)s"', True),
         ('_SELECT + "WHERE xr_id = %(a)s"', False),
         ("_SELECT", False),
         ("_SELECT + condition", False),
         ('"DELETE FROM codes WHERE xr_id = %(a)s RETURNING " + _COLUMNS', False),
-    ],
-)
-def test_a_statement_is_judged_with_the_constants_that_it_is_joined_from(statement: str, *, is_named: bool) -> None:
-    source = f"""
+    ]:
+        with subtests.test(statement=statement, is_named=is_named):
+            source = f"""
 _COLUMNS: Final[LiteralString] = "xr_id, issuer"
 _SELECT: Final[LiteralString] = "SELECT " + _COLUMNS + " FROM codes "
 
 async def find(tx: Tx, condition: LiteralString) -> Code | None:
     return await tx.one_or_none(Code, {statement}, {{"a": "b"}})
 """
-    constants = {"_COLUMNS": "xr_id, issuer", "_SELECT": "SELECT xr_id, issuer FROM codes "}
-    ((name, text),) = statements_of(source, constants)
-    assert name == "find"
-    assert (unnamed_tenants(text, {"codes": "organization_id"}) == set()) is is_named
+            constants = {"_COLUMNS": "xr_id, issuer", "_SELECT": "SELECT xr_id, issuer FROM codes "}
+            ((name, text),) = statements_of(source, constants)
+            assert name == "find"
+            assert (unnamed_tenants(text, {"codes": "organization_id"}) == set()) is is_named
 
 
 def test_no_statement_joins_a_code_and_its_broadcast() -> None:

@@ -100,9 +100,10 @@ async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: i
     assert (await given.read()).json["retention_days"] == (days if status == 200 else 14)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_a_wrong_body_deletes_nothing(
+    audience: AudienceApi, audience_rival: Rival, subtests: pytest.Subtests
+) -> None:
+    for body in [
         {},
         [],
         {"retention_days": 0},
@@ -113,18 +114,17 @@ async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: i
         {"retention_days": True},
         {"retention_days": None},
         {"retention_days": 5, "mode": "contract"},
-    ],
-)
-async def test_a_wrong_body_deletes_nothing(audience: AudienceApi, audience_rival: Rival, body: Any) -> None:
-    given = await contract(audience)
-    old = audience.clock.now().date() - timedelta(days=20)
-    await make_aged_events(audience_rival, given, {old: 1})
+    ]:
+        with subtests.test(body=body):
+            given = await contract(audience)
+            old = audience.clock.now().date() - timedelta(days=20)
+            await make_aged_events(audience_rival, given, {old: 1})
 
-    answer = await given.change("retention", body)
+            answer = await given.change("retention", body)
 
-    assert (answer.status, answer.json["code"]) == (422, "validation_failed")
-    assert await list_kept_days(audience_rival, given, "events") == [old]
-    assert (await given.read()).json["retention_days"] == 30
+            assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+            assert await list_kept_days(audience_rival, given, "events") == [old]
+            assert (await given.read()).json["retention_days"] == 30
 
 
 async def test_dying_in_the_middle_keeps_everything(audience: AudienceApi, audience_rival: Rival) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from support.audience.client import (
@@ -140,9 +139,10 @@ async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: i
         ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "pointer"),
-    [
+async def test_a_body_with_one_member_wrong_is_refused(
+    audience: AudienceApi, audience_rival: Rival, subtests: pytest.Subtests
+) -> None:
+    for changes, pointer in [
         ({"organization_id": None}, "/organization_id"),
         ({"organization_id": "org_\0"}, "/organization_id"),
         ({"organization_id": ""}, "/organization_id"),
@@ -168,16 +168,13 @@ async def test_a_demo_keeps_fourteen_days_at_most(audience: AudienceApi, days: i
         ({"mode": "contract", "entitlement": entitlement_body(ends_at="tomorrow")}, "/entitlement/ends_at"),
         ({"mode": "contract", "entitlement": entitlement_body(plan="x")}, "/entitlement/plan"),
         ({"hmac_secret": "xhm_"}, "/hmac_secret"),
-    ],
-)
-async def test_a_body_with_one_member_wrong_is_refused(
-    audience: AudienceApi, audience_rival: Rival, changes: dict[str, Any], pointer: str
-) -> None:
-    answer = await audience.create(**changes)
+    ]:
+        with subtests.test(changes=changes, pointer=pointer):
+            answer = await audience.create(**changes)
 
-    assert (answer.status, answer.json["code"]) == (422, "validation_failed")
-    assert pointer in [error["pointer"] for error in answer.json["errors"]]
-    assert await audience_rival.rows("SELECT FROM integrations UNION ALL SELECT FROM operations") == []
+            assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+            assert pointer in [error["pointer"] for error in answer.json["errors"]]
+            assert await audience_rival.rows("SELECT FROM integrations UNION ALL SELECT FROM operations") == []
 
 
 @pytest.mark.parametrize("name", integration_body())

@@ -48,9 +48,10 @@ async def test_events_are_of_the_month_and_integrations_of_now(audience: Audienc
     assert (await used(audience, "2026-10")).json["modes"][0]["events"] == 5
 
 
-@pytest.mark.parametrize("month", ["", "2026", "2026-13", "2026-00", "2026-1", "2026-11-01", "1999-12", "x"])
-async def test_a_malformed_month_is_refused(audience: AudienceApi, month: str) -> None:
-    assert (await used(audience, month)).status == 422
+async def test_a_malformed_month_is_refused(audience: AudienceApi, subtests: pytest.Subtests) -> None:
+    for month in ["", "2026", "2026-13", "2026-00", "2026-1", "2026-11-01", "1999-12", "x"]:
+        with subtests.test(month=month):
+            assert (await used(audience, month)).status == 422
 
 
 async def test_an_organisation_must_be_named(audience: AudienceApi) -> None:

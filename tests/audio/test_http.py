@@ -35,9 +35,9 @@ def test_either_credential_of_a_pair_is_accepted(audio: AudioProcess, credential
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize(
-    "authorization",
-    [
+def test_without_the_credential_every_path_answers_alike(audio: AudioProcess, subtests: pytest.Subtests) -> None:
+    """Neither the existing paths nor the validity of the body are revealed."""
+    for authorization in [
         "",
         "Bearer",
         "Bearer wrong-credential-altogether",
@@ -45,29 +45,37 @@ def test_either_credential_of_a_pair_is_accepted(audio: AudioProcess, credential
         f"Bearer {','.join(CREDENTIALS)}",
         f"Basic {CREDENTIALS[0]}",
         CREDENTIALS[0],
-    ],
-)
-@pytest.mark.parametrize(("method", "path"), [("POST", "/render"), ("GET", "/render"), ("GET", "/nowhere")])
-def test_without_the_credential_every_path_answers_alike(
-    audio: AudioProcess, method: str, path: str, authorization: str
+    ]:
+        for method, path in [("POST", "/render"), ("GET", "/render"), ("GET", "/nowhere")]:
+            with subtests.test(authorization=authorization, method=method, path=path):
+                answer = audio.client.request(method, path, content=b"{", headers={"authorization": authorization})
+
+                assert_problem(answer, 401, "unauthenticated")
+                assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_no_method_and_no_spelling_of_a_path_passes_without_the_credential(
+    audio: AudioProcess, subtests: pytest.Subtests
 ) -> None:
-    """Neither the existing paths nor the validity of the body are revealed."""
-    answer = audio.client.request(method, path, content=b"{", headers={"authorization": authorization})
-
-    assert_problem(answer, 401, "unauthenticated")
-    assert answer.headers["www-authenticate"] == "Bearer"
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_no_method_and_no_spelling_of_a_path_passes_without_the_credential(audio: AudioProcess, method: str) -> None:
-    url = str(audio.client.base_url)
-    spellings = [b"/render", b"/", b"//render", b"/render/", b"/RENDER", b"/render%00", b"/render;x", b"/metrics"]
-    spellings += [
-        b"/healthz" + way + b"/render" for way in (b"/..", b"/%2e%2e", b"/..%2f..", b";", b"%00", b"%2f", b"//")
-    ]
-    for target in spellings:
-        answer = send_raw(url, target, method=method)
-        assert answer.status in {400, 401}, target
+    for method in METHODS:
+        with subtests.test(method=method):
+            url = str(audio.client.base_url)
+            spellings = [
+                b"/render",
+                b"/",
+                b"//render",
+                b"/render/",
+                b"/RENDER",
+                b"/render%00",
+                b"/render;x",
+                b"/metrics",
+            ]
+            spellings += [
+                b"/healthz" + way + b"/render" for way in (b"/..", b"/%2e%2e", b"/..%2f..", b";", b"%00", b"%2f", b"//")
+            ]
+            for target in spellings:
+                answer = send_raw(url, target, method=method)
+                assert answer.status in {400, 401}, target
 
 
 @pytest.mark.parametrize(
@@ -81,9 +89,8 @@ def test_a_body_that_is_not_json_is_malformed(audio: AudioProcess, body: bytes) 
     assert_problem(answer, 400, "malformed_json")
 
 
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
+def test_only_a_frame_and_an_ultrasound_protocol_are_rendered(audio: AudioProcess, subtests: pytest.Subtests) -> None:
+    for body, pointer in [
         ([], ""),
         ("text", ""),
         ({}, "/frame"),
@@ -97,15 +104,14 @@ def test_a_body_that_is_not_json_is_malformed(audio: AudioProcess, body: bytes) 
         ],
         ({**GOOD, "frame": "XRC2" + FRAME[4:]}, "/frame"),
         ({**GOOD, "frame": FRAME.replace("brd_", "xak_")}, "/frame"),
-    ],
-)
-def test_only_a_frame_and_an_ultrasound_protocol_are_rendered(audio: AudioProcess, body: Any, pointer: str) -> None:
-    content = json.dumps(body).replace("Infinity", "1e400")
+    ]:
+        with subtests.test(body=body, pointer=pointer):
+            content = json.dumps(body).replace("Infinity", "1e400")
 
-    answer = audio.client.post("/render", content=content, headers={"content-type": "application/json"})
+            answer = audio.client.post("/render", content=content, headers={"content-type": "application/json"})
 
-    assert_problem(answer, 422, "validation_failed")
-    assert pointer in {error["pointer"] for error in answer.json()["errors"]}
+            assert_problem(answer, 422, "validation_failed")
+            assert pointer in {error["pointer"] for error in answer.json()["errors"]}
 
 
 def test_four_refused_calls_do_not_break_the_next(audio: AudioProcess) -> None:

@@ -30,9 +30,8 @@ def test_rendering_is_deterministic(renderer: Renderer, protocol: Protocol) -> N
     assert renderer.render(FRAME, protocol) == renderer.render(FRAME, protocol)
 
 
-@pytest.mark.parametrize(
-    ("frame", "protocol"),
-    [
+def test_a_malformed_frame_or_audible_protocol_is_refused(renderer: Renderer, subtests: pytest.Subtests) -> None:
+    for frame, protocol in [
         ("", 4),
         ("XRC1:", 4),
         (FRAME[:-1], 4),
@@ -42,11 +41,9 @@ def test_rendering_is_deterministic(renderer: Renderer, protocol: Protocol) -> N
         (FRAME.lower(), 4),
         ("A" * 141, 4),
         *[(FRAME, protocol) for protocol in (-1, 0, 1, 2, 6, 9, 23)],
-    ],
-)
-def test_a_malformed_frame_or_audible_protocol_is_refused(renderer: Renderer, frame: str, protocol: Protocol) -> None:
-    with pytest.raises(ValueError, match=r"^not an? "):
-        renderer.render(frame, protocol)
+    ]:
+        with subtests.test(frame=frame, protocol=protocol), pytest.raises(ValueError, match=r"^not an? "):
+            renderer.render(frame, protocol)
 
 
 def test_refused_calls_lose_no_instance(renderer: Renderer, decode: Callable[[bytes], str | None]) -> None:

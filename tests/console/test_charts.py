@@ -83,8 +83,7 @@ def test_a_period_as_long_as_the_calendar_shows_the_days_that_have_rows() -> Non
     assert list_days(date.min, date.max, []) == []
 
 
-@pytest.mark.parametrize(
-    ("value", "whole", "share"), [(0, 10, 0), (5, 10, 50), (10, 10, 100), (30, 10, 100), (1, 10**6, 0.5), (3, 0, 0)]
-)
-def test_a_share_is_seen_unless_it_is_nothing(value: int, whole: int, share: float) -> None:
-    assert measure_share(value, whole) == share
+def test_a_share_is_seen_unless_it_is_nothing(subtests: pytest.Subtests) -> None:
+    for value, whole, share in [(0, 10, 0), (5, 10, 50), (10, 10, 100), (30, 10, 100), (1, 10**6, 0.5), (3, 0, 0)]:
+        with subtests.test(value=value, whole=whole, share=share):
+            assert measure_share(value, whole) == share

@@ -23,7 +23,7 @@ async def test_the_name_of_a_project_is_text_on_its_own_pages(operator: ConsoleC
     project_id = await tenant.api.make_project(tenant.organization_id, HOSTILE)
     own = [
         route.path.format(organization_id=tenant.organization_id, project_id=project_id)
-        for route in app._PAGES
+        for route in app.PAGES
         if isinstance(route, Route) and "{project_id}" in route.path and route.path.count("{") == 2
     ]
     pages = {path: await operator.get(path) for path in [projects, *own]}

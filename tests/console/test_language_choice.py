@@ -19,13 +19,8 @@ async def test_the_choice_leads_back_to_the_page_and_lasts(operator: ConsoleClie
 @pytest.mark.parametrize(
     "path",
     [
-        "//evil.example",
-        "/\\evil.example",
-        "https://evil.example/",
-        "javascript:alert(1)",
-        "/\t/evil.example",
-        "/organizations\r\nset-cookie: a=b",
-        "",
+        *("//evil.example", "/\\evil.example", "https://evil.example/", "javascript:alert(1)", "/\t/evil.example"),
+        *("/organizations\r\nset-cookie: a=b", ""),
     ],
 )
 async def test_the_choice_never_leads_elsewhere(operator: ConsoleClient, path: str) -> None:

@@ -49,4 +49,4 @@ def _actions(page: PageAnswer, path: str) -> list[str]:
 
 def _is_page(address: str) -> bool:
     scope = {"type": "http", "method": "GET", "path": urlsplit(urljoin(CONSOLE_URL, address)).path, "root_path": ""}
-    return any(isinstance(each, Route) and each.matches(scope)[0] is not Match.NONE for each in app._PAGES)
+    return any(isinstance(each, Route) and each.matches(scope)[0] is not Match.NONE for each in app.PAGES)

@@ -35,21 +35,9 @@ async def test_a_browser_keeps_a_file_whose_address_names_its_content(operator: 
 
 
 ESCAPES = [
-    b"../app.py",
-    b"..%2fapp.py",
-    b"%2e%2e/app.py",
-    b"%2E%2E%2Fapp.py",
-    b"css/../../app.py",
-    b"%2e%2e/" * 20 + b"etc/passwd",
-    b"..%5capp.py",
-    b"%252e%252e%252fapp.py",
-    b"/etc/passwd",
-    b"%2fetc%2fpasswd",
-    b"css/console.css%00.txt",
-    b"%00",
-    b"a" * 300,
-    b"",
-    b".",
+    *(b"../app.py", b"..%2fapp.py", b"%2e%2e/app.py", b"%2E%2E%2Fapp.py", b"css/../../app.py"),
+    *(b"%2e%2e/" * 20 + b"etc/passwd", b"..%5capp.py", b"%252e%252e%252fapp.py", b"/etc/passwd", b"%2fetc%2fpasswd"),
+    *(b"css/console.css%00.txt", b"%00", b"a" * 300, b"", b"."),
 ]
 
 

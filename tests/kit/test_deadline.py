@@ -39,9 +39,8 @@ async def guarded() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-@pytest.mark.parametrize(
-    ("sent", "timeout_s"),
-    [
+def test_without_a_well_formed_timeout_the_maximum_applies(subtests: pytest.Subtests) -> None:
+    for sent, timeout_s in [
         ([], TIMEOUT_MAX_S),
         ([b"5000"], 5.0),
         ([b"1"], 0.001),
@@ -56,21 +55,20 @@ async def guarded() -> AsyncIterator[httpx2.AsyncClient]:
         ([b""], TIMEOUT_MAX_S),
         ([b"9" * 5000], TIMEOUT_MAX_S),
         ([b"5000", b"5000"], TIMEOUT_MAX_S),
-    ],
-)
-def test_without_a_well_formed_timeout_the_maximum_applies(sent: list[bytes], timeout_s: float) -> None:
-    assert read_timeout_s([(b"x-svc-timeout-ms", value) for value in sent]) == timeout_s
+    ]:
+        with subtests.test(sent=sent, timeout_s=timeout_s):
+            assert read_timeout_s([(b"x-svc-timeout-ms", value) for value in sent]) == timeout_s
 
 
-@pytest.mark.parametrize("timeout_s", [0.0001, 1.0, 5.0, 12.3456, 60.0])
-def test_a_written_deadline_is_read_back_to_the_millisecond(timeout_s: float) -> None:
-    header = (b"x-svc-timeout-ms", write_timeout(timeout_s).encode())
-    assert read_timeout_s([header]) == pytest.approx(max(timeout_s, 0.001), abs=0.0005)
+def test_a_written_deadline_is_read_back_to_the_millisecond(subtests: pytest.Subtests) -> None:
+    for timeout_s in [0.0001, 1.0, 5.0, 12.3456, 60.0]:
+        with subtests.test(timeout_s=timeout_s):
+            header = (b"x-svc-timeout-ms", write_timeout(timeout_s).encode())
+            assert read_timeout_s([header]) == pytest.approx(max(timeout_s, 0.001), abs=0.0005)
 
 
-@pytest.mark.parametrize(
-    ("sent", "name"),
-    [
+def test_a_malformed_caller_name_is_ignored(subtests: pytest.Subtests) -> None:
+    for sent, name in [
         ([b"soundmark-core-jobs"], "soundmark-core-jobs"),
         ([], None),
         ([b""], None),
@@ -79,10 +77,9 @@ def test_a_written_deadline_is_read_back_to_the_millisecond(timeout_s: float) ->
         ([b"core jobs"], None),
         ([b"c" * 65], None),
         ([b"core", b"core"], None),
-    ],
-)
-def test_a_malformed_caller_name_is_ignored(sent: list[bytes], name: str | None) -> None:
-    assert read_caller([(b"x-svc-caller", value) for value in sent]) == name
+    ]:
+        with subtests.test(sent=sent, name=name):
+            assert read_caller([(b"x-svc-caller", value) for value in sent]) == name
 
 
 async def test_a_request_knows_how_long_its_caller_waits() -> None:

@@ -77,12 +77,13 @@ def test_another_event_is_one_line_with_its_level() -> None:
     assert line.endswith("core     warning lost 3")
 
 
-@pytest.mark.parametrize("text", ["two\nlines", "a\rb", "\x1b[2J", "\u2028"])
-def test_no_value_begins_a_line_or_moves_the_cursor(text: str) -> None:
-    body = f'logger.info("told", value={text!r}, values=[{text!r}]); logging.getLogger("l").warning({text!r})'
-    lines = logged(body, log_format="text")
-    assert len(lines) == 2
-    assert text not in "".join(lines)
+def test_no_value_begins_a_line_or_moves_the_cursor(subtests: pytest.Subtests) -> None:
+    for text in ["two\nlines", "a\rb", "\x1b[2J", "\u2028"]:
+        with subtests.test(text=text):
+            body = f'logger.info("told", value={text!r}, values=[{text!r}]); logging.getLogger("l").warning({text!r})'
+            lines = logged(body, log_format="text")
+            assert len(lines) == 2
+            assert text not in "".join(lines)
 
 
 def test_a_traceback_of_text_stands_below_its_line() -> None:

@@ -46,10 +46,11 @@ def core_faults(**changes: str) -> list[str]:
     return faults(**{**VALID["core"], **changes})
 
 
-@pytest.mark.parametrize("component", list(declared.COMPONENTS))
-def test_each_component_starts_with_its_required_settings(component: declared.Component) -> None:
-    settings = declared.read(declared.COMPONENTS[component], environ(VALID[component]))
-    assert (settings.log_level, settings.log_format, settings.metrics_port) == ("info", None, None)
+def test_each_component_starts_with_its_required_settings(subtests: pytest.Subtests) -> None:
+    for component in list(declared.COMPONENTS):
+        with subtests.test(component=component):
+            settings = declared.read(declared.COMPONENTS[component], environ(VALID[component]))
+            assert (settings.log_level, settings.log_format, settings.metrics_port) == ("info", None, None)
 
 
 def test_the_defaults_are_those_of_the_documents() -> None:
@@ -65,13 +66,8 @@ def test_every_missing_setting_is_named_at_once() -> None:
     assert faults() == [
         f"SOUNDMARK_{name}: is not set"
         for name in (
-            "AUDIENCE_URL",
-            "AUDIENCE_CREDENTIAL",
-            "CORE_DATABASE_URL",
-            "MASTER_KEY",
-            "BASE_URL",
-            "AUDIO_URL",
-            "AUDIO_CREDENTIAL",
+            *("AUDIENCE_URL", "AUDIENCE_CREDENTIAL", "CORE_DATABASE_URL", "MASTER_KEY", "BASE_URL"),
+            *("AUDIO_URL", "AUDIO_CREDENTIAL"),
         )
     ]
 
@@ -110,17 +106,10 @@ def test_an_empty_value_counts_as_unset() -> None:
 
 WRONG = {
     "BASE_URL": [
-        "soundmark.example",
-        "ftp://soundmark.example",
-        "https://",
-        "https:///path",
-        "https://sesame@soundmark.example",
-        "https://:sesame@soundmark.example",
-        "https://soundmark.example?sesame=1",
-        "https://soundmark.example#sesame",
-        "https://[sesame",
-        "https://soundmark.example:sesame",
-        "https://soundmark.example:99999",
+        *("soundmark.example", "ftp://soundmark.example", "https://", "https:///path"),
+        *("https://sesame@soundmark.example", "https://:sesame@soundmark.example"),
+        *("https://soundmark.example?sesame=1", "https://soundmark.example#sesame", "https://[sesame"),
+        *("https://soundmark.example:sesame", "https://soundmark.example:99999"),
     ],
     "AUDIO_URL": ["audio:8000", "unix:///sesame", "http://audio:sesame"],
     "CORE_DATABASE_URL": [
@@ -146,12 +135,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_a_wrong_value_is_named_and_not_shown(name: str, value: str) -> None:
-    (fault,) = core_faults(**{name: value})
-    assert fault.startswith(f"SOUNDMARK_{name}: ")
-    assert "sesame" not in fault
-    assert value not in fault.removeprefix(f"SOUNDMARK_{name}: ") or len(value) < 5
+def test_a_wrong_value_is_named_and_not_shown(subtests: pytest.Subtests) -> None:
+    for name, value in [(name, value) for name, values in WRONG.items() for value in values]:
+        with subtests.test(name=name, value=value):
+            (fault,) = core_faults(**{name: value})
+            assert fault.startswith(f"SOUNDMARK_{name}: ")
+            assert "sesame" not in fault
+            assert value not in fault.removeprefix(f"SOUNDMARK_{name}: ") or len(value) < 5
 
 
 def test_urls_lose_their_last_slash() -> None:
@@ -169,25 +159,25 @@ def test_trusted_proxies_are_networks() -> None:
     assert [str(network) for network in networks] == ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1/32"]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_core_and_audience_share_neither_database_nor_role(subtests: pytest.Subtests) -> None:
+    for other in [
         "postgresql://audience:pw@db/core",
         "postgresql://core:pw@db/audience",
         "postgresql://core:pw@DB:5432/audience",
         "postgresql://core:pw@db/core",
         "postgres://audience:pw@db/core?sslmode=require",
-    ],
-)
-def test_core_and_audience_share_neither_database_nor_role(other: str) -> None:
-    expected = ["SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"]
-    assert core_faults(AUDIENCE_DATABASE_URL=other) == expected
-    values = {
-        **VALID["audience"],
-        "AUDIENCE_DATABASE_URL": other,
-        "CORE_DATABASE_URL": VALID["core"]["CORE_DATABASE_URL"],
-    }
-    assert faults(declared.AudienceSettings, **values) == expected
+    ]:
+        with subtests.test(other=other):
+            expected = [
+                "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
+            ]
+            assert core_faults(AUDIENCE_DATABASE_URL=other) == expected
+            values = {
+                **VALID["audience"],
+                "AUDIENCE_DATABASE_URL": other,
+                "CORE_DATABASE_URL": VALID["core"]["CORE_DATABASE_URL"],
+            }
+            assert faults(declared.AudienceSettings, **values) == expected
 
 
 def test_two_servers_may_use_the_same_names() -> None:
@@ -204,18 +194,20 @@ def test_a_password_that_looks_like_a_port_is_not_shown() -> None:
     assert "ses" not in fault
 
 
-@pytest.mark.parametrize("password", ["ses[am]e", "[sesame", "ses%zame", "ses%00ame", "sesame%", "ses ame", "ses@ame"])
-def test_a_password_that_the_driver_cannot_read_is_not_shown(password: str) -> None:
+def test_a_password_that_the_driver_cannot_read_is_not_shown(subtests: pytest.Subtests) -> None:
     """The driver's own error would repeat it in a log line of its pool or in a traceback."""
-    (fault,) = core_faults(CORE_DATABASE_URL=f"postgresql://core:{password}@db/core")
-    assert fault.startswith("SOUNDMARK_CORE_DATABASE_URL: must be ")
-    assert "ses" not in fault
+    for password in ["ses[am]e", "[sesame", "ses%zame", "ses%00ame", "sesame%", "ses ame", "ses@ame"]:
+        with subtests.test(password=password):
+            (fault,) = core_faults(CORE_DATABASE_URL=f"postgresql://core:{password}@db/core")
+            assert fault.startswith("SOUNDMARK_CORE_DATABASE_URL: must be ")
+            assert "ses" not in fault
 
 
-@pytest.mark.parametrize("password", ["ses%5Bam%5De", "100%25", "ses%40ame", "a.b-c_d~e!"])
-def test_a_password_that_is_percent_encoded_is_taken(password: str) -> None:
-    url = f"postgresql://core:{password}@db/core"
-    assert read_core(CORE_DATABASE_URL=url).core_database_url.reveal() == url
+def test_a_password_that_is_percent_encoded_is_taken(subtests: pytest.Subtests) -> None:
+    for password in ["ses%5Bam%5De", "100%25", "ses%40ame", "a.b-c_d~e!"]:
+        with subtests.test(password=password):
+            url = f"postgresql://core:{password}@db/core"
+            assert read_core(CORE_DATABASE_URL=url).core_database_url.reveal() == url
 
 
 @pytest.mark.parametrize("password", ["ses/ame", "ses[am]e"])

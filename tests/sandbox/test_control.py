@@ -1,7 +1,5 @@
 """`/control`: refusals, starting again, and who may call it."""
 
-from typing import Any
-
 import pytest
 from support.outside.card_sdk import create_session
 from support.outside.running_sandbox import RunningSandbox
@@ -9,9 +7,8 @@ from support.outside.running_sandbox import RunningSandbox
 from soundmark.sandbox.shelf import Shelf
 
 
-@pytest.mark.parametrize(
-    ("path", "fields", "status"),
-    [
+async def test_what_cannot_be_done_is_refused_with_a_reason(sandbox: RunningSandbox, subtests: pytest.Subtests) -> None:
+    for path, fields, status in [
         ("/card/sessions/cs_test_unknown/pay", {}, 404),
         ("/card/sessions/cs_test_unknown/pay", {"email": "x"}, 422),
         ("/card/subscriptions/sub_unknown/renew", {}, 404),
@@ -27,14 +24,11 @@ from soundmark.sandbox.shelf import Shelf
         ("/accounting/thirdparties", {}, 422),
         ("/desk/conversations/9/reply", {"text": "x"}, 404),
         ("/desk/settings", {"signature": "none"}, 422),
-    ],
-)
-async def test_what_cannot_be_done_is_refused_with_a_reason(
-    sandbox: RunningSandbox, path: str, fields: dict[str, Any], status: int
-) -> None:
-    refused = await sandbox.client.post(f"/control{path}", json=fields)
-    assert refused.status_code == status
-    assert refused.json()["error"]
+    ]:
+        with subtests.test(path=path, fields=fields, status=status):
+            refused = await sandbox.client.post(f"/control{path}", json=fields)
+            assert refused.status_code == status
+            assert refused.json()["error"]
 
 
 @pytest.mark.parametrize(("body", "status"), [(b"{", 400), (b"[]", 400), (b"{}" + b" " * 70_000, 413)])

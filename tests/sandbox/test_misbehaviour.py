@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from typing import Any
 
 import httpx2
 import pytest
@@ -242,9 +241,8 @@ async def test_the_page_turns_a_switch_on(sandbox: RunningSandbox) -> None:
     assert (await ask(sandbox, "card")).status_code == 500
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+async def test_a_wrong_switch_is_refused(sandbox: RunningSandbox, subtests: pytest.Subtests) -> None:
+    for fields in [
         {"system": "mail", "kind": "slow"},
         {"system": "card", "kind": "angry"},
         {"system": "card", "kind": "slow", "times": -1},
@@ -254,11 +252,10 @@ async def test_the_page_turns_a_switch_on(sandbox: RunningSandbox) -> None:
         {"system": "card", "kind": "slow", "operaton": "x"},
         {"system": "card", "kind": "slow", "operation": "create_sesion"},
         {"kind": "slow"},
-    ],
-)
-async def test_a_wrong_switch_is_refused(sandbox: RunningSandbox, fields: dict[str, Any]) -> None:
-    refused = await sandbox.client.post("/control/switches", json=fields)
-    assert (refused.status_code, list(refused.json())) == (422, ["error"])
+    ]:
+        with subtests.test(fields=fields):
+            refused = await sandbox.client.post("/control/switches", json=fields)
+            assert (refused.status_code, list(refused.json())) == (422, ["error"])
 
 
 async def test_switches_are_limited_in_number(sandbox: RunningSandbox) -> None:

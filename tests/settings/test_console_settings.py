@@ -45,29 +45,26 @@ def test_core_is_reached_where_browsers_reach_it_unless_set() -> None:
     assert read(**given, CORE_URL="http://core:8080/").core_url == "http://core:8080"
 
 
-@pytest.mark.parametrize(
-    "url", ["http://console.example", "https://console.example/console", "https://console.example?x=1", "console"]
-)
-def test_the_console_is_at_the_root_of_a_secure_address(url: str) -> None:
+def test_the_console_is_at_the_root_of_a_secure_address(subtests: pytest.Subtests) -> None:
     """Sessions would travel in clear text, and cookies and links assume the root."""
-    (fault,) = faults(CONSOLE_KEY=KEY, CONSOLE_URL=url)
-    assert fault.startswith("SOUNDMARK_CONSOLE_URL: must be ")
+    for url in ["http://console.example", "https://console.example/console", "https://console.example?x=1", "console"]:
+        with subtests.test(url=url):
+            (fault,) = faults(CONSOLE_KEY=KEY, CONSOLE_URL=url)
+            assert fault.startswith("SOUNDMARK_CONSOLE_URL: must be ")
 
 
-@pytest.mark.parametrize(
-    ("url", "origin"),
-    [
+def test_the_address_is_written_as_browsers_write_it(subtests: pytest.Subtests) -> None:
+    """A browser names the origin of each form, and the console takes its own alone."""
+    for url, origin in [
         ("https://Console.EXAMPLE", "https://console.example"),
         ("HTTPS://console.example:443/", "https://console.example"),
         ("https://console.example:8443", "https://console.example:8443"),
         ("https://console.example:80", "https://console.example:80"),
         ("http://LocalHost:80", "http://localhost"),
         ("https://[2001:DB8:0::1]:443", "https://[2001:db8::1]"),
-    ],
-)
-def test_the_address_is_written_as_browsers_write_it(url: str, origin: str) -> None:
-    """A browser names the origin of each form, and the console takes its own alone."""
-    assert read(CONSOLE_KEY=KEY, CONSOLE_URL=url).console_url == origin
+    ]:
+        with subtests.test(url=url, origin=origin):
+            assert read(CONSOLE_KEY=KEY, CONSOLE_URL=url).console_url == origin
 
 
 def test_a_key_of_its_own_is_used_as_it_is() -> None:
@@ -106,11 +103,12 @@ def test_the_api_has_an_absolute_uri(uri: str) -> None:
     assert faults(CONSOLE_KEY=KEY, OIDC_RESOURCE=uri) == ["SOUNDMARK_OIDC_RESOURCE requires SOUNDMARK_OIDC_ISSUER"]
 
 
-@pytest.mark.parametrize("uri", ["api", "//api.example.org", "https://api.example.org/#a", "https:", "urn:a b", "é:a"])
-def test_another_name_of_an_api_is_refused(uri: str) -> None:
-    assert faults(CONSOLE_KEY=KEY, **OIDC, OIDC_RESOURCE=uri) == [
-        "SOUNDMARK_OIDC_RESOURCE: must be an absolute URI without a fragment"
-    ]
+def test_another_name_of_an_api_is_refused(subtests: pytest.Subtests) -> None:
+    for uri in ["api", "//api.example.org", "https://api.example.org/#a", "https:", "urn:a b", "é:a"]:
+        with subtests.test(uri=uri):
+            assert faults(CONSOLE_KEY=KEY, **OIDC, OIDC_RESOURCE=uri) == [
+                "SOUNDMARK_OIDC_RESOURCE: must be an absolute URI without a fragment"
+            ]
 
 
 def test_a_client_secret_needs_the_issuer_that_gave_it() -> None:
@@ -122,19 +120,17 @@ def test_a_client_secret_needs_the_issuer_that_gave_it() -> None:
     assert secret.reveal() == "confidential"
 
 
-@pytest.mark.parametrize(
-    ("given", "sign_in"),
-    [
+def test_people_sign_in_with_the_provider_or_with_a_ticket_or_not(subtests: pytest.Subtests) -> None:
+    for given, sign_in in [
         ({}, None),
         (TOKEN, None),
         (TICKETS, None),
         (TOKEN | TICKETS, "ticket"),
         (OIDC, "oidc"),
         (OIDC | TOKEN | TICKETS, "oidc"),
-    ],
-)
-def test_people_sign_in_with_the_provider_or_with_a_ticket_or_not(given: dict[str, str], sign_in: str | None) -> None:
-    assert read(CONSOLE_KEY=KEY, **given).sign_in == sign_in
+    ]:
+        with subtests.test(given=given, sign_in=sign_in):
+            assert read(CONSOLE_KEY=KEY, **given).sign_in == sign_in
 
 
 def test_the_folder_of_tickets_is_absolute() -> None:

@@ -99,20 +99,20 @@ CHANGES: Final[list[tuple[str, Any, str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "failure", "location"), CHANGES, ids=lambda value: str(value)[:40])
-def test_a_sealed_file_that_breaks_the_contract_is_rejected(path: str, value: Any, failure: str, location: str) -> None:
+def test_a_sealed_file_that_breaks_the_contract_is_rejected(subtests: pytest.Subtests) -> None:
     """Even one that the service itself has sealed."""
-    archive = make_project_archive()
-    if path.endswith(".keys.2"):
-        archive.change("verification_keys.keys", [*archive.members["verification_keys"]["keys"], value])
-    else:
-        archive.change(path, value)
-    assert reject(archive) == (failure, location)
+    for path, value, failure, location in CHANGES:
+        with subtests.test(path=path, value=value, failure=failure, location=location):
+            archive = make_project_archive()
+            if path.endswith(".keys.2"):
+                archive.change("verification_keys.keys", [*archive.members["verification_keys"]["keys"], value])
+            else:
+                archive.change(path, value)
+            assert reject(archive) == (failure, location)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "failure", "location"),
-    [
+def test_an_organisation_archive_holds_only_its_own(subtests: pytest.Subtests) -> None:
+    for path, value, failure, location in [
         ("organization.id", "org_another", "foreign_record", "projects[0].organization_id"),
         ("organization.role", "king", "wrong_shape", "organization.role"),
         ("members.0.subject_id", "person-2", "out_of_order", "members[1]"),
@@ -121,25 +121,23 @@ def test_a_sealed_file_that_breaks_the_contract_is_rejected(path: str, value: An
         ("projects.0", ..., "foreign_record", "campaigns[0].project_id"),
         ("codes.1.project_id", "prj_unknown", "foreign_record", "codes[1].project_id"),
         ("codes.1.project_id", PROJECT_ID, "altered_code", "codes[1].project_id"),
-    ],
-)
-def test_an_organisation_archive_holds_only_its_own(path: str, value: Any, failure: str, location: str) -> None:
-    archive = make_organization_archive()
-    archive.change(path, value)
-    assert reject(archive) == (failure, location)
+    ]:
+        with subtests.test(path=path, value=value, failure=failure, location=location):
+            archive = make_organization_archive()
+            archive.change(path, value)
+            assert reject(archive) == (failure, location)
 
 
-@pytest.mark.parametrize(
-    "name", ["xr_id", "campaign_id", "issuer", "issued_at", "expires_at", "intent", "token_digest"]
-)
-def test_a_code_must_agree_with_what_was_signed(name: str) -> None:
+def test_a_code_must_agree_with_what_was_signed(subtests: pytest.Subtests) -> None:
     """As if the service had stored one thing and signed another."""
-    other = make_code(Issuer(), 7, issuer="S", issued_at=CREATED_AT, expires_at=EXPORTED_AT, campaign_id=None)
-    other["signed_code"]["intent"]["action"] = "buy"
-    archive = make_project_archive()
-    archive.sign_code(2, **{name: other["signed_code"][name]})
-    shown = {"token_digest": "broadcast_token"}.get(name, name)
-    assert reject(archive) == ("altered_code", f"codes[2].{shown}")
+    for name in ["xr_id", "campaign_id", "issuer", "issued_at", "expires_at", "intent", "token_digest"]:
+        with subtests.test(name=name):
+            other = make_code(Issuer(), 7, issuer="S", issued_at=CREATED_AT, expires_at=EXPORTED_AT, campaign_id=None)
+            other["signed_code"]["intent"]["action"] = "buy"
+            archive = make_project_archive()
+            archive.sign_code(2, **{name: other["signed_code"][name]})
+            shown = {"token_digest": "broadcast_token"}.get(name, name)
+            assert reject(archive) == ("altered_code", f"codes[2].{shown}")
 
 
 def test_a_code_cannot_expire_before_it_begins() -> None:

@@ -1,7 +1,5 @@
 """The end of an archive: its keys and its seal, which must be found and must be genuine."""
 
-from typing import Any
-
 import pytest
 
 from .archive_verification import MIB, reject, verify
@@ -9,9 +7,8 @@ from .archives import CREATED_AT, make_code, make_project_archive
 from .issuer import Issuer
 
 
-@pytest.mark.parametrize(
-    ("sealed", "failure", "location"),
-    [
+def test_another_seal_is_rejected(subtests: pytest.Subtests) -> None:
+    for sealed, failure, location in [
         ({"format": "svc-organization-archive-v1"}, "wrong_subject", "format"),
         ({"subject_id": "prj_another"}, "wrong_subject", "project.id"),
         ({"subject_id": "cmp_another"}, "seal_malformed", "seal.subject_id"),
@@ -27,13 +24,11 @@ from .issuer import Issuer
         ({"version": 2}, "seal_malformed", "seal.version"),
         ({"version": True}, "seal_malformed", "seal.version"),
         ({"more": 1}, "seal_malformed", "seal"),
-    ],
-    ids=str,
-)
-def test_another_seal_is_rejected(sealed: dict[str, Any], failure: str, location: str) -> None:
-    archive = make_project_archive()
-    archive.sealed = sealed
-    assert reject(archive) == (failure, location)
+    ]:
+        with subtests.test(sealed=sealed, failure=failure, location=location):
+            archive = make_project_archive()
+            archive.sealed = sealed
+            assert reject(archive) == (failure, location)
 
 
 def test_the_seal_of_another_file_is_rejected() -> None:
@@ -46,31 +41,27 @@ def test_a_bare_seal_is_no_archive() -> None:
     assert reject(b',"seal":{}}') == ("seal_malformed", "seal.version")
 
 
-@pytest.mark.parametrize(
-    ("text", "failure"),
-    [
-        (b"", "seal_missing"),
-        (b"{}", "seal_missing"),
-        (b',"seal":', "seal_missing"),
-        (b',"seal":' + b"[" * 100_000 + b"}", "seal_malformed"),
-        (b" " * 3 * MIB, "seal_missing"),
-        (b"," * 3 * MIB, "seal_missing"),
-        (b',"seal":' * 400_000 + b"}", "seal_malformed"),
-        (b',"seal":{' + b" " * 3 * MIB + b"}}", "seal_missing"),
-    ],
-    ids=["empty", "no seal", "cut", "deep", "spaces", "commas", "seals", "far away"],
-)
-def test_what_is_no_archive_is_rejected(text: bytes, failure: str) -> None:
-    assert reject(text) == (failure, "seal")
+def test_what_is_no_archive_is_rejected(subtests: pytest.Subtests) -> None:
+    for name, (text, failure) in {
+        "empty": (b"", "seal_missing"),
+        "no seal": (b"{}", "seal_missing"),
+        "cut": (b',"seal":', "seal_missing"),
+        "deep": (b',"seal":' + b"[" * 100_000 + b"}", "seal_malformed"),
+        "spaces": (b" " * 3 * MIB, "seal_missing"),
+        "commas": (b"," * 3 * MIB, "seal_missing"),
+        "seals": (b',"seal":' * 400_000 + b"}", "seal_malformed"),
+        "far away": (b',"seal":{' + b" " * 3 * MIB + b"}}", "seal_missing"),
+    }.items():
+        with subtests.test(name):
+            assert reject(text) == (failure, "seal")
 
 
-@pytest.mark.parametrize(
-    "text", [b"," + b" " * MIB, (b"," + b" " * 500) * 2000, b',"verification_keys"' * 40_000, b",\n" * (MIB // 2)]
-)
-def test_looking_for_the_keys_takes_linear_time(text: bytes) -> None:
+def test_looking_for_the_keys_takes_linear_time(subtests: pytest.Subtests) -> None:
     """A pattern that tried each position again would take hours."""
-    archive = make_project_archive()
-    assert reject(archive.seal(b"{" + text)) == ("keys_malformed", "verification_keys")
+    for text in [b"," + b" " * MIB, (b"," + b" " * 500) * 2000, b',"verification_keys"' * 40_000, b",\n" * (MIB // 2)]:
+        with subtests.test(text=text):
+            archive = make_project_archive()
+            assert reject(archive.seal(b"{" + text)) == ("keys_malformed", "verification_keys")
 
 
 def test_the_words_of_the_ending_may_stand_in_an_intent() -> None:

@@ -124,23 +124,24 @@ CHANGES: Final[list[tuple[str, Any, str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "failure", "location"), CHANGES, ids=str)
-def test_a_signed_document_that_breaks_the_contract_is_rejected(
-    path: str, value: Any, failure: str, location: str
-) -> None:
+def test_a_signed_document_that_breaks_the_contract_is_rejected(subtests: pytest.Subtests) -> None:
     """Even one that the service itself has signed. A signature covers no number that a double cannot hold."""
-    document = change(make_document(), path, value)
-    signature = "A" * 86 if failure == "malformed" else Issuer().signed(document)["signature"]
-    assert reject({**document, "signature": signature}) == (failure, location)
+    for path, value, failure, location in CHANGES:
+        with subtests.test(path=path, value=value, failure=failure, location=location):
+            document = change(make_document(), path, value)
+            signature = "A" * 86 if failure == "malformed" else Issuer().signed(document)["signature"]
+            assert reject({**document, "signature": signature}) == (failure, location)
 
 
-@pytest.mark.parametrize(
-    ("signature", "failure"),
-    [("A" * 86, "signature_invalid"), ("A" * 85 + "B", "wrong_shape"), ("A" * 84, "wrong_shape"), (7, "wrong_shape")],
-    ids=str,
-)
-def test_another_signature_is_rejected(signature: Any, failure: str) -> None:
-    assert reject({**make_document(), "signature": signature}) == (failure, "signature")
+def test_another_signature_is_rejected(subtests: pytest.Subtests) -> None:
+    for signature, failure in [
+        ("A" * 86, "signature_invalid"),
+        ("A" * 85 + "B", "wrong_shape"),
+        ("A" * 84, "wrong_shape"),
+        (7, "wrong_shape"),
+    ]:
+        with subtests.test(signature=signature, failure=failure):
+            assert reject({**make_document(), "signature": signature}) == (failure, "signature")
 
 
 @pytest.mark.parametrize("pattern", [0x01, 0x80])
@@ -152,27 +153,19 @@ def test_every_byte_flipped_once_is_noticed(pattern: int) -> None:
         reject(bytes(altered))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"{",
-        b"\xff",
-        b"[" * 60_000,
-        b'{"version":1,"version":1}',
-        b'{"version":NaN}',
-        b'{"version":"' + b"x" * 100_000 + b'"}',
-        b'{"version":"\\udfff"}',
-    ],
-    ids=lambda text: repr(text[:20]),
-)
-def test_what_is_not_plain_json_is_malformed(text: bytes) -> None:
-    assert reject(text) == ("malformed", "certificate")
+def test_what_is_not_plain_json_is_malformed(subtests: pytest.Subtests) -> None:
+    for text in [
+        *(b"", b"{", b"\xff", b"[" * 60_000, b'{"version":1,"version":1}', b'{"version":NaN}'),
+        *(b'{"version":"' + b"x" * 100_000 + b'"}', b'{"version":"\\udfff"}'),
+    ]:
+        with subtests.test(repr(text[:20])):
+            assert reject(text) == ("malformed", "certificate")
 
 
-@pytest.mark.parametrize("text", [b"[]", b"null", b'"certificate"', b"1"])
-def test_what_is_no_object_has_the_wrong_shape(text: bytes) -> None:
-    assert reject(text) == ("wrong_shape", "certificate")
+def test_what_is_no_object_has_the_wrong_shape(subtests: pytest.Subtests) -> None:
+    for text in [b"[]", b"null", b'"certificate"', b"1"]:
+        with subtests.test(text=text):
+            assert reject(text) == ("wrong_shape", "certificate")
 
 
 def test_values_that_json_cannot_express_are_malformed() -> None:

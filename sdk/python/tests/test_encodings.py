@@ -13,11 +13,11 @@ def test_base64url_decodes_to_the_original_bytes(data: bytes) -> None:
     assert base64url.decode(base64url.encode(data)) == data
 
 
-@pytest.mark.parametrize("text", ["A", "AB==", "AB", "AAB", "+A", "/A", "A A", "AA\n", "é", "AA=", "_-A*"])
-def test_any_other_spelling_of_base64url_is_refused(text: str) -> None:
+def test_any_other_spelling_of_base64url_is_refused(subtests: pytest.Subtests) -> None:
     """`AB` and `AA` decode to the same byte; if both were accepted, a flipped bit would go unnoticed."""
-    with pytest.raises(Unverifiable):
-        base64url.decode(text)
+    for text in ["A", "AB==", "AB", "AAB", "+A", "/A", "A A", "AA\n", "é", "AA=", "_-A*"]:
+        with subtests.test(text=text), pytest.raises(Unverifiable):
+            base64url.decode(text)
 
 
 @settings(deadline=None)
@@ -27,25 +27,12 @@ def test_timestamps_parse_to_the_original_time(at: datetime) -> None:
     assert timestamps.parse(timestamps.write(at)) == at
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2026-11-20T10:00:00Z",
-        "2026-11-20T10:00:00.0000Z",
-        "2026-11-20T10:00:00.000+00:00",
-        "2026-11-20t10:00:00.000z",
-        "2026-11-20 10:00:00.000Z",
-        "2026-02-30T10:00:00.000Z",
-        "2026-11-20T24:00:00.000Z",
-        "2026-12-31T23:59:60.000Z",
-        "0000-01-01T00:00:00.000Z",
-        "٢026-11-20T10:00:00.000Z",
-        "2026-11-20T10:00:00.000Z\n",
-        "",
-        None,
-        1763632800,
-    ],
-)
-def test_any_other_spelling_of_a_timestamp_is_refused(text: object) -> None:
-    with pytest.raises(Unverifiable):
-        timestamps.parse(text)
+def test_any_other_spelling_of_a_timestamp_is_refused(subtests: pytest.Subtests) -> None:
+    for text in [
+        *("2026-11-20T10:00:00Z", "2026-11-20T10:00:00.0000Z", "2026-11-20T10:00:00.000+00:00"),
+        *("2026-11-20t10:00:00.000z", "2026-11-20 10:00:00.000Z", "2026-02-30T10:00:00.000Z"),
+        *("2026-11-20T24:00:00.000Z", "2026-12-31T23:59:60.000Z", "0000-01-01T00:00:00.000Z"),
+        *("٢026-11-20T10:00:00.000Z", "2026-11-20T10:00:00.000Z\n", "", None, 1763632800),
+    ]:
+        with subtests.test(text=text), pytest.raises(Unverifiable):
+            timestamps.parse(text)

@@ -96,17 +96,10 @@ def test_half_a_frame_is_not_heard() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "hello",
-        "XRC1:",
-        "XRC1:brd_123456789012345",
-        "XRC1:brd_12345678901234567",
-        "XRC1:brd_1234567890123+56",
-        "xrc1:brd_1234567890123456",
-        "XRC2:brd_1234567890123456",
-        " XRC1:brd_1234567890123456",
+        *("hello", "XRC1:", "XRC1:brd_123456789012345", "XRC1:brd_12345678901234567", "XRC1:brd_1234567890123+56"),
+        *("xrc1:brd_1234567890123456", "XRC2:brd_1234567890123456", " XRC1:brd_1234567890123456"),
         "XRC1:brd_1234567890123456\n",
-        "XRC1:brd_123456789012345é",
-        "http://evil.example/?XRC1:brd_1234567890123456",
+        *("XRC1:brd_123456789012345é", "http://evil.example/?XRC1:brd_1234567890123456"),
     ],
 )
 def test_sound_that_is_not_exactly_a_frame_is_ignored(text: str) -> None:

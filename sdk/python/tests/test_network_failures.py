@@ -50,9 +50,8 @@ def chain_errors(*causes: BaseException) -> httpx2.ConnectError:
     return error
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
+def test_each_failure_is_one_sentence_of_this_package(subtests: pytest.Subtests) -> None:
+    for error, message in [
         (chain_errors(OSError("all"), ConnectionRefusedError(111, "x")), "URL (connection refused)."),
         (chain_errors(gaierror(-2, "x")), "URL (the host name cannot be resolved)."),
         (chain_errors(ssl.SSLCertVerificationError(1, "x")), "URL (its TLS certificate cannot be verified)."),
@@ -66,10 +65,9 @@ def chain_errors(*causes: BaseException) -> httpx2.ConnectError:
         (httpx2.ConnectTimeout("x"), "URL (no connection in time)."),
         (TimeoutError(), "URL did not answer completely in time."),
         (httpx2.ReadError("the server's words"), "URL did not answer completely: the connection broke."),
-    ],
-)
-def test_each_failure_is_one_sentence_of_this_package(error: Exception, message: str) -> None:
-    assert explain_network_failure("URL", error).removeprefix("Nothing answers at ") == message
+    ]:
+        with subtests.test(error=error, message=message):
+            assert explain_network_failure("URL", error).removeprefix("Nothing answers at ") == message
 
 
 def test_a_failure_with_a_circular_cause_is_explained() -> None:

@@ -207,11 +207,12 @@ async def test_the_token_is_read_before_each_attempt(events: EventService, clock
     assert [request.headers["authorization"] for request in events.state.requests] == ["Bearer first", "Bearer second"]
 
 
-@pytest.mark.parametrize("token", ["", "two words", "line\r\nX-Other: 1", "é", "t" * 8193])
-def test_an_impossible_token_is_refused_and_not_shown(token: str) -> None:
-    with pytest.raises(ValueError, match="reporting token") as failure:
-        AsyncReporter("http://127.0.0.1:9", token)
-    assert token == "" or token not in str(failure.value)
+def test_an_impossible_token_is_refused_and_not_shown(subtests: pytest.Subtests) -> None:
+    for token in ["", "two words", "line\r\nX-Other: 1", "é", "t" * 8193]:
+        with subtests.test(token=token):
+            with pytest.raises(ValueError, match="reporting token") as failure:
+                AsyncReporter("http://127.0.0.1:9", token)
+            assert token == "" or token not in str(failure.value)
 
 
 @pytest.mark.parametrize("url", ["http://example.org", "ftp://example.org", "https://user:word@example.org"])
@@ -267,13 +268,14 @@ async def test_the_next_attempt_uses_a_rotated_secret(events: EventService, cloc
     assert len({request.headers["x-svc-signature"] for request in events.state.requests}) == 2
 
 
-@pytest.mark.parametrize("secret", ["", "xhm_short", "xak_" + "s" * 43, "xhm_" + "s" * 42 + "é"])
-def test_a_malformed_secret_is_refused_and_not_shown(secret: str) -> None:
-    with pytest.raises(ValueError, match="HMAC secret") as failure:
-        AsyncPublisher("http://127.0.0.1:9", INTEGRATION_ID, secret)
-    assert secret == "" or secret not in str(failure.value)
-    with pytest.raises(ValueError, match="integration"):
-        AsyncPublisher("http://127.0.0.1:9", "org_0123456789", HMAC_SECRET)
+def test_a_malformed_secret_is_refused_and_not_shown(subtests: pytest.Subtests) -> None:
+    for secret in ["", "xhm_short", "xak_" + "s" * 43, "xhm_" + "s" * 42 + "é"]:
+        with subtests.test(secret=secret):
+            with pytest.raises(ValueError, match="HMAC secret") as failure:
+                AsyncPublisher("http://127.0.0.1:9", INTEGRATION_ID, secret)
+            assert secret == "" or secret not in str(failure.value)
+            with pytest.raises(ValueError, match="integration"):
+                AsyncPublisher("http://127.0.0.1:9", "org_0123456789", HMAC_SECRET)
 
 
 def test_every_reason_is_explained_and_answered() -> None:

@@ -17,9 +17,10 @@ def make_failure(retry_after_s: float | None = None) -> ReceiverFailure:
     return ReceiverFailure("rate_limited", "Test.", retry_after_s=retry_after_s)
 
 
-@pytest.mark.parametrize("reason", get_args(Reason))
-def test_only_rate_limits_and_temporary_trouble_are_retryable(reason: Reason) -> None:
-    assert ReceiverFailure(reason, "Test.").retryable is (reason in {"rate_limited", "temporarily_unavailable"})
+def test_only_rate_limits_and_temporary_trouble_are_retryable(subtests: pytest.Subtests) -> None:
+    for reason in get_args(Reason):
+        with subtests.test(reason=reason):
+            assert ReceiverFailure(reason, "Test.").retryable is (reason in {"rate_limited", "temporarily_unavailable"})
 
 
 @pytest.mark.parametrize("kind", [ReceiverFailure, DeliveryFailure])

@@ -139,9 +139,8 @@ def test_each_header_is_needed_exactly_once(clock: FakeClock, name: str) -> None
     assert failure_of(repeated, BODY, clock) == "header_malformed"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_headers_have_one_form(clock: FakeClock, subtests: pytest.Subtests) -> None:
+    for name, value in [
         ("id", ""),
         ("id", "evn.1"),
         ("id", "evn 1"),
@@ -149,15 +148,15 @@ def test_each_header_is_needed_exactly_once(clock: FakeClock, name: str) -> None
         ("id", "e" * 257),
         *[("timestamp", value) for value in ("", "1.5", "-1", "1e9", "now", "١٢٣", "9" * 12, "nan", "inf")],
         ("signature", "v1,AAAA " * 1000),
-    ],
-)
-def test_headers_have_one_form(clock: FakeClock, name: str, value: str) -> None:
-    assert failure_of(sign(clock, **{name: value}), BODY, clock) == "header_malformed"
+    ]:
+        with subtests.test(name=name, value=value):
+            assert failure_of(sign(clock, **{name: value}), BODY, clock) == "header_malformed"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_body_that_is_no_message_is_malformed_although_it_is_signed(
+    clock: FakeClock, subtests: pytest.Subtests
+) -> None:
+    for body in [
         b"",
         b"[]",
         b"not json",
@@ -167,10 +166,9 @@ def test_headers_have_one_form(clock: FakeClock, name: str, value: str) -> None:
         b'{"type":"a","timestamp":null,"data":{}}',
         b'{"type":"a","timestamp":"2026-11-20T10:00:00.000Z","data":[]}',
         b'{"type":"a","type":"b","timestamp":"2026-11-20T10:00:00.000Z","data":{}}',
-    ],
-)
-def test_a_body_that_is_no_message_is_malformed_although_it_is_signed(clock: FakeClock, body: bytes) -> None:
-    assert failure_of(sign(clock, body), body, clock) == "malformed"
+    ]:
+        with subtests.test(body=body):
+            assert failure_of(sign(clock, body), body, clock) == "malformed"
 
 
 def test_members_of_later_releases_are_passed_over(clock: FakeClock) -> None:
@@ -178,9 +176,8 @@ def test_members_of_later_releases_are_passed_over(clock: FakeClock) -> None:
     assert verify(sign(clock, body), body, SECRET, clock=clock).data == DATA
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
+def test_a_text_that_is_no_secret_is_a_mistake_of_the_caller(clock: FakeClock, subtests: pytest.Subtests) -> None:
+    for secret in [
         "",
         "whsec_",
         SECRET.removeprefix("whsec_"),
@@ -189,12 +186,11 @@ def test_members_of_later_releases_are_passed_over(clock: FakeClock) -> None:
         "whsec_ä",
         "whsec_AA AA",
         [],
-    ],
-)
-def test_a_text_that_is_no_secret_is_a_mistake_of_the_caller(clock: FakeClock, secret: Any) -> None:
-    with pytest.raises(ValueError, match=r"secret") as refused:
-        verify(sign(clock), BODY, secret, clock=clock)
-    assert "AAAA" not in str(refused.value)
+    ]:
+        with subtests.test(secret=secret):
+            with pytest.raises(ValueError, match=r"secret") as refused:
+                verify(sign(clock), BODY, secret, clock=clock)
+            assert "AAAA" not in str(refused.value)
 
 
 @pytest.mark.parametrize("size", [24, 25, 26, 32, 64])

@@ -48,7 +48,7 @@ from soundmark.kit.http.requests.client_address import AddressReader
 from soundmark.kit.http.requests.health import health_routes
 from soundmark.settings import ConsoleSettings
 
-_PAGES: Final[tuple[BaseRoute, ...]] = (
+PAGES: Final[tuple[BaseRoute, ...]] = (
     *front.routes,
     *local_ticket.routes,
     *sign_in.routes,
@@ -118,7 +118,7 @@ def assemble_app(console: Console) -> AsgiApp:
     static = Mount("/static", serve_files(STATIC_FOLDER))
     # Without Core it still answers: its pages say what is wrong. Readiness is for those who watch it.
     health = health_routes({"core": console.core.is_reachable})
-    routes = [*health, receiver, static, *_PAGES]
+    routes = [*health, receiver, static, *PAGES]
     app = Starlette(lifespan=lifespan, routes=routes, exception_handlers=front.handlers)
     app.state.console = console
     app.router.redirect_slashes = False

@@ -51,7 +51,7 @@ from soundmark.core.features.tenancy.projects import routes as projects
 from soundmark.core.features.webhooks.delivery import routes as webhook_tests
 from soundmark.core.features.webhooks.endpoints import routes as webhook_endpoints
 from soundmark.core.hot.answers import Answers
-from soundmark.core.hot.lookup import BroadcastLookup
+from soundmark.core.hot.lookup import QUERY_TIMEOUT_S, BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
 from soundmark.core.live.draft_counts import DraftCounts
 from soundmark.core.published.routes import publication_routes
@@ -67,6 +67,7 @@ from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.postgres.kept_connection import KeptConnection
 from soundmark.kit.postgres.schema_version import require_current
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import running
@@ -82,7 +83,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database at that time."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
-    lookup = BroadcastLookup(ctx.db, Answers(ctx.live_keyring, ctx.clock, entropy))
+    connection = KeptConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S)
+    lookup = BroadcastLookup(connection, Answers(ctx.live_keyring, ctx.clock, entropy))
     addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, ctx.sealer, entropy)
     clients = ClientAddresses(addresses, digests, clock)
     limit = make_rate_limit(

@@ -113,16 +113,17 @@ def test_no_event_is_an_empty_tally() -> None:
     assert (counted.by_day.keys(), counted.by_code.keys(), counted.by_campaign.keys()) == ([], [], [])
 
 
-@pytest.mark.parametrize("ranges_count", [1, 2, 3, 7, 64])
-@pytest.mark.parametrize("first", [-(2**63), -(2**63) + 5, 0, 2**62])
-def test_ranges_cover_every_token_once_and_evenly(first: int, ranges_count: int) -> None:
-    ranges = ranges_of_tokens(first, ranges_count)
-    assert len(ranges) == ranges_count
-    assert (ranges[0][0], ranges[-1][1]) == (first, 2**63 - 1)
-    assert all(following[0] == last + 1 for (_, last), following in itertools.pairwise(ranges))
-    sizes = [last - begin + 1 for begin, last in ranges]
-    assert set(sizes[:-1]) <= {sizes[0]}
-    assert sizes[0] - ranges_count < sizes[-1] <= sizes[0]
+def test_ranges_cover_every_token_once_and_evenly(subtests: pytest.Subtests) -> None:
+    for ranges_count in [1, 2, 3, 7, 64]:
+        for first in [-(2**63), -(2**63) + 5, 0, 2**62]:
+            with subtests.test(ranges_count=ranges_count, first=first):
+                ranges = ranges_of_tokens(first, ranges_count)
+                assert len(ranges) == ranges_count
+                assert (ranges[0][0], ranges[-1][1]) == (first, 2**63 - 1)
+                assert all(following[0] == last + 1 for (_, last), following in itertools.pairwise(ranges))
+                sizes = [last - begin + 1 for begin, last in ranges]
+                assert set(sizes[:-1]) <= {sizes[0]}
+                assert sizes[0] - ranges_count < sizes[-1] <= sizes[0]
 
 
 def test_a_last_range_may_hold_one_token() -> None:

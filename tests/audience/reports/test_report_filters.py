@@ -106,9 +106,8 @@ async def test_bounds_are_exact_to_the_millisecond(
     assert with_an_offset.json["events"] == 3
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+async def test_a_malformed_query_is_refused(integration: AudienceIntegration, subtests: pytest.Subtests) -> None:
+    for query in [
         {"from": "2026-11-02T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
         {"from": "2026-11-03T00:00:00Z", "to": "2026-11-02T00:00:00Z"},
         {"from": "9999-01-01T00:00:00Z"},
@@ -117,10 +116,9 @@ async def test_bounds_are_exact_to_the_millisecond(
         {"campaign_id": "summer"},
         {"xr_id": "xr_short"},
         {"project_id": "no project"},
-    ],
-)
-async def test_a_malformed_query_is_refused(integration: AudienceIntegration, query: dict[str, str]) -> None:
-    assert refused(await read_report(integration, **query)) == (422, "validation_failed")
+    ]:
+        with subtests.test(query=query):
+            assert refused(await read_report(integration, **query)) == (422, "validation_failed")
 
 
 async def test_filters_combine_as_an_intersection(

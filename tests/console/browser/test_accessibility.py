@@ -11,12 +11,8 @@ pytestmark = pytest.mark.xdist_group("browser")
 ORGANIZATION = "/organizations/{organization_id}"
 PROJECT = ORGANIZATION + "/projects/{project_id}"
 PATHS = [
-    "/organizations",
-    ORGANIZATION,
-    ORGANIZATION + "/delete",
-    ORGANIZATION + "/projects",
-    PROJECT,
-    PROJECT + "/delete",
+    *("/organizations", ORGANIZATION, ORGANIZATION + "/delete", ORGANIZATION + "/projects"),
+    *(PROJECT, PROJECT + "/delete"),
 ]
 
 

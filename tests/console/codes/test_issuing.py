@@ -170,9 +170,10 @@ async def test_a_form_that_issued_and_was_changed_gets_a_new_key(
     assert [code["issuer"] for code in await _codes(tenant)] == ["Radio Süd", "Radio Nordlicht"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
+async def test_a_field_that_is_refused_says_why_and_nothing_is_issued(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, subtests: pytest.Subtests
+) -> None:
+    for changes, field in [
         ({"url": "javascript:alert(1)"}, "url"),
         ({"url": "http://example.org"}, "url"),
         ({"url": "https://[::1"}, "url"),
@@ -192,21 +193,18 @@ async def test_a_form_that_issued_and_was_changed_gets_a_new_key(
         ({"count": "many"}, "count"),
         ({"issuer": ""}, "issuer"),
         ({"issuer": "r" * 161}, "issuer"),
-    ],
-)
-async def test_a_field_that_is_refused_says_why_and_nothing_is_issued(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, *, changes: dict[str, str], field: str
-) -> None:
-    page = await operator.submit(f"{codes}/issue", fields(**changes))
+    ]:
+        with subtests.test(changes=changes, field=field):
+            page = await operator.submit(f"{codes}/issue", fields(**changes))
 
-    assert page.status == 422
-    assert page.trouble == "validation_failed"
-    assert page.find(f".//p[@id='refused-{field}']").text
-    for name, value in fields(**changes).items():
-        control = f".//input[@name='{name}'][@checked]" if name == "mode" else f".//*[@name='{name}']"
-        shown = page.find(control).get("value") if name == "mode" else page.value(name)
-        assert str(shown).strip("\n") == value, f"{name} is kept"
-    assert await _codes(tenant) == []
+            assert page.status == 422
+            assert page.trouble == "validation_failed"
+            assert page.find(f".//p[@id='refused-{field}']").text
+            for name, value in fields(**changes).items():
+                control = f".//input[@name='{name}'][@checked]" if name == "mode" else f".//*[@name='{name}']"
+                shown = page.find(control).get("value") if name == "mode" else page.value(name)
+                assert str(shown).strip("\n") == value, f"{name} is kept"
+            assert await _codes(tenant) == []
 
 
 async def test_hostile_values_are_shown_again_as_text(

@@ -12,18 +12,20 @@ from soundmark.console.exports.documents import guard_cell, write_csv
 STARTS = ["=", "+", "-", "@", "\t", "\r"]
 
 
-@pytest.mark.parametrize("start", STARTS)
-def test_a_cell_that_looks_like_a_formula_becomes_text(start: str) -> None:
-    cell = f'{start}HYPERLINK("https://attacker.example")'
+def test_a_cell_that_looks_like_a_formula_becomes_text(subtests: pytest.Subtests) -> None:
+    for start in STARTS:
+        with subtests.test(start=start):
+            cell = f'{start}HYPERLINK("https://attacker.example")'
 
-    (row,) = csv.reader(io.StringIO(write_csv([("key", cell)]).decode(), newline=""))
+            (row,) = csv.reader(io.StringIO(write_csv([("key", cell)]).decode(), newline=""))
 
-    assert row == ["key", f"'{cell}"]
+            assert row == ["key", f"'{cell}"]
 
 
-@pytest.mark.parametrize("cell", ["", "a=b", "1-2", "x@example.org", "0", " =1", "'=1", "2026-11-20"])
-def test_any_other_cell_stays_as_it_is(cell: str) -> None:
-    assert guard_cell(cell) == cell
+def test_any_other_cell_stays_as_it_is(subtests: pytest.Subtests) -> None:
+    for cell in ["", "a=b", "1-2", "x@example.org", "0", " =1", "'=1", "2026-11-20"]:
+        with subtests.test(cell=cell):
+            assert guard_cell(cell) == cell
 
 
 def test_the_rest_is_rfc_4180() -> None:

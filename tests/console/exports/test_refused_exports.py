@@ -134,9 +134,8 @@ def test_a_changed_average_is_refused(drawn: tuple[dict[str, str], dict[str, Any
     assert refused.member == "report.average_frequency"
 
 
-@pytest.mark.parametrize(
-    ("place", "member"),
-    [
+def test_a_sum_that_does_not_agree_is_named(subtests: pytest.Subtests) -> None:
+    for place, member in [
         (("by_day", 0, "events"), "report.by_day[].events"),
         (("by_receiver", 0, "events"), "report.by_receiver[].events"),
         (("by_campaign", 0, "events"), "report.by_campaign[].events"),
@@ -150,16 +149,15 @@ def test_a_changed_average_is_refused(drawn: tuple[dict[str, str], dict[str, Any
             "report.integrity_signals.by_day[].code_token_duplicates",
         ),
         (("integrity_signals", "proof_replays"), "report.integrity_signals.by_day[].proof_replays"),
-    ],
-)
-def test_a_sum_that_does_not_agree_is_named(place: Place, member: str) -> None:
-    report = make_report()
-    (value,) = (value for at, value in list_places(report) if at == place)
+    ]:
+        with subtests.test(place=place, member=member):
+            report = make_report()
+            (value,) = (value for at, value in list_places(report) if at == place)
 
-    refused = refuse(replace_value(report, place, value + 7))
+            refused = refuse(replace_value(report, place, value + 7))
 
-    assert (refused.reason, refused.member) == ("sum_differs", member)
-    assert refused.expected != refused.found
+            assert (refused.reason, refused.member) == ("sum_differs", member)
+            assert refused.expected != refused.found
 
 
 def test_the_total_is_compared_with_every_dimension() -> None:
@@ -189,16 +187,17 @@ def test_the_rows_together_reach_every_token(dimension: str) -> None:
     assert (refused.reason, refused.member) == ("reach_impossible", f"report.{dimension}[].estimated_reach")
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_a_dimension_names_each_row_once(dimension: str) -> None:
+def test_a_dimension_names_each_row_once(subtests: pytest.Subtests) -> None:
     """Split rows would agree in every sum."""
-    report = make_report()
-    report[dimension].append(dict(report[dimension][-1]))
+    for dimension in DIMENSIONS:
+        with subtests.test(dimension=dimension):
+            report = make_report()
+            report[dimension].append(dict(report[dimension][-1]))
 
-    refused = refuse(report)
+            refused = refuse(report)
 
-    assert refused.reason == "repeated_row"
-    assert refused.member.startswith(f"report.{dimension}[")
+            assert refused.reason == "repeated_row"
+            assert refused.member.startswith(f"report.{dimension}[")
 
 
 def test_a_dimension_of_more_than_ten_thousand_rows_is_refused() -> None:
@@ -210,9 +209,8 @@ def test_a_dimension_of_more_than_ten_thousand_rows_is_refused() -> None:
     assert (refused.reason, refused.member) == ("invalid_member", "report.by_frequency")
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
+def test_a_value_that_no_report_has_is_refused(subtests: pytest.Subtests) -> None:
+    for place, value in [
         (("by_day", 0, "events"), 0),
         (("events",), -1),
         (("by_day", 0, "day"), "2026-02-30"),
@@ -225,12 +223,11 @@ def test_a_dimension_of_more_than_ten_thousand_rows_is_refused() -> None:
         (("average_frequency",), float("nan")),
         (("integrity_signals", "scope"), "filtered"),
         (("mode",), "@SUM(1)"),
-    ],
-)
-def test_a_value_that_no_report_has_is_refused(place: Place, value: Any) -> None:
-    refused = refuse(replace_value(make_report(), place, value))
+    ]:
+        with subtests.test(place=place, value=value):
+            refused = refuse(replace_value(make_report(), place, value))
 
-    assert (refused.reason, refused.member) == ("invalid_member", name_place("report", place))
+            assert (refused.reason, refused.member) == ("invalid_member", name_place("report", place))
 
 
 OTHER = {
@@ -242,14 +239,14 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("filter_name", OTHER)
-def test_an_answer_to_another_request_is_refused(filter_name: str) -> None:
-    member, value = OTHER[filter_name]
-    request = replace(REQUEST, **{filter_name: value})  # type: ignore[arg-type]  # one of its fields
+def test_an_answer_to_another_request_is_refused(subtests: pytest.Subtests) -> None:
+    for filter_name, (member, value) in OTHER.items():
+        with subtests.test(filter_name=filter_name):
+            request = replace(REQUEST, **{filter_name: value})  # type: ignore[arg-type]  # one of its fields
 
-    refused = refuse(make_report(), request)
+            refused = refuse(make_report(), request)
 
-    assert (refused.reason, refused.member) == ("differs", member)
+            assert (refused.reason, refused.member) == ("differs", member)
 
 
 @pytest.mark.parametrize(

@@ -86,18 +86,19 @@ async def test_a_refused_role_changes_nothing(
     assert await roles(tenant) == before
 
 
-@pytest.mark.parametrize("fields", [{}, {"subject_id": ""}, {"subject_id": "."}, {"subject_id": ".."}])
-@pytest.mark.parametrize("rest", ["/role", "/remove"])
 async def test_a_form_that_names_no_member_is_malformed(
-    owner: ConsoleClient, tenant: Tenant, rest: str, fields: dict[str, str]
+    owner: ConsoleClient, tenant: Tenant, subtests: pytest.Subtests
 ) -> None:
     """The id is a part of the path of a call to Core."""
-    before = await roles(tenant)
+    for fields in [{}, {"subject_id": ""}, {"subject_id": "."}, {"subject_id": ".."}]:
+        for rest in ["/role", "/remove"]:
+            with subtests.test(fields=fields, rest=rest):
+                before = await roles(tenant)
 
-    page = await owner.submit(path_of(tenant, rest), {**fields, "role": "member"})
+                page = await owner.submit(path_of(tenant, rest), {**fields, "role": "member"})
 
-    assert (page.status, page.trouble) == (400, "form_malformed")
-    assert await roles(tenant) == before
+                assert (page.status, page.trouble) == (400, "form_malformed")
+                assert await roles(tenant) == before
 
 
 async def test_there_is_no_removal_of_nobody(owner: ConsoleClient, tenant: Tenant) -> None:

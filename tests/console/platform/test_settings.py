@@ -35,9 +35,10 @@ def test_every_setting_is_typed_as_what_it_is() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(NAMED_SECRETS | NAMED_CONFIGURATION))
-def test_every_setting_has_a_name_for_people(name: str) -> None:
-    assert all(get_language(code).knows(f"platform.setting.{name}") for code in LOCALES)
+def test_every_setting_has_a_name_for_people(subtests: pytest.Subtests) -> None:
+    for name in sorted(NAMED_SECRETS | NAMED_CONFIGURATION):
+        with subtests.test(name=name):
+            assert all(get_language(code).knows(f"platform.setting.{name}") for code in LOCALES)
 
 
 async def test_all_settings_are_shown_with_their_sources(operator: ConsoleClient, api: Api) -> None:

@@ -87,7 +87,7 @@ async def test_a_button_is_offered_again_and_not_pressed(
         pressed.append([*visit.form.texts("xr_id")])
         return visit.redirect("/organizations")
 
-    monkeypatch.setattr(app, "_PAGES", (*app._PAGES, action("/buttons", press)))
+    monkeypatch.setattr(app, "PAGES", (*app.PAGES, action("/buttons", press)))
     issuer = {"oidc_issuer": people.issuer.url, "oidc_client_id": CLIENT_ID}
     async with running_console(console_settings(**issuer), people.api, clock) as person:
         await desk.sign_in(person)

@@ -119,9 +119,9 @@ async def test_a_damaged_cookie_is_no_session_and_is_removed(
     assert "Max-Age=0" in answer.headers["set-cookie"]
 
 
-@pytest.mark.parametrize(
-    "respell",
-    [
+async def test_a_session_has_one_spelling(person: ConsoleClient, subtests: pytest.Subtests) -> None:
+    """Whatever counts, compares or forgets cookies would see another one in each of these."""
+    for respell in [
         lambda content: {NAME: f"2.{content}"},
         lambda content: {NAME: f"2.{content}", f"{NAME}.1": ""},
         lambda content: {NAME: f"2.{content[:100]}", f"{NAME}.1": content[100:]},
@@ -135,14 +135,14 @@ async def test_a_damaged_cookie_is_no_session_and_is_removed(
         lambda content: {NAME: f'"\\061.{content}"'},
         lambda content: {"soundmark-8084-session": f"1.{content}"},
         lambda content: {"session": f"1.{content}"},
-    ],
-)
-async def test_a_session_has_one_spelling(person: ConsoleClient, respell: Callable[[str], dict[str, str]]) -> None:
-    """Whatever counts, compares or forgets cookies would see another one in each of these."""
-    cookies = respell(person.cookies[NAME].removeprefix("1."))
-    sent = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    ]:
+        with subtests.test(respell=respell):
+            cookies = respell(person.cookies[NAME].removeprefix("1."))
+            sent = "; ".join(f"{name}={value}" for name, value in cookies.items())
 
-    assert (await person.other().get("/organizations", headers={"cookie": sent})).location.startswith("/sign-in")
+            assert (await person.other().get("/organizations", headers={"cookie": sent})).location.startswith(
+                "/sign-in"
+            )
 
 
 async def test_a_large_session_has_one_division(visitors: ConsoleClient, desk: Desk) -> None:

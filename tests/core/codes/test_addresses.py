@@ -37,6 +37,7 @@ def found(url: Any, prefix: str) -> bool:
 
 @given(pairs())
 @example(("HTTPS://A/b", "https:"))
+@example(("https://a/c", "https://a/b"))
 @example(("x" * 199 + "://Y/Z", "X" * 200))
 def test_a_range_of_bytes_is_what_begins_with_the_prefix(pair: tuple[str, str]) -> None:
     url, prefix = pair

@@ -70,19 +70,25 @@ EVERYWHERE: list[tuple[Send, str]] = [
 SENDS = [pytest.param(send, pointer, id=send.__name__) for send, pointer in EVERYWHERE]
 
 
-@pytest.mark.parametrize("number", ["4", "4.0", "4.000", "40e-1", "0.4E1"])
 @pytest.mark.parametrize(("send", "pointer"), SENDS)
-async def test_a_whole_number_may_have_any_spelling(tenant: Tenant, send: Send, pointer: str, number: str) -> None:
-    answer = await send(tenant, number)
-    assert answer.status in {200, 201}, (pointer, answer.body)
+async def test_a_whole_number_may_have_any_spelling(
+    tenant: Tenant, send: Send, pointer: str, subtests: pytest.Subtests
+) -> None:
+    for number in ["4", "4.0", "4.000", "40e-1", "0.4E1"]:
+        with subtests.test(number=number):
+            answer = await send(tenant, number)
+            assert answer.status in {200, 201}, (pointer, answer.body)
 
 
-@pytest.mark.parametrize("number", ["4.5", "true", '"4"', "[4]", "4.0000001", "1e400"])
 @pytest.mark.parametrize(("send", "pointer"), SENDS)
-async def test_nothing_else_is_a_whole_number(tenant: Tenant, send: Send, pointer: str, number: str) -> None:
-    answer = await send(tenant, number)
-    assert (answer.status, answer.code) == (422, "validation_failed")
-    assert pointer in {error["pointer"][: len(pointer)] for error in answer.json["errors"]}
+async def test_nothing_else_is_a_whole_number(
+    tenant: Tenant, send: Send, pointer: str, subtests: pytest.Subtests
+) -> None:
+    for number in ["4.5", "true", '"4"', "[4]", "4.0000001", "1e400"]:
+        with subtests.test(number=number):
+            answer = await send(tenant, number)
+            assert (answer.status, answer.code) == (422, "validation_failed")
+            assert pointer in {error["pointer"][: len(pointer)] for error in answer.json["errors"]}
 
 
 async def test_both_ways_of_writing_it_are_one_request(tenant: Tenant) -> None:

@@ -56,57 +56,63 @@ def page(api: Api) -> Api:
     return api.other(token=None, peer="203.0.113.9")
 
 
-@pytest.mark.parametrize(("path", "status"), OPEN)
-async def test_an_open_path_may_be_read_by_every_origin(page: Api, path: str, status: int) -> None:
+async def test_an_open_path_may_be_read_by_every_origin(page: Api, subtests: pytest.Subtests) -> None:
     """Whether or not a page asks: a cache may serve one response to both."""
-    for headers in (PAGE, {}):
-        answer = await page.get(path, headers=headers)
-        assert answer.status == status
-        assert cross_origin(answer.headers) == READABLE
+    for path, status in OPEN:
+        with subtests.test(path=path, status=status):
+            for headers in (PAGE, {}):
+                answer = await page.get(path, headers=headers)
+                assert answer.status == status
+                assert cross_origin(answer.headers) == READABLE
 
 
-@pytest.mark.parametrize(("path", "status"), OPEN)
-async def test_the_preflight_of_an_open_path_allows_reading_it_with_a_proof(page: Api, path: str, status: int) -> None:
-    assert status, "whatever the path answers"
-    answer = await page.call("OPTIONS", path, headers={**asking(), "X-Request-Id": "mine"})
-    assert (answer.status, answer.body) == (204, b"")
-    assert cross_origin(answer.headers) == {
-        "access-control-allow-origin": "*",
-        "access-control-allow-methods": "GET",
-        "access-control-allow-headers": "X-Svc-Resolution-Proof",
-        "access-control-max-age": "86400",
-    }
-    assert answer.headers["x-request-id"] == "mine"
-    assert answer.headers["cache-control"] == "no-store"
+async def test_the_preflight_of_an_open_path_allows_reading_it_with_a_proof(
+    page: Api, subtests: pytest.Subtests
+) -> None:
+    for path, status in OPEN:
+        with subtests.test(path=path, status=status):
+            assert status, "whatever the path answers"
+            answer = await page.call("OPTIONS", path, headers={**asking(), "X-Request-Id": "mine"})
+            assert (answer.status, answer.body) == (204, b"")
+            assert cross_origin(answer.headers) == {
+                "access-control-allow-origin": "*",
+                "access-control-allow-methods": "GET",
+                "access-control-allow-headers": "X-Svc-Resolution-Proof",
+                "access-control-max-age": "86400",
+            }
+            assert answer.headers["x-request-id"] == "mine"
+            assert answer.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize("header", ["authorization", "x-svc-organization-id", None])
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-async def test_a_preflight_allows_the_same_whatever_it_asks_for(page: Api, method: str, header: str | None) -> None:
+async def test_a_preflight_allows_the_same_whatever_it_asks_for(page: Api, subtests: pytest.Subtests) -> None:
     """The browser compares; a credential is never allowed."""
-    for path in (UNKNOWN, "/v1/keys"):
-        answer = await page.call("OPTIONS", path, headers=asking(method, header))
-        assert answer.status == 204
-        assert answer.headers["access-control-allow-methods"] == "GET"
-        assert answer.headers["access-control-allow-headers"] == "X-Svc-Resolution-Proof"
-        assert "access-control-allow-credentials" not in answer.headers
+    for header in ["authorization", "x-svc-organization-id", None]:
+        for method in ["GET", "POST", "DELETE"]:
+            with subtests.test(header=header, method=method):
+                for path in (UNKNOWN, "/v1/keys"):
+                    answer = await page.call("OPTIONS", path, headers=asking(method, header))
+                    assert answer.status == 204
+                    assert answer.headers["access-control-allow-methods"] == "GET"
+                    assert answer.headers["access-control-allow-headers"] == "X-Svc-Resolution-Proof"
+                    assert "access-control-allow-credentials" not in answer.headers
 
 
-@pytest.mark.parametrize("headers", [{}, PAGE, {"Access-Control-Request-Method": "GET"}], ids=["none", "page", "asked"])
-@pytest.mark.parametrize("path", [UNKNOWN, "/v1/keys", "/openapi.json", "/schemas/xr-code-v1.json"])
-async def test_options_that_is_no_preflight_is_not_allowed(page: Api, path: str, headers: dict[str, str]) -> None:
-    answer = await page.call("OPTIONS", path, headers=headers)
-    assert (answer.status, answer.code) == (405, "method_not_allowed")
-    assert cross_origin(answer.headers) == READABLE
+async def test_options_that_is_no_preflight_is_not_allowed(page: Api, subtests: pytest.Subtests) -> None:
+    for name, headers in {"none": {}, "page": PAGE, "asked": {"Access-Control-Request-Method": "GET"}}.items():
+        for path in [UNKNOWN, "/v1/keys", "/openapi.json", "/schemas/xr-code-v1.json"]:
+            with subtests.test(name, path=path):
+                answer = await page.call("OPTIONS", path, headers=headers)
+                assert (answer.status, answer.code) == (405, "method_not_allowed")
+                assert cross_origin(answer.headers) == READABLE
 
 
-@pytest.mark.parametrize("path", [*CLOSED, *sorted(OPERATIONS)])
-async def test_no_other_path_allows_other_origins(page: Api, path: str) -> None:
-    path = re.sub(r"{\w+(:path)?}", "x", path)
-    for method, headers in (("GET", PAGE), ("POST", PAGE), ("OPTIONS", asking())):
-        answer = await page.call(method, path, headers=headers)
-        assert cross_origin(answer.headers) == {}
-        assert method != "OPTIONS" or answer.status in {404, 405}
+async def test_no_other_path_allows_other_origins(page: Api, subtests: pytest.Subtests) -> None:
+    for path in [*CLOSED, *sorted(OPERATIONS)]:
+        with subtests.test(path=path):
+            for method, headers in (("GET", PAGE), ("POST", PAGE), ("OPTIONS", asking())):
+                answer = await page.call(method, re.sub(r"{\w+(:path)?}", "x", path), headers=headers)
+                assert cross_origin(answer.headers) == {}
+                assert method != "OPTIONS" or answer.status in {404, 405}
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("POST", UNKNOWN, 405), ("DELETE", "/v1/keys", 405)])

@@ -46,12 +46,6 @@ class HeldConnection:
         self.is_closed = True
 
 
-def make_lookup(answers: HeldAnswers, connection: HeldConnection) -> BroadcastLookup:
-    lookup = BroadcastLookup(None, answers)  # type: ignore[arg-type]  # it has the method that is called
-    lookup._connection = connection  # type: ignore[misc,assignment]  # final everywhere else
-    return lookup
-
-
 async def ask_all(lookup: BroadcastLookup) -> list[Any]:
     return list(await asyncio.gather(*(lookup.ask(question) for question in QUESTIONS)))
 
@@ -61,7 +55,7 @@ async def test_questions_that_arrive_together_share_a_query_and_are_counted() ->
     names = [f"soundmark_resolve_batch_size_{name}" for name in ("count", "sum")]
     before = [REGISTRY.get_sample_value(name) or 0 for name in names]
 
-    assert await ask_all(make_lookup(answers, HeldConnection())) == [one.token.encode() for one in QUESTIONS]
+    assert await ask_all(BroadcastLookup(HeldConnection(), answers)) == [one.token.encode() for one in QUESTIONS]
 
     assert answers.asked == [QUESTIONS]
     assert [REGISTRY.get_sample_value(name) for name in names] == [before[0] + 1, before[1] + 2]
@@ -77,21 +71,21 @@ async def test_answers_that_fail_are_the_outcome_of_each_question_and_not_asked_
 ) -> None:
     answers = HeldAnswers(error)
     with capture_logs() as logs:
-        outcomes = await ask_all(make_lookup(answers, HeldConnection()))
+        outcomes = await ask_all(BroadcastLookup(HeldConnection(), answers))
     assert [type(each) for each in outcomes] == [outcome] * 2
     assert (len(answers.asked), [line["event"] for line in logs]) == (1, logged)
 
 
 async def test_a_query_that_fails_in_any_way_is_an_unavailable_database() -> None:
     with capture_logs() as logs:
-        outcomes = await ask_all(make_lookup(HeldAnswers(), HeldConnection(ValueError("MARK"))))
+        outcomes = await ask_all(BroadcastLookup(HeldConnection(ValueError("MARK")), HeldAnswers()))
     assert [type(each) for each in outcomes] == [DatabaseUnavailable] * 2
     assert [(line["event"], line["error"]) for line in logs] == [("lookup_failed", "ValueError")]
 
 
 async def test_when_it_stops_waiting_questions_are_cancelled_and_the_connection_is_closed() -> None:
     connection = HeldConnection()
-    lookup = make_lookup(HeldAnswers(), connection)
+    lookup = BroadcastLookup(connection, HeldAnswers())
     waiting = lookup.ask(QUESTIONS[0])
     await asyncio.sleep(0)
     await lookup.aclose()

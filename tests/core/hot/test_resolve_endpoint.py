@@ -129,9 +129,8 @@ async def test_a_whole_response_has_the_same_headers_in_bytes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "outcome", "status", "counted"),
-    [
+async def test_a_problem_is_sent_as_one_and_counted(subtests: pytest.Subtests) -> None:
+    for changes, outcome, status, counted in [
         ({}, CodeUnavailable(), 404, "code_unavailable"),
         ({}, CodeExpired(), 410, "code_expired"),
         ({"method": "POST"}, BODY, 405, "refused"),
@@ -139,27 +138,27 @@ async def test_a_whole_response_has_the_same_headers_in_bytes() -> None:
         ({"headers": [(PROOF[0], b"ed25519-v2")]}, BODY, 422, "refused"),
         ({"headers": [PROOF, PROOF]}, BODY, 422, "refused"),
         ({"client": 7}, BODY, 500, "failed"),
-    ],
-    ids=str,
-)
-async def test_a_problem_is_sent_as_one_and_counted(
-    changes: dict[str, Any], outcome: Outcome, status: int, counted: str
-) -> None:
-    labels = {"outcome": counted}
-    before = REGISTRY.get_sample_value("soundmark_resolutions_total", labels) or 0
-    start, body = await send_to(HeldLookup(outcome), **changes)
-    limited = [] if status == 500 else LIMITED
-    allow = [(b"allow", b"GET")] if status == 405 else []
-    assert (start["type"], start["status"], body["type"]) == ("http.response.start", status, "http.response.body")
-    assert start["headers"] == [
-        *COMMON,
-        identity_in(start["headers"]),
-        *limited,
-        (b"content-type", b"application/problem+json"),
-        *allow,
-        (b"content-length", b"%d" % len(body["body"])),
-    ]
-    assert REGISTRY.get_sample_value("soundmark_resolutions_total", labels) == before + 1
+    ]:
+        with subtests.test(changes=changes, outcome=outcome, status=status, counted=counted):
+            labels = {"outcome": counted}
+            before = REGISTRY.get_sample_value("soundmark_resolutions_total", labels) or 0
+            start, body = await send_to(HeldLookup(outcome), **changes)
+            limited = [] if status == 500 else LIMITED
+            allow = [(b"allow", b"GET")] if status == 405 else []
+            assert (start["type"], start["status"], body["type"]) == (
+                "http.response.start",
+                status,
+                "http.response.body",
+            )
+            assert start["headers"] == [
+                *COMMON,
+                identity_in(start["headers"]),
+                *limited,
+                (b"content-type", b"application/problem+json"),
+                *allow,
+                (b"content-length", b"%d" % len(body["body"])),
+            ]
+            assert REGISTRY.get_sample_value("soundmark_resolutions_total", labels) == before + 1
 
 
 async def test_a_request_beyond_the_limit_says_when_to_try_again() -> None:

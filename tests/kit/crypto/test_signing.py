@@ -36,19 +36,21 @@ def test_no_altered_signature_verifies() -> None:
         assert not verifies(KEY.public_key, MESSAGE, bytes(altered))
 
 
-@pytest.mark.parametrize("size", [0, 1, 63, 65, 128])
-def test_a_signature_of_another_length_does_not_verify(size: int) -> None:
-    assert not verifies(KEY.public_key, MESSAGE, (SIGNATURE * 2)[:size])
+def test_a_signature_of_another_length_does_not_verify(subtests: pytest.Subtests) -> None:
+    for size in [0, 1, 63, 65, 128]:
+        with subtests.test(size=size):
+            assert not verifies(KEY.public_key, MESSAGE, (SIGNATURE * 2)[:size])
 
 
 def test_bytes_moved_from_the_message_into_the_signature_do_not_verify() -> None:
     assert not verifies(KEY.public_key, MESSAGE[1:], SIGNATURE + MESSAGE[:1])
 
 
-@pytest.mark.parametrize("public_key", [b"", KEY.public_key[:31], KEY.public_key + b"\0", bytes(32), b"\xff" * 32])
-def test_a_malformed_public_key_verifies_nothing(public_key: bytes) -> None:
+def test_a_malformed_public_key_verifies_nothing(subtests: pytest.Subtests) -> None:
     """A key of another length must not be read past its end, whatever its origin."""
-    assert not verifies(public_key, MESSAGE, SIGNATURE)
+    for public_key in [b"", KEY.public_key[:31], KEY.public_key + b"\0", bytes(32), b"\xff" * 32]:
+        with subtests.test(public_key=public_key):
+            assert not verifies(public_key, MESSAGE, SIGNATURE)
 
 
 def test_a_signature_has_one_spelling() -> None:
@@ -57,14 +59,15 @@ def test_a_signature_has_one_spelling() -> None:
     assert not verifies(KEY.public_key, MESSAGE, SIGNATURE[:32] + scalar.to_bytes(32, "little"))
 
 
-@pytest.mark.parametrize("y", [0, 1, PRIME - 1, PRIME, PRIME + 1, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8], ids=hex)
-@pytest.mark.parametrize("sign", [0, 1])
-def test_a_key_of_small_order_verifies_nothing(y: int, sign: int) -> None:
+def test_a_key_of_small_order_verifies_nothing(subtests: pytest.Subtests) -> None:
     """Anybody can write such a signature, which would hold for every message or for one in eight."""
-    point = (y | sign << 255).to_bytes(32, "little")
-    for number in range(32):
-        for first in (point, (1).to_bytes(32, "little"), bytes(32)):
-            assert not verifies(point, b"message %d" % number, first + bytes(32))
+    for y in [0, 1, PRIME - 1, PRIME, PRIME + 1, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8]:
+        for sign in [0, 1]:
+            with subtests.test(hex(y), sign=sign):
+                point = (y | sign << 255).to_bytes(32, "little")
+                for number in range(32):
+                    for first in (point, (1).to_bytes(32, "little"), bytes(32)):
+                        assert not verifies(point, b"message %d" % number, first + bytes(32))
 
 
 def test_a_key_pair_does_not_print_its_secret_half() -> None:

@@ -78,21 +78,19 @@ async def test_queues_do_not_wait_for_each_other() -> None:
     assert await asyncio.gather(*tasks) == ["FIRST", "A"]
 
 
-@pytest.mark.parametrize(
-    ("size", "batches"),
-    [
+async def test_a_batch_has_at_least_one_item_and_at_most_its_maximum(subtests: pytest.Subtests) -> None:
+    for size, batches in [
         (3, [["a", "b", "c"], ["d"]]),
         (5, [["a", "b"], ["c", "d"]]),
         (6, [["a"], ["b"], ["c"], ["d"]]),
         (99, [["a"], ["b"], ["c"], ["d"]]),
-    ],
-)
-async def test_a_batch_has_at_least_one_item_and_at_most_its_maximum(size: int, batches: list[list[str]]) -> None:
-    batcher = make_batcher(stage := Stage(), size_max=10)
-    tasks = await submit_behind_first(batcher, stage, *"abcd", size=size)
-    stage.may_finish.set()
-    await asyncio.gather(*tasks)
-    assert stage.batches[1:] == batches
+    ]:
+        with subtests.test(size=size, batches=batches):
+            batcher = make_batcher(stage := Stage(), size_max=10)
+            tasks = await submit_behind_first(batcher, stage, *"abcd", size=size)
+            stage.may_finish.set()
+            await asyncio.gather(*tasks)
+            assert stage.batches[1:] == batches
 
 
 async def test_each_caller_gets_their_own_outcome() -> None:

@@ -7,9 +7,8 @@ from soundmark.kit.text.credentials import read_credential
 KEY = "xak_" + "k" * 42 + "-"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_quotes_and_a_name_are_not_part_of_a_credential(subtests: pytest.Subtests) -> None:
+    for text in [
         KEY,
         f"  {KEY}\r\n",
         f"\ufeff{KEY}\n",
@@ -19,10 +18,9 @@ KEY = "xak_" + "k" * 42 + "-"
         f'SOUNDMARK_API_KEY="{KEY}"\n',
         f"export SOUNDMARK_API_KEY='{KEY}'",
         f"key = {KEY}",
-    ],
-)
-def test_quotes_and_a_name_are_not_part_of_a_credential(text: str) -> None:
-    assert read_credential(text) == KEY
+    ]:
+        with subtests.test(text=text):
+            assert read_credential(text) == KEY
 
 
 @pytest.mark.parametrize("token", ["eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln", "b3BhcXVl+/=="])
@@ -31,9 +29,8 @@ def test_an_access_token_is_read_as_it_is(token: str) -> None:
     assert read_credential(f'TOKEN="{token}"') == token
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_anything_else_is_refused_and_not_repeated(subtests: pytest.Subtests) -> None:
+    for text in [
         "",
         '""',
         "NAME=",
@@ -47,9 +44,8 @@ def test_an_access_token_is_read_as_it_is(token: str) -> None:
         f"A=B={KEY}",
         "ä" * 10,
         "x" * 8193,
-    ],
-)
-def test_anything_else_is_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^must contain only one server key or access token") as refused:
-        read_credential(text)
-    assert KEY not in str(refused.value)
+    ]:
+        with subtests.test(text=text):
+            with pytest.raises(ValueError, match=r"^must contain only one server key or access token") as refused:
+                read_credential(text)
+            assert KEY not in str(refused.value)

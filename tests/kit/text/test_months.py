@@ -7,19 +7,17 @@ import pytest
 from soundmark.kit.text.months import month_of
 
 
-@pytest.mark.parametrize(
-    ("moment", "name", "seconds"),
-    [
+def test_months_are_those_of_utc(subtests: pytest.Subtests) -> None:
+    for moment, name, seconds in [
         ("2026-11-21T18:00:00+00:00", "2026-11", 9 * 86400 + 6 * 3600),
         ("2024-02-29T23:59:59.001+00:00", "2024-02", 1),
         ("2026-12-31T23:59:59.999999+00:00", "2026-12", 1),
         ("2026-12-01T00:00:00+00:00", "2026-12", 31 * 86400),
         ("2026-12-01T00:30:00+01:00", "2026-11", 1800),
-    ],
-)
-def test_months_are_those_of_utc(moment: str, name: str, seconds: int) -> None:
-    now = datetime.fromisoformat(moment).astimezone(UTC)
-    assert (month_of(now).name, month_of(now).seconds_left(now)) == (name, seconds)
+    ]:
+        with subtests.test(moment=moment, name=name, seconds=seconds):
+            now = datetime.fromisoformat(moment).astimezone(UTC)
+            assert (month_of(now).name, month_of(now).seconds_left(now)) == (name, seconds)
 
 
 def test_a_month_ends_when_the_next_begins() -> None:

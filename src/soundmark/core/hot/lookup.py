@@ -11,12 +11,11 @@ from soundmark.core.hot.answers import Answers, Outcome, Question
 from soundmark.core.store.codes.broadcasts import Broadcast, find_live
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError, Problem
 from soundmark.kit.postgres.batching import Batcher
-from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.kept_connection import KeptConnection
 
 _BATCH_MAX: Final = 256
 _WAITING_MAX: Final = 8192  # Bounds memory; a longer queue means that the database is not keeping up.
-_QUERY_TIMEOUT_S: Final = 3.0
+QUERY_TIMEOUT_S: Final = 3.0
 _log: Final = structlog.get_logger()
 _batch_size: Final = Histogram(
     "soundmark_resolve_batch_size", "Tokens looked up by one query.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -24,16 +23,16 @@ _batch_size: Final = Histogram(
 
 
 class BroadcastLookup:
-    """Answers the questions of many callers with few queries, on a connection of its own.
+    """Answers the questions of many callers with few queries, on a connection that it closes in the end.
 
     The query for a question always starts after the question arrived, so it sees every revocation that was confirmed
     before. All answers of a batch are made before the first is returned; otherwise each would wake its caller's socket
     separately (bench/RESULTS.md).
     """
 
-    def __init__(self, db: Database, answers: Answers) -> None:
+    def __init__(self, connection: KeptConnection, answers: Answers) -> None:
+        self._connection: Final = connection
         self._answers: Final = answers
-        self._connection: Final = KeptConnection(db, timeout_s=_QUERY_TIMEOUT_S)
         self._batcher: Final = Batcher(self._answer, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX)
 
     def ask(self, question: Question) -> asyncio.Future[Outcome]:

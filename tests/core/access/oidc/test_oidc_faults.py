@@ -72,7 +72,7 @@ async def test_the_last_good_set_is_kept_whatever_the_issuer_answers(
 
 
 @pytest.mark.parametrize("path", [DISCOVERY, JWKS], ids=["discovery", "jwks"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", list(FAULTS)[::5])
 async def test_without_any_set_no_token_can_be_judged(
     access: OidcAccess, issuer: OidcIssuer, clock: FakeClock, fault: str, path: str
 ) -> None:

@@ -66,23 +66,25 @@ def marked(issuer: OidcIssuer, header: Any, claim: Any) -> str:
     return issuer.signed_as({"typ": header} if header is not ABSENT else {}, claims)
 
 
-@pytest.mark.parametrize(("header", "claim", "is_access"), MARKS, ids=str)
 async def test_the_issuers_mark_decides_the_kind_of_a_token(
-    access: OidcAccess, issuer: OidcIssuer, header: Any, claim: Any, *, is_access: bool
+    access: OidcAccess, issuer: OidcIssuer, subtests: pytest.Subtests
 ) -> None:
-    assert await is_accepted(access, marked(issuer, header, claim)) is is_access
+    for header, claim, is_access in MARKS:
+        with subtests.test(header=header, claim=claim, is_access=is_access):
+            assert await is_accepted(access, marked(issuer, header, claim)) is is_access
 
 
-@pytest.mark.parametrize("left_out", [(), ("at_hash",), ("nonce",), ("auth_time",), ("at_hash", "nonce", "auth_time")])
-@pytest.mark.parametrize("typ", [None, "ID"])
 async def test_an_id_token_is_refused_whatever_it_leaves_out(
-    access: OidcAccess, issuer: OidcIssuer, typ: str | None, left_out: tuple[str, ...]
+    access: OidcAccess, issuer: OidcIssuer, subtests: pytest.Subtests
 ) -> None:
     """Its `aud` is our client; with a second factor and a verified address it would be a complete login."""
-    own = {"at_hash": "x", "nonce": "n", "auth_time": int(issuer.clock.unix_s())}
-    of_id = {name: value for name, value in own.items() if name not in left_out}
-    for azp in (CLIENT_ID, None):
-        assert not await is_accepted(access, issuer.token(typ=typ, aud=CLIENT_ID, azp=azp, **of_id))
+    for left_out in [(), ("at_hash",), ("nonce",), ("auth_time",), ("at_hash", "nonce", "auth_time")]:
+        for typ in [None, "ID"]:
+            with subtests.test(left_out=left_out, typ=typ):
+                own = {"at_hash": "x", "nonce": "n", "auth_time": int(issuer.clock.unix_s())}
+                of_id = {name: value for name, value in own.items() if name not in left_out}
+                for azp in (CLIENT_ID, None):
+                    assert not await is_accepted(access, issuer.token(typ=typ, aud=CLIENT_ID, azp=azp, **of_id))
 
 
 async def test_a_signed_userinfo_is_refused(access: OidcAccess, issuer: OidcIssuer) -> None:
@@ -133,11 +135,12 @@ CLIENTS: list[tuple[dict[str, Any], bool]] = [
 ]
 
 
-@pytest.mark.parametrize("header", [ACCESS, "JWT"])
-@pytest.mark.parametrize(("clients", "is_ours"), CLIENTS, ids=str)
 async def test_a_token_of_another_client_is_refused(
-    access: OidcAccess, issuer: OidcIssuer, clients: dict[str, Any], header: str, *, is_ours: bool
+    access: OidcAccess, issuer: OidcIssuer, subtests: pytest.Subtests
 ) -> None:
-    kept = {name: value for name, value in issuer.claims().items() if name not in {"azp", "aud", "typ"}}
-    claims = {**kept, **clients, **({} if header == ACCESS else {"typ": "Bearer"})}
-    assert await is_accepted(access, issuer.signed_as({"typ": header}, claims)) is is_ours
+    for header in [ACCESS, "JWT"]:
+        for clients, is_ours in CLIENTS:
+            with subtests.test(header=header, clients=clients, is_ours=is_ours):
+                kept = {name: value for name, value in issuer.claims().items() if name not in {"azp", "aud", "typ"}}
+                claims = {**kept, **clients, **({} if header == ACCESS else {"typ": "Bearer"})}
+                assert await is_accepted(access, issuer.signed_as({"typ": header}, claims)) is is_ours

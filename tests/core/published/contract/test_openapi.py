@@ -270,10 +270,11 @@ def private_operations() -> set[str]:
 PRIVATE_CALLS = ["GET /metrics", "POST /render", "GET /private", "POST /v1/render"]
 
 
-@pytest.mark.parametrize("call", [*PRIVATE_CALLS, *sorted(private_operations() - OPERATIONS.keys())])
-async def test_private_routes_are_not_on_the_public_port(api: Api, call: str) -> None:
-    method, path = re.sub(r"{\w+}", "int_c3R1ZGlvLW1lYXN1cmVtZW50", call).split()
-    assert (await api.call(method, path)).code == "not_found"
+async def test_private_routes_are_not_on_the_public_port(api: Api, subtests: pytest.Subtests) -> None:
+    for call in [*PRIVATE_CALLS, *sorted(private_operations() - OPERATIONS.keys())]:
+        with subtests.test(call=call):
+            method, path = re.sub(r"{\w+}", "int_c3R1ZGlvLW1lYXN1cmVtZW50", call).split()
+            assert (await api.call(method, path)).code == "not_found"
 
 
 async def test_events_can_only_be_delivered(api: Api) -> None:
@@ -283,30 +284,32 @@ async def test_events_can_only_be_delivered(api: Api) -> None:
         assert (refused.status, refused.code, refused.headers["allow"]) == (405, "method_not_allowed", "POST")
 
 
-@pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_inside_an_organisation_query_and_header_may_name_it(name: str) -> None:
+def test_inside_an_organisation_query_and_header_may_name_it(subtests: pytest.Subtests) -> None:
     """Contract, section 1: always, and nowhere else. The same words describe it everywhere."""
-    operation = OPERATIONS[name]
-    places = {(each["name"], each["in"]): each["required"] for each in operation.get("parameters", ())}
-    query, header = ("organization_id", "query"), ("X-Svc-Organization-Id", "header")
-    if not operation["x-svc-access"]["roles"]:
-        assert not {query, header} & places.keys()
-        return
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    shape = DOCUMENT["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
-    elsewhere = ("organization_id", "path") in places or "organization_id" in shape.get("properties", {})
-    either = name in {"GET /v1/codes", "POST /v1/codes/{xr_id}/revoke"}
-    assert (places[query], places[header]) == (not elsewhere and not either, False)
+    for name in sorted(OPERATIONS):
+        with subtests.test(name=name):
+            operation = OPERATIONS[name]
+            places = {(each["name"], each["in"]): each["required"] for each in operation.get("parameters", ())}
+            query, header = ("organization_id", "query"), ("X-Svc-Organization-Id", "header")
+            if not operation["x-svc-access"]["roles"]:
+                assert not {query, header} & places.keys()
+                return
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            shape = DOCUMENT["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
+            elsewhere = ("organization_id", "path") in places or "organization_id" in shape.get("properties", {})
+            either = name in {"GET /v1/codes", "POST /v1/codes/{xr_id}/revoke"}
+            assert (places[query], places[header]) == (not elsewhere and not either, False)
 
 
-@pytest.mark.parametrize("name", sorted(name for name in OPERATIONS if "requestBody" in OPERATIONS[name]))
-def test_every_body_documents_its_maximum_size(name: str) -> None:
+def test_every_body_documents_its_maximum_size(subtests: pytest.Subtests) -> None:
     """Contract, section 1."""
-    path = name.split()[1]
-    is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
-    is_notification = "/webhooks/" in path
-    largest = "1,024 KiB" if is_issuance or is_notification else "16 KiB" if path == "/v1/events" else "64 KiB"
-    assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
+    for name in sorted(name for name in OPERATIONS if "requestBody" in OPERATIONS[name]):
+        with subtests.test(name=name):
+            path = name.split()[1]
+            is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
+            is_notification = "/webhooks/" in path
+            largest = "1,024 KiB" if is_issuance or is_notification else "16 KiB" if path == "/v1/events" else "64 KiB"
+            assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
 
 
 def test_no_parameter_is_published_as_null() -> None:
@@ -315,9 +318,8 @@ def test_no_parameter_is_published_as_null() -> None:
     assert {"type": "null"} not in [kind for schema in schemas for kind in schema.get("anyOf", ())]
 
 
-@pytest.mark.parametrize(
-    ("choice", "is_valid"),
-    [
+def test_an_integration_is_named_exactly_where_an_audience_is_measured(subtests: pytest.Subtests) -> None:
+    for choice, is_valid in [
         ({"enabled": True, "integration_id": "int_12345678"}, True),
         ({"enabled": False}, True),
         ({"enabled": False, "integration_id": None}, True),
@@ -325,17 +327,14 @@ def test_no_parameter_is_published_as_null() -> None:
         ({"enabled": True}, False),
         ({"enabled": True, "integration_id": None}, False),
         ({"integration_id": None}, False),
-    ],
-    ids=str,
-)
-def test_an_integration_is_named_exactly_where_an_audience_is_measured(choice: Any, *, is_valid: bool) -> None:
-    schema = DOCUMENT["components"]["schemas"]["AudienceChoice"]
-    assert PublishedContract(DOCUMENT).validator(schema).is_valid(choice) == is_valid
+    ]:
+        with subtests.test(choice=choice, is_valid=is_valid):
+            schema = DOCUMENT["components"]["schemas"]["AudienceChoice"]
+            assert PublishedContract(DOCUMENT).validator(schema).is_valid(choice) == is_valid
 
 
-@pytest.mark.parametrize(
-    ("name", "is_valid"),
-    [
+def test_a_name_has_its_length_without_the_spaces_around_it(subtests: pytest.Subtests) -> None:
+    for name, is_valid in [
         (" Radio ", True),
         ("a", True),
         (" " + "a" * 120 + " ", True),
@@ -346,8 +345,7 @@ def test_an_integration_is_named_exactly_where_an_audience_is_measured(choice: A
         ("a\nb", False),
         ("a" * 121, False),
         ("a" + " " * 119 + "a", False),
-    ],
-)
-def test_a_name_has_its_length_without_the_spaces_around_it(name: str, *, is_valid: bool) -> None:
-    schema = DOCUMENT["components"]["schemas"]["CreateOrganization"]
-    assert PublishedContract(DOCUMENT).validator(schema).is_valid({"name": name}) == is_valid
+    ]:
+        with subtests.test(name=name, is_valid=is_valid):
+            schema = DOCUMENT["components"]["schemas"]["CreateOrganization"]
+            assert PublishedContract(DOCUMENT).validator(schema).is_valid({"name": name}) == is_valid

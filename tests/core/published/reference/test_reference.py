@@ -190,9 +190,8 @@ def test_the_page_says_what_an_operation_requires(page: Page, needs: str) -> Non
     assert needs in page.text
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
+def test_parameters_and_members_are_rows(page: Page, subtests: pytest.Subtests) -> None:
+    for row in [
         "kite_id required string in the path",
         "limit integer in the query How many. at least 1 at most 100 default 50",
         "name required string 1 to 160 characters matches ^[^<&]+$",
@@ -206,10 +205,9 @@ def test_the_page_says_what_an_operation_requires(page: Page, needs: str) -> Non
         "code string exactly 8 characters",
         "extra any value",
         "ETag optional string Its version.",
-    ],
-)
-def test_parameters_and_members_are_rows(page: Page, row: str) -> None:
-    assert row in page.text
+    ]:
+        with subtests.test(row=row):
+            assert row in page.text
 
 
 def test_a_schema_that_contains_itself_ends(page: Page) -> None:

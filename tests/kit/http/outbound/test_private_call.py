@@ -214,19 +214,16 @@ async def test_the_limit_is_exact() -> None:
     assert await failure(too_large, endpoint=RENDER) == ("oversized", None)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
-        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{}",
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"x: " + b"y" * 1_000_000,
-    ],
-    ids=["nothing", "not HTTP", "cut short", "broken chunks", "headers without end"],
-)
-async def test_anything_but_http_is_unreachable(data: bytes) -> None:
-    assert await failure(raw(data)) == ("unreachable", None)
+async def test_anything_but_http_is_unreachable(subtests: pytest.Subtests) -> None:
+    for name, data in {
+        "nothing": b"",
+        "not HTTP": b"SSH-2.0-OpenSSH_9.6\r\n",
+        "cut short": b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{}",
+        "broken chunks": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        "headers without end": b"HTTP/1.1 200 OK\r\n" + b"x: " + b"y" * 1_000_000,
+    }.items():
+        with subtests.test(name):
+            assert await failure(raw(data)) == ("unreachable", None)
 
 
 async def test_a_port_where_nobody_listens_is_unreachable() -> None:
@@ -260,36 +257,27 @@ async def test_a_call_is_not_repeated() -> None:
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b'{"a": "\xff"}',
-        b"[" * 60_000,
-        b"1" * 60_000,
-        b"[]",
-        b"null",
-        b'"text"',
-        b"{}",
-        b'{"a": "1"}',
-        b'{"a": 1, "b": 2}',
-    ],
-    ids=lambda body: body[:30].decode("latin-1"),
-)
-async def test_a_body_of_another_shape_is_malformed(body: bytes) -> None:
-    with capture_logs() as logged, pytest.raises(ThingUnavailable):
-        await read(answer(body))
-    assert [entry["reason"] for entry in logged] == ["malformed"]
+async def test_a_body_of_another_shape_is_malformed(subtests: pytest.Subtests) -> None:
+    for body in [
+        *(b"", b"{", b'{"a": "\xff"}', b"[" * 60_000, b"1" * 60_000, b"[]", b"null", b'"text"', b"{}"),
+        *(b'{"a": "1"}', b'{"a": 1, "b": 2}'),
+    ]:
+        with subtests.test(body[:30].decode("latin-1")):
+            with capture_logs() as logged, pytest.raises(ThingUnavailable):
+                await read(answer(body))
+            assert [entry["reason"] for entry in logged] == ["malformed"]
 
 
-@pytest.mark.parametrize(
-    ("status", "media_type"),
-    [("200 OK", "text/html"), ("200 OK", ""), ("200 OK", PROBLEM), ("201 Created", "application/json")],
-)
-async def test_an_undeclared_success_is_refused(status: str, media_type: str) -> None:
-    behave = answer(b'{"a": 1}', status=status, media_type=media_type)
-    assert await failure(behave) == ("refused", int(status[:3]))
+async def test_an_undeclared_success_is_refused(subtests: pytest.Subtests) -> None:
+    for status, media_type in [
+        ("200 OK", "text/html"),
+        ("200 OK", ""),
+        ("200 OK", PROBLEM),
+        ("201 Created", "application/json"),
+    ]:
+        with subtests.test(status=status, media_type=media_type):
+            behave = answer(b'{"a": 1}', status=status, media_type=media_type)
+            assert await failure(behave) == ("refused", int(status[:3]))
 
 
 async def test_a_declared_problem_is_raised_by_its_code() -> None:
@@ -298,9 +286,8 @@ async def test_a_declared_problem_is_raised_by_its_code() -> None:
     assert (gone.value.detail, gone.value.errors, gone.value.headers, logged) == ("It is gone.", (), {}, [])
 
 
-@pytest.mark.parametrize(
-    ("status", "media_type", "body"),
-    [
+async def test_an_undeclared_problem_is_the_components_failure(subtests: pytest.Subtests) -> None:
+    for status, media_type, body in [
         ("410 Gone", PROBLEM, b'{"code": "thing_lost"}'),
         ("409 Conflict", PROBLEM, b'{"code": "thing_gone"}'),
         ("410 Gone", "application/json", b'{"code": "thing_gone"}'),
@@ -311,10 +298,9 @@ async def test_a_declared_problem_is_raised_by_its_code() -> None:
         ("410 Gone", PROBLEM, b"[" * 60_000),
         ("401 No", PROBLEM, b'{"code": "unauthenticated"}'),
         ("503 No", PROBLEM, b'{"code": "deadline_passed"}'),
-    ],
-)
-async def test_an_undeclared_problem_is_the_components_failure(status: str, media_type: str, body: bytes) -> None:
-    assert await failure(answer(body, status=status, media_type=media_type)) == ("refused", int(status[:3]))
+    ]:
+        with subtests.test(status=status, media_type=media_type, body=body):
+            assert await failure(answer(body, status=status, media_type=media_type)) == ("refused", int(status[:3]))
 
 
 async def test_a_declared_refusal_names_what_was_refused_and_leaves_malformed_errors_out() -> None:
@@ -343,23 +329,20 @@ async def test_a_declared_401_asks_for_a_bearer() -> None:
     assert refused.value.headers == {"www-authenticate": "Bearer"}
 
 
-@pytest.mark.parametrize(
-    ("behave", "timeout_s", "ready"),
-    [
-        (answer(b"{}"), PATIENCE_S, True),
-        (answer(b"{}", status="503 Service Unavailable"), PATIENCE_S, False),
-        (silent, TIMEOUT_S, False),
-        (raw(b""), PATIENCE_S, False),
-    ],
-    ids=["ready", "not ready", "silent", "gone"],
-)
-async def test_readiness_is_the_components_answer(behave: Behaviour, timeout_s: float, ready: bool) -> None:
+async def test_readiness_is_the_components_answer(subtests: pytest.Subtests) -> None:
     """A probe that fails is not logged: there is one every second."""
-    with capture_logs() as logged:
-        async with misbehaving_server(behave) as server, channel_to(server.url, timeout_s) as channel:
-            assert await channel.is_ready() is ready
-            assert server.requests[0].startswith(b"GET /readyz ")
-    assert logged == []
+    for name, (behave, timeout_s, ready) in {
+        "ready": (answer(b"{}"), PATIENCE_S, True),
+        "not ready": (answer(b"{}", status="503 Service Unavailable"), PATIENCE_S, False),
+        "silent": (silent, TIMEOUT_S, False),
+        "gone": (raw(b""), PATIENCE_S, False),
+    }.items():
+        with subtests.test(name):
+            with capture_logs() as logged:
+                async with misbehaving_server(behave) as server, channel_to(server.url, timeout_s) as channel:
+                    assert await channel.is_ready() is ready
+                    assert server.requests[0].startswith(b"GET /readyz ")
+            assert logged == []
 
 
 async def test_calls_do_not_wait_for_each_other() -> None:

@@ -23,16 +23,15 @@ async def levels_of(path: str, status: int) -> list[str]:
     return [entry["log_level"] for entry in logged if entry["event"] == "request"]
 
 
-@pytest.mark.parametrize(
-    ("status", "level"),
-    [(200, "info"), (201, "info"), (304, "info"), (499, "info"), (404, "warning"), (429, "warning"), (503, "error")],
-)
-async def test_a_problem_has_a_higher_level_than_a_success(status: int, level: str) -> None:
-    assert await levels_of("/v1/codes", status) == [level]
+async def test_a_problem_has_a_higher_level_than_a_success(subtests: pytest.Subtests) -> None:
+    for status, level in {200: "info", 499: "info", 404: "warning", 429: "warning", 503: "error"}.items():
+        with subtests.test(status=status, level=level):
+            assert await levels_of("/v1/codes", status) == [level]
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-@pytest.mark.parametrize("status", [200, 503])
-async def test_a_probe_never_has_a_high_level(path: str, status: int) -> None:
+async def test_a_probe_never_has_a_high_level(subtests: pytest.Subtests) -> None:
     """During startup each component is probed twenty times a second, and answers 503."""
-    assert await levels_of(path, status) == ["debug"]
+    for path in ["/healthz", "/readyz"]:
+        for status in [200, 503]:
+            with subtests.test(path=path, status=status):
+                assert await levels_of(path, status) == ["debug"]

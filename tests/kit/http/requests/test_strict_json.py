@@ -41,9 +41,8 @@ def test_any_bytes_are_read_or_malformed(data: bytes) -> None:
     assert value is None or isinstance(value, bool | int | float | str | list | dict | Unrepresentable)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_broken_text_is_malformed(subtests: pytest.Subtests) -> None:
+    for text in [
         b"",
         b" \n",
         b"\xef\xbb\xbf{}",
@@ -71,41 +70,29 @@ def test_any_bytes_are_read_or_malformed(data: bytes) -> None:
         b'"\xc0\xaf"',
         b'"\xf4\x90\x80\x80"',
         "{}".encode("utf-16"),
-    ],
-)
-def test_broken_text_is_malformed(text: bytes) -> None:
-    with pytest.raises(MalformedJson):
-        parse_json(text)
+    ]:
+        with subtests.test(text=text), pytest.raises(MalformedJson):
+            parse_json(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b'{"a":1,"a":1}',
-        b'{"b":[{"a":1,"c":2,"a":null}]}',
-        b'{"a":1,"\\u0061":2}',
-        b'{"\\u00e4":1,"\xc3\xa4":2}',
-        b'{"":1,"":2}',
-        b'{"\\ud83d\\ude00":1,"\xf0\x9f\x98\x80":2}',
-        b'{"x":{"y":{"z":{"a":1,"a":2}}}}',
-    ],
-)
-def test_a_member_name_that_occurs_twice_is_malformed(text: bytes) -> None:
+def test_a_member_name_that_occurs_twice_is_malformed(subtests: pytest.Subtests) -> None:
     """Parsers keep different ones of the two, also where an escape hides that the names are equal."""
-    with pytest.raises(MalformedJson):
-        parse_json(text)
+    for text in [
+        *(b'{"a":1,"a":1}', b'{"b":[{"a":1,"c":2,"a":null}]}', b'{"a":1,"\\u0061":2}', b'{"\\u00e4":1,"\xc3\xa4":2}'),
+        *(b'{"":1,"":2}', b'{"\\ud83d\\ude00":1,"\xf0\x9f\x98\x80":2}', b'{"x":{"y":{"z":{"a":1,"a":2}}}}'),
+    ]:
+        with subtests.test(text=text), pytest.raises(MalformedJson):
+            parse_json(text)
 
 
 def test_one_name_may_occur_in_several_objects() -> None:
     assert parse_json(b'[{"a":1},{"a":{"a":2}}]') == [{"a": 1}, {"a": {"a": 2}}]
 
 
-@pytest.mark.parametrize(
-    "text", [b'"\\ud800"', b'"\\uDFFF"', b'"\\ude00\\ud83d"', b'{"\\ud800":1}', b'[[["a\\udbff"]]]']
-)
-def test_a_lone_surrogate_is_malformed(text: bytes) -> None:
-    with pytest.raises(MalformedJson):
-        parse_json(text)
+def test_a_lone_surrogate_is_malformed(subtests: pytest.Subtests) -> None:
+    for text in [b'"\\ud800"', b'"\\uDFFF"', b'"\\ude00\\ud83d"', b'{"\\ud800":1}', b'[[["a\\udbff"]]]']:
+        with subtests.test(text=text), pytest.raises(MalformedJson):
+            parse_json(text)
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:
@@ -116,19 +103,24 @@ def test_an_escaped_backslash_before_u_is_no_surrogate() -> None:
     assert parse_json(b'"\\\\ud800"') == "\\ud800"
 
 
-@pytest.mark.parametrize(
-    "number",
-    ["9007199254740992", "-9007199254740992", "1e400", "-1e400", "1e17", "9007199254740993.0", "1" + "0" * 400],
-)
-def test_a_number_that_a_double_cannot_hold_is_marked_where_it_occurs(number: str) -> None:
-    value = parse_json(b'{"a":[0,%s],"b":1}' % number.encode())
-    assert isinstance(value["a"][1], Unrepresentable)
-    assert (value["a"][0], value["b"]) == (0, 1)
+def test_a_number_that_a_double_cannot_hold_is_marked_where_it_occurs(subtests: pytest.Subtests) -> None:
+    for number in [
+        "9007199254740992",
+        "-9007199254740992",
+        "1e400",
+        "-1e400",
+        "1e17",
+        "9007199254740993.0",
+        "1" + "0" * 400,
+    ]:
+        with subtests.test(number=number):
+            value = parse_json(b'{"a":[0,%s],"b":1}' % number.encode())
+            assert isinstance(value["a"][1], Unrepresentable)
+            assert (value["a"][0], value["b"]) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
+def test_a_number_that_a_double_holds_is_read(subtests: pytest.Subtests) -> None:
+    for text, number in [
         (b"9007199254740991", INTEGER_MAX),
         (b"-9007199254740991", -INTEGER_MAX),
         (b"1e21", 1e21),
@@ -137,36 +129,41 @@ def test_a_number_that_a_double_cannot_hold_is_marked_where_it_occurs(number: st
         (b"1e-400", 0.0),
         (b"0.1", 0.1),
         (b"1E+2", 100.0),
-    ],
-)
-def test_a_number_that_a_double_holds_is_read(text: bytes, number: float) -> None:
-    assert parse_json(text) == number
+    ]:
+        with subtests.test(text=text, number=number):
+            assert parse_json(text) == number
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [(b"7.0", 7), (b"70e-1", 7), (b"-7.000", -7), (b"1e3", 1000), (b"-0.0", 0), (b"9007199254740991.0", INTEGER_MAX)],
-)
-def test_a_whole_number_is_an_integer_however_it_is_written(text: bytes, number: int) -> None:
+def test_a_whole_number_is_an_integer_however_it_is_written(subtests: pytest.Subtests) -> None:
     """RFC 8785 writes both alike, so they are the same request."""
-    assert (type(parse_json(text)), parse_json(text)) == (int, number)
+    for text, number in [
+        (b"7.0", 7),
+        (b"70e-1", 7),
+        (b"-7.000", -7),
+        (b"1e3", 1000),
+        (b"-0.0", 0),
+        (b"9007199254740991.0", INTEGER_MAX),
+    ]:
+        with subtests.test(text=text, number=number):
+            assert (type(parse_json(text)), parse_json(text)) == (int, number)
 
 
-@pytest.mark.parametrize(("text", "kind"), [(b"7.5", float), (b"1e21", float), (b"true", bool), (b'"7"', str)])
-def test_nothing_else_is_an_integer(text: bytes, kind: type) -> None:
-    assert type(parse_json(text)) is kind
+def test_nothing_else_is_an_integer(subtests: pytest.Subtests) -> None:
+    for text, kind in [(b"7.5", float), (b"1e21", float), (b"true", bool), (b'"7"', str)]:
+        with subtests.test(text=text, kind=kind):
+            assert type(parse_json(text)) is kind
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), 2**53, 2.0**53, 1e20])
-def test_these_numbers_are_not_exact(number: float) -> None:
-    assert not is_exact_number(number)
+def test_these_numbers_are_not_exact(subtests: pytest.Subtests) -> None:
+    for number in [float("nan"), float("inf"), 2**53, 2.0**53, 1e20]:
+        with subtests.test(number=number):
+            assert not is_exact_number(number)
 
 
-@pytest.mark.parametrize(
-    "number", [0, -0.0, 0.1, INTEGER_MAX, float(INTEGER_MAX), 1e21, 1.7976931348623157e308, 5e-324]
-)
-def test_these_numbers_are_exact(number: float) -> None:
-    assert is_exact_number(number)
+def test_these_numbers_are_exact(subtests: pytest.Subtests) -> None:
+    for number in [0, -0.0, 0.1, INTEGER_MAX, float(INTEGER_MAX), 1e21, 1.7976931348623157e308, 5e-324]:
+        with subtests.test(number=number):
+            assert is_exact_number(number)
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")], ids=["arrays", "objects"])
@@ -180,22 +177,18 @@ def test_a_hundred_thousand_levels_are_marked_where_they_occur(opening: bytes, c
     assert isinstance(inner, Unrepresentable)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"[" * 100_000 + b"]" * 99_999,
-        b"[" * 100_000 + b"]" * 100_001,
-        b"[" * 100_000 + b"]" * 100_000 + b"x",
-        b"[" * 100_000 + b'"' + b"]" * 100_000,
-        b"[" * 100_000 + b'"]' + b"\\",
-    ],
-    ids=["arrays", "objects", "one left open", "one too many", "more behind", "open string", "open escape"],
-)
-def test_deep_and_unbalanced_is_malformed(text: bytes) -> None:
-    with pytest.raises(MalformedJson):
-        parse_json(text)
+def test_deep_and_unbalanced_is_malformed(subtests: pytest.Subtests) -> None:
+    for name, text in {
+        "arrays": b"[" * 100_000,
+        "objects": b'{"a":' * 100_000,
+        "one left open": b"[" * 100_000 + b"]" * 99_999,
+        "one too many": b"[" * 100_000 + b"]" * 100_001,
+        "more behind": b"[" * 100_000 + b"]" * 100_000 + b"x",
+        "open string": b"[" * 100_000 + b'"' + b"]" * 100_000,
+        "open escape": b"[" * 100_000 + b'"]' + b"\\",
+    }.items():
+        with subtests.test(name), pytest.raises(MalformedJson):
+            parse_json(text)
 
 
 def test_a_bracket_in_a_deep_string_opens_nothing() -> None:
@@ -215,11 +208,12 @@ def test_a_lone_surrogate_beside_a_deep_part_is_malformed() -> None:
         parse_json(b'["\\ud800",' + b"[" * 2000 + b"]" * 2000 + b"]")
 
 
-@pytest.mark.parametrize("depth", [250, 300, 500, 900, 950, 980, 990, 1000, 1100])
-def test_no_depth_exhausts_the_stack(depth: int) -> None:
+def test_no_depth_exhausts_the_stack(subtests: pytest.Subtests) -> None:
     """Whatever depth the parser accepts, the later check for surrogates accepts too."""
-    value = parse_json(b"[" * depth + b'"\\ud83d\\ude00"' + b"]" * depth)
-    assert isinstance(value, list)
+    for depth in [250, 300, 500, 900, 950, 980, 990, 1000, 1100]:
+        with subtests.test(depth=depth):
+            value = parse_json(b"[" * depth + b'"\\ud83d\\ude00"' + b"]" * depth)
+            assert isinstance(value, list)
 
 
 MEBIBYTE = 1024 * 1024
@@ -263,39 +257,29 @@ def test_a_hostile_mebibyte_costs_about_what_a_valid_one_costs(data: bytes) -> N
     assert processor_s(data) < 15 * processor_s(valid)
 
 
-@pytest.mark.parametrize("name", ["a list of pairs", "brackets", "nested objects", "integers", "integers in a body"])
-def test_a_text_with_more_values_than_any_request_is_not_built(name: str) -> None:
-    assert isinstance(parse_json(HOSTILE[name]), Unrepresentable)
+def test_a_text_with_more_values_than_any_request_is_not_built(subtests: pytest.Subtests) -> None:
+    for name in ["a list of pairs", "brackets", "nested objects", "integers", "integers in a body"]:
+        with subtests.test(name=name):
+            assert isinstance(parse_json(HOSTILE[name]), Unrepresentable)
 
 
-@pytest.mark.parametrize("text", [b"[1,2]", b'{"a":1,"b":2}', b"[[[]]]", b'"[,{"'])
-def test_as_much_structure_as_is_allowed_is_read(text: bytes) -> None:
+def test_as_much_structure_as_is_allowed_is_read(subtests: pytest.Subtests) -> None:
     """Closing brackets do not count; brackets inside a string do, because strings have not been recognised yet."""
-    most = count_structure(text)
-    assert parse_json(text, structure_max=most) == json.loads(text)
-    assert isinstance(parse_json(text, structure_max=most - 1), Unrepresentable)
+    for text in [b"[1,2]", b'{"a":1,"b":2}', b"[[[]]]", b'"[,{"']:
+        with subtests.test(text=text):
+            most = count_structure(text)
+            assert parse_json(text, structure_max=most) == json.loads(text)
+            assert isinstance(parse_json(text, structure_max=most - 1), Unrepresentable)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"[1,2",
-        b"[1,2]]",
-        b"[1,2,]",
-        b"[1,02]",
-        b"[1,NaN]",
-        b'[1,"\\ud800"]',
-        b"[" * 9_000,
-        b"[" * 9_000 + b"]" * 9_001,
-        b"[" * 9_000 + b"]" * 9_000 + b"x",
-        b"[" * 9_000 + b'"' + b"]" * 9_000,
-        b"[" * 9_000 + b'"]' + b"\\",
-    ],
-    ids=lambda text: repr(text[:12] + text[-4:]),
-)
-def test_the_syntax_of_values_that_are_not_built_is_checked_too(text: bytes) -> None:
-    with pytest.raises(MalformedJson):
-        parse_json(text, structure_max=0)
+def test_the_syntax_of_values_that_are_not_built_is_checked_too(subtests: pytest.Subtests) -> None:
+    for text in [
+        *(b"[1,2", b"[1,2]]", b"[1,2,]", b"[1,02]", b"[1,NaN]", b'[1,"\\ud800"]', b"[" * 9_000),
+        *(b"[" * 9_000 + b"]" * 9_001, b"[" * 9_000 + b"]" * 9_000 + b"x"),
+        *(b"[" * 9_000 + b'"' + b"]" * 9_000, b"[" * 9_000 + b'"]' + b"\\"),
+    ]:
+        with subtests.test(repr(text[:12] + text[-4:])), pytest.raises(MalformedJson):
+            parse_json(text, structure_max=0)
 
 
 @given(st.text('[]{}",:\\\\0123456789eE+-. \\ntruefalsn\\ud', max_size=24))

@@ -1,6 +1,7 @@
 """Responses that are files: complete, and closed however the sending ends."""
 
 import io
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,28 +21,30 @@ async def nothing() -> dict[str, Any]:
     raise AssertionError("a download reads nothing")
 
 
-@pytest.mark.parametrize("size_bytes", [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES])
-async def test_a_download_is_the_whole_file_in_chunks(size_bytes: int) -> None:
-    content = bytes(range(256)) * (size_bytes // 256 + 1)
-    file = written(content[:size_bytes])
-    sent: list[Any] = []
+async def append(sent: list[Any], message: Any) -> None:
+    sent.append(message)
 
-    async def send(message: Any) -> None:
-        sent.append(message)
 
-    await Download(file, "application/zip", name="a.zip", headers={"vary": "Accept"})({}, nothing, send)
-    start, *bodies = sent
-    assert start["status"] == 200
-    assert dict(start["headers"]) == {
-        b"vary": b"Accept",
-        b"content-disposition": b'attachment; filename="a.zip"',
-        b"content-length": str(size_bytes).encode(),
-        b"content-type": b"application/zip",
-    }
-    assert b"".join(body["body"] for body in bodies) == content[:size_bytes]
-    assert max(len(body["body"]) for body in bodies) <= CHUNK_BYTES
-    assert [body.get("more_body", False) for body in bodies] == [True] * (len(bodies) - 1) + [False]
-    assert file.closed
+async def test_a_download_is_the_whole_file_in_chunks(subtests: pytest.Subtests) -> None:
+    for size_bytes in [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES]:
+        with subtests.test(size_bytes=size_bytes):
+            content = bytes(range(256)) * (size_bytes // 256 + 1)
+            file = written(content[:size_bytes])
+            sent: list[Any] = []
+            download = Download(file, "application/zip", name="a.zip", headers={"vary": "Accept"})
+            await download({}, nothing, partial(append, sent))
+            start, *bodies = sent
+            assert start["status"] == 200
+            assert dict(start["headers"]) == {
+                b"vary": b"Accept",
+                b"content-disposition": b'attachment; filename="a.zip"',
+                b"content-length": str(size_bytes).encode(),
+                b"content-type": b"application/zip",
+            }
+            assert b"".join(body["body"] for body in bodies) == content[:size_bytes]
+            assert max(len(body["body"]) for body in bodies) <= CHUNK_BYTES
+            assert [body.get("more_body", False) for body in bodies] == [True] * (len(bodies) - 1) + [False]
+            assert file.closed
 
 
 @pytest.mark.parametrize("after_count", [0, 1, 2])

@@ -31,9 +31,10 @@ LIKED: list[tuple[list[str], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("accept", "liked"), LIKED, ids=repr)
-def test_the_preferred_type_is_chosen(accept: list[str], liked: str | None) -> None:
-    assert choose_media_type(accept, OFFERED) == liked
+def test_the_preferred_type_is_chosen(subtests: pytest.Subtests) -> None:
+    for accept, liked in LIKED:
+        with subtests.test(accept=accept, liked=liked):
+            assert choose_media_type(accept, OFFERED) == liked
 
 
 def test_what_follows_the_first_64_media_ranges_is_ignored() -> None:
