@@ -107,6 +107,7 @@ def clean_end(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[RunningCluster]:
+    """The PostgreSQL of this worker."""
     with throwaway_cluster() as running:
         try:
             yield running
@@ -116,6 +117,7 @@ def cluster() -> Iterator[RunningCluster]:
 
 @pytest.fixture(scope="session")
 def migrated_url(cluster: RunningCluster) -> Secret:
+    """The URL of the shared Core's database, with its tables."""
     url = cluster.create_role_and_database(_SHARED)
     migrate(url, "soundmark.core")
     return url
@@ -123,6 +125,7 @@ def migrated_url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture(scope="session")
 def spare_migrated_url(cluster: RunningCluster) -> Secret:
+    """The URL of a second database of Core, with its tables."""
     url = cluster.create_role_and_database(_SPARE)
     migrate(url, "soundmark.core")
     return url
@@ -130,12 +133,14 @@ def spare_migrated_url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture(scope="session")
 def audio_url() -> Iterator[str]:
+    """The URL of an audio component."""
     with running_audio() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def session_clock() -> FakeClock:
+    """The clock that all components of this worker share."""
     return FakeClock()
 
 
@@ -211,12 +216,14 @@ def spare_database_url(cluster: RunningCluster, spare_migrated_url: Secret) -> S
 
 @pytest.fixture
 def clock(session_clock: FakeClock) -> Iterator[FakeClock]:
+    """A clock that the test can move."""
     yield session_clock
     session_clock.reset()
 
 
 @pytest.fixture
 def rival(database_url: Secret, cluster: RunningCluster) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     assert database_url is not None, "the database is empty"
     return Rival(cluster.superuser_url_of(_SHARED))
 

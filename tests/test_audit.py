@@ -56,6 +56,7 @@ class Index:
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """A package index that knows advisories."""
     index = Index()
     thread = threading.Thread(target=index.server.serve_forever, args=(0.05,))
     thread.start()
@@ -68,6 +69,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
 
 @pytest.fixture
 def locks(tmp_path: Path) -> Path:
+    """Lock files of packages that exist nowhere."""
     folder = tmp_path / "requirements"
     folder.mkdir()
     (folder / "runtime.txt").write_text("leaky==1.1 \\\n    --hash=sha256:00\nsound==2.0 ; python_version > '3' \\\n")

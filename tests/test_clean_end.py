@@ -21,6 +21,7 @@ _BACKENDS = "SELECT pid FROM pg_stat_activity WHERE pid = %s"
 
 @pytest.fixture
 def url(cluster: RunningCluster) -> Secret:
+    """The URL of the superuser's database."""
     return cluster.superuser_url_of("postgres")
 
 

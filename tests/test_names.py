@@ -21,6 +21,7 @@ COMPONENTS: Final = {
     "embedded": SOURCE / "embedded",
     "soundmark_sdk": Path(soundmark_sdk.__file__).parent,
 }
+TESTS: Final = Path(__file__).parent
 MEANINGLESS: Final = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
 
 
@@ -55,3 +56,15 @@ def test_no_two_lists_share_a_name_so_that_a_cursor_works_in_one_list_only() -> 
     names = re.findall(r'cursors\.bind\(\s*"([\w-]+)"', "".join(routes))
     assert len(names) == "".join(routes).count("cursors.bind(") > 1
     assert len(set(names)) == len(names)
+
+
+def test_every_fixture_says_what_it_is() -> None:
+    fixtures = [
+        (f"{path.relative_to(TESTS)}::{node.name}", ast.get_docstring(node))
+        for path in TESTS.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and any(ast.unparse(each).startswith("pytest.fixture") for each in node.decorator_list)
+    ]
+    assert len(fixtures) > 200
+    assert [name for name, docstring in fixtures if docstring is None] == []

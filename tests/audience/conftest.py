@@ -21,6 +21,7 @@ _KEPT = {"alembic_version", "instance_secrets", "proof_transition"}
 
 @pytest.fixture(scope="session")
 def migrated_audience_url(cluster: RunningCluster) -> Secret:
+    """The URL of Audience's database, with its tables."""
     url = cluster.create_role_and_database(DATABASE)
     migrate(url, "soundmark.audience")
     return url
@@ -28,6 +29,7 @@ def migrated_audience_url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture(scope="session")
 async def session_audience(migrated_audience_url: Secret) -> AsyncIterator[AudienceApi]:
+    """One Audience for all tests of a worker."""
     async with running_audience(audience_settings(migrated_audience_url), FakeClock()) as api:
         yield api
 
@@ -42,6 +44,7 @@ async def audience_url(cluster: RunningCluster, migrated_audience_url: Secret, s
 
 @pytest.fixture
 def audience_clock(session_audience: AudienceApi) -> Iterator[FakeClock]:
+    """Audience's clock, at the present again after the test."""
     yield session_audience.clock
     session_audience.clock.reset()
 
@@ -55,6 +58,7 @@ def audience(session_audience: AudienceApi, audience_url: Secret, audience_clock
 
 @pytest.fixture
 def audience_rival(audience_url: Secret, cluster: RunningCluster) -> Rival:
+    """A rival in Audience's database."""
     assert audience_url is not None, "the database is empty"
     return Rival(cluster.superuser_url_of(DATABASE))
 

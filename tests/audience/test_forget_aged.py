@@ -24,6 +24,7 @@ TABLES = ["events", "event_ids", "spent_proofs", "integrity_days"]
 
 @pytest.fixture
 async def work(audience: AudienceApi, audience_url: Secret, audience_clock: FakeClock) -> AsyncIterator[WorkContext]:
+    """The context of the worker's jobs."""
     assert audience is not None, "the database is empty"
     environ = {"SOUNDMARK_AUDIENCE_DATABASE_URL": audience_url.reveal()}
     ctx = work_context(read(AudienceDatabaseSettings, environ), clock=audience_clock)

@@ -37,6 +37,7 @@ def url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture
 async def rival(url: Secret, cluster: RunningCluster) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     assert url is not None, "the tables are there"
     found = Rival(cluster.superuser_url_of(DATABASE))
     await found.run("TRUNCATE integrations, measured_codes, operations, instance_secrets")
@@ -53,6 +54,7 @@ async def api(url: Secret, rival: Rival) -> AsyncIterator[AudienceApi]:
 
 @pytest.fixture
 async def db(url: Secret) -> AsyncIterator[Database]:
+    """An open database with a pool of its own."""
     opened = Database(url, pool_size=2, application_name="tests")
     await opened.open()
     yield opened

@@ -38,6 +38,7 @@ class AudioProcess:
 
 @pytest.fixture(scope="session")
 def audio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AudioProcess]:
+    """The audio component as a process."""
     log_path = tmp_path_factory.mktemp("audio") / "log"
     with ExitStack() as stack:
         held = [stack.enter_context(reserve_port("127.0.0.1", 0)) for _ in range(2)]

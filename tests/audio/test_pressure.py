@@ -36,6 +36,7 @@ class GatedRenderer(Renderer):
 
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[httpx2.AsyncClient, GatedRenderer]]:
+    """The audio component on a socket, with a renderer that waits for the test."""
     renderer = GatedRenderer()
     monkeypatch.setattr(audio_app, "Renderer", lambda: renderer)
     app: Any = audio_app.create_app(read(AudioSettings, {"SOUNDMARK_AUDIO_CREDENTIAL": CREDENTIAL}))

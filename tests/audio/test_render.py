@@ -13,6 +13,7 @@ FRAME = "XRC1:brd_aZ09-_bY18-_cX27"
 
 @pytest.fixture
 def renderer() -> Iterator[Renderer]:
+    """A renderer of its own."""
     made = Renderer()
     yield made
     made.close()

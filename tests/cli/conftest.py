@@ -217,6 +217,7 @@ class Tenant:
 
 @pytest.fixture
 def tenant(service: Service) -> Tenant:
+    """An organisation with one project."""
     organization_id = service._post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
     project = service._post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})
     request = {"organization_id": organization_id, "project_id": project["id"], "scopes": ["codes:read", "codes:write"]}

@@ -18,6 +18,7 @@ JOBS = "SELECT args ->> 'outbox_id' FROM procrastinate_jobs WHERE task_name = 'm
 
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
+    """An organisation with one project."""
     return await make_tenant(api)
 
 

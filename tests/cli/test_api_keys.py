@@ -11,6 +11,7 @@ SCOPES = ("--scope", "codes:read", "--scope", "codes:write")
 
 @pytest.fixture
 def chosen(tenant: Tenant) -> Tenant:
+    """A tenant that later commands use by default."""
     assert tenant.run_as_operator("use", tenant.organization_id, tenant.project_id).status == 0
     return tenant
 

@@ -62,6 +62,7 @@ def measuring_service(spare_database_url: Secret, measuring_url: str) -> Iterato
 
 @pytest.fixture
 def measured(measuring_service: Service, measuring_url: str, beside_core_url: Secret) -> Measured:
+    """A tenant with measured events."""
     post = measuring_service._post
     organization_id = post("/v1/organizations", {"name": "Radio Nordlicht"})["id"]
     project_id = post("/v1/projects", {"organization_id": organization_id, "name": "Morning show"})["id"]

@@ -20,6 +20,7 @@ Settings = dict[str, str]
 
 @pytest.fixture
 def settings(spare_database_url: Secret) -> Settings:
+    """The settings of the commands under test."""
     return {"CORE_DATABASE_URL": spare_database_url.reveal(), "MASTER_KEY": MASTER_KEY}
 
 

@@ -36,6 +36,7 @@ class CardProvider:
 
 @pytest.fixture(scope="module")
 def card() -> Iterator[CardProvider]:
+    """The card provider."""
     options = SandboxOptions("", choose_credentials({}, SystemEntropy()))
     with served_in_thread(create_sandbox(options)) as url:
         yield CardProvider(url, options.secret("CARD_SECRET_KEY"))

@@ -18,6 +18,7 @@ from .conftest import Done, run
 
 @pytest.fixture
 async def issuer(clock: FakeClock) -> AsyncIterator[OidcIssuer]:
+    """The issuer of the tokens or keys under test."""
     async with running_issuer(clock) as running:
         yield running
 

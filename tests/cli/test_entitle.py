@@ -23,11 +23,13 @@ END = datetime(2099, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def settings(database_url: Secret) -> Settings:
+    """The settings of the commands under test."""
     return {"CORE_DATABASE_URL": database_url.reveal()}
 
 
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
+    """An organisation with one project."""
     return await make_tenant(api)
 
 

@@ -22,11 +22,13 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
+    """An organisation with one project."""
     return await make_tenant(api)
 
 
 @pytest.fixture
 def settings(database_url: Secret) -> dict[str, str]:
+    """The settings of the commands under test."""
     return {"CORE_DATABASE_URL": database_url.reveal()}
 
 

@@ -23,11 +23,13 @@ from .conftest import Service, run
 
 @pytest.fixture
 def code(service: Service) -> dict[str, Any]:
+    """An issued Code."""
     return service.make_code()
 
 
 @pytest.fixture
 def recording(service: Service, code: dict[str, Any], tmp_path: Path) -> str:
+    """A recording of the Code."""
     path = tmp_path / "recording.wav"
     path.write_bytes(service.sound_of(code))
     return str(path)

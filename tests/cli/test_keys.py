@@ -29,6 +29,7 @@ OTHER_MASTER_KEY = "A" * 43
 
 @pytest.fixture
 def settings(spare_database_url: Secret, measuring_url: str) -> Settings:
+    """The settings of the commands under test."""
     return {
         "CORE_DATABASE_URL": spare_database_url.reveal(),
         "MASTER_KEY": MASTER_KEY,
@@ -39,6 +40,7 @@ def settings(spare_database_url: Secret, measuring_url: str) -> Settings:
 
 @pytest.fixture
 def connection(spare_database_url: Secret) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that commits each statement."""
     with psycopg.connect(spare_database_url.reveal(), autocommit=True) as opened:
         yield opened
 
@@ -261,6 +263,7 @@ class TwoCores(httpx2.AsyncBaseTransport):
 
 @pytest.fixture
 async def cores(spare_database_url: Secret) -> AsyncIterator[list[Api]]:
+    """Two Cores on one database."""
     async with AsyncExitStack() as stack:
         settings = core_settings(spare_database_url)
         yield [await stack.enter_async_context(running_core(settings)) for _ in range(2)]

@@ -33,6 +33,7 @@ EITHER = pytest.mark.parametrize("group", ["organizations", "projects"])
 
 @pytest.fixture
 def leaving() -> Iterator[LeavingService]:
+    """A service that exports and deletes."""
     with serving_leavers() as service:
         yield service
 

@@ -14,6 +14,7 @@ from soundmark.cli.pictures import NoPictures, load_drawing
 
 @pytest.fixture
 def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """matplotlib cannot be imported."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("spectrogram", "report_picture"):

@@ -25,17 +25,20 @@ NEW_KEY, OTHER_KEY = "A" * 43, "B" * 42 + "A"
 
 @pytest.fixture
 def settings(spare_database_url: Secret) -> Settings:
+    """The settings of the commands under test."""
     return {"CORE_DATABASE_URL": spare_database_url.reveal(), "MASTER_KEY": MASTER_KEY}
 
 
 @pytest.fixture
 def connection(spare_database_url: Secret) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that commits each statement."""
     with psycopg.connect(spare_database_url.reveal(), autocommit=True) as opened:
         yield opened
 
 
 @pytest.fixture
 def new_key_file(tmp_path: Path) -> Path:
+    """A file with the next master key."""
     file = tmp_path / "new.key"
     file.write_text(NEW_KEY + "\n", encoding="ascii")
     return file

@@ -16,6 +16,7 @@ from .conftest import Done, run
 
 @pytest.fixture
 def settings(api: Api, database_url: Secret) -> dict[str, str]:
+    """The settings of the commands under test."""
     assert api is not None, "the database is migrated and empty"
     return {"CORE_DATABASE_URL": database_url.reveal()}
 

@@ -56,6 +56,7 @@ def _listens(process: ForkedCommand, port: int) -> bool:
 
 @pytest.fixture
 def cores(spare_database_url: Secret) -> Iterator[Cores]:
+    """Two Cores on one database."""
     environ = {
         "SOUNDMARK_BASE_URL": "http://core.test",
         "SOUNDMARK_CORE_DATABASE_URL": spare_database_url.reveal(),

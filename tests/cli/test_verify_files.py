@@ -21,12 +21,14 @@ from .leaving_service import (
 
 @pytest.fixture
 def leaving() -> Iterator[LeavingService]:
+    """A service that exports and deletes."""
     with serving_leavers() as service:
         yield service
 
 
 @pytest.fixture
 def archive(nowhere: Path) -> Path:
+    """An archive file."""
     file = nowhere / "archive.json"
     file.write_bytes(make_archive())
     return file
@@ -34,6 +36,7 @@ def archive(nowhere: Path) -> Path:
 
 @pytest.fixture
 def certificate(nowhere: Path) -> Path:
+    """A certificate file."""
     file = nowhere / "certificate.json"
     file.write_text(json.dumps(make_certificate(), indent=2))
     return file
@@ -41,6 +44,7 @@ def certificate(nowhere: Path) -> Path:
 
 @pytest.fixture
 def keys(nowhere: Path) -> Path:
+    """A file with the published keys."""
     file = nowhere / "keys.json"
     file.write_text(json.dumps({"keys": [make_key()]}))
     return file

@@ -55,6 +55,7 @@ class Program:
 
 @pytest.fixture
 def program() -> Iterator[Program]:
+    """A program that receives forwarded webhooks."""
     running = Program()
     thread = threading.Thread(target=running.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -66,6 +67,7 @@ def program() -> Iterator[Program]:
 
 @pytest.fixture
 def listening(program: Program) -> Iterator[Forwarding]:
+    """Forwarding to the program, under way."""
     with forwarding(program.url, PATH) as running:
         running.start(SECRET)
         yield running

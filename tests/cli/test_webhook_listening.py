@@ -26,11 +26,13 @@ from .conftest import Service, Tenant, environ, serving_core
 
 @pytest.fixture
 def consumer() -> ReceivedWebhooks:
+    """A consumer of webhooks."""
     return ReceivedWebhooks()
 
 
 @pytest.fixture
 def consumer_url(consumer: ReceivedWebhooks) -> Iterator[str]:
+    """The consumer's URL."""
     with served_in_thread(consumer) as url:
         yield url
 

@@ -18,6 +18,7 @@ OTHER_EVENT_ID = "evn_" + "f" * 22
 
 @pytest.fixture
 def chosen(tenant: Tenant) -> Tenant:
+    """A tenant that later commands use by default."""
     assert tenant.run_as_operator("use", tenant.organization_id, tenant.project_id).status == 0
     return tenant
 

@@ -26,6 +26,7 @@ END_S = 60
 
 @pytest.fixture
 def url(cluster: RunningCluster) -> Secret:
+    """The URL of a database of its own."""
     made = cluster.create_role_and_database(DATABASE)
     migrate(made, "soundmark.audience")
     return made
@@ -33,6 +34,7 @@ def url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture
 def rival(url: Secret, cluster: RunningCluster) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     assert url is not None, "the tables are there"
     return Rival(cluster.superuser_url_of(DATABASE))
 

@@ -86,6 +86,7 @@ def find_port() -> int:
 
 @pytest.fixture
 def worker(database_url: Secret, tmp_path: Path) -> Worker:
+    """Core's worker."""
     settings = {
         "BASE_URL": BASE_URL,
         "CORE_DATABASE_URL": database_url.reveal(),

@@ -12,6 +12,7 @@ from soundmark.cli.spectrogram import BAND_KHZ, draw, power, read_wav
 
 @pytest.fixture(params=PROTOCOLS)
 def wav(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A sound file of a Code, in each protocol."""
     protocol: Protocol = request.param
     renderer = Renderer()
     path = tmp_path / "sound.wav"

@@ -18,6 +18,7 @@ from soundmark.kit.postgres.migrations import migrate
 
 @pytest.fixture(scope="module")
 def url(cluster: RunningCluster) -> Secret:
+    """The URL of a database of its own."""
     made = cluster.create_role_and_database("jobs_under_test")
     migrate(made, "soundmark.audience")
     return made
@@ -25,12 +26,14 @@ def url(cluster: RunningCluster) -> Secret:
 
 @pytest.fixture
 async def app(url: Secret) -> AsyncIterator[App]:
+    """The queue of jobs, open."""
     async with jobs.jobs_app(url, application_name="tests").open_async() as opened:
         yield opened
 
 
 @pytest.fixture
 def connection(url: Secret) -> Iterator[psycopg.Connection]:
+    """A connection that commits each statement."""
     with psycopg.connect(url.reveal(), autocommit=True) as opened:
         opened.execute("TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers CASCADE")
         yield opened

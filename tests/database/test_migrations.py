@@ -40,6 +40,7 @@ UPGRADES = [
 
 @pytest.fixture
 def empty(cluster: RunningCluster) -> Secret:
+    """A database without tables."""
     return new_database(cluster)
 
 

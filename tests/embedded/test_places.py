@@ -23,6 +23,7 @@ only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody
 
 @pytest.fixture
 def user() -> OsUser:
+    """An ordinary user of this machine."""
     found = unprivileged_user()
     assert found is not None
     return found

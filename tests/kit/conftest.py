@@ -12,6 +12,7 @@ from soundmark.kit.postgres.database import Database
 
 @pytest.fixture(scope="session")
 def kit_url(cluster: RunningCluster) -> Secret:
+    """The URL of a database with one table of notes."""
     url = cluster.create_role_and_database("kit_under_test")
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute("CREATE TABLE notes (text text PRIMARY KEY)")

@@ -28,6 +28,7 @@ class Times:
 
 @pytest.fixture
 def times(monkeypatch: pytest.MonkeyPatch) -> Times:
+    """A processor whose time the test decides."""
     times = Times()
     # In this module only: a Core that other tests share may be asleep on the same event loop.
     clock = SimpleNamespace(perf_counter=lambda: times.now_s, thread_time=lambda: times.busy_s)

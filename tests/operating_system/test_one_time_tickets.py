@@ -42,6 +42,7 @@ print(redeem_ticket(Path(sys.argv[1]), ticket, SystemClock()), flush=True)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """A folder for tickets."""
     made = tmp_path / "tickets"
     make_ticket_folder(made, None)
     return made

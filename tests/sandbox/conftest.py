@@ -10,6 +10,7 @@ CORE_URL = "http://core.test"
 
 @pytest.fixture
 def clock() -> FakeClock:
+    """A clock that the test can move."""
     return FakeClock()
 
 
@@ -21,5 +22,6 @@ def core() -> ReceivedWebhooks:
 
 @pytest.fixture
 async def sandbox(core: ReceivedWebhooks, clock: FakeClock) -> AsyncIterator[RunningSandbox]:
+    """The sandbox, with a clock of its own."""
     async with running_sandbox(core_url=CORE_URL, deliver_to=core, clock=clock, retry_pauses_s=(0.01,)) as running:
         yield running

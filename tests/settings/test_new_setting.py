@@ -62,6 +62,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def derived(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What is derived from a registry with one more setting."""
     copy = tmp_path_factory.mktemp("source")
     shutil.copytree(SOURCE, copy / "soundmark")
     registry = copy / "soundmark" / "settings" / "registry.py"

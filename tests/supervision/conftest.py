@@ -20,6 +20,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def ordinary() -> Iterator[OrdinaryUser]:
+    """An ordinary user with a copy of the command."""
     with ordinary_user() as user:
         yield user
 

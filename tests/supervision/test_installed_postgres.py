@@ -30,6 +30,7 @@ INSTALLED = {
 
 @pytest.fixture(scope="module")
 def user() -> OsUser | None:
+    """An ordinary user of this machine."""
     return unprivileged_user()
 
 

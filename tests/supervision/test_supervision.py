@@ -20,6 +20,7 @@ from soundmark.supervision.supervisor import BACKOFF_MIN_S, Program, Supervisor
 
 @pytest.fixture
 async def supervisor() -> AsyncIterator[Supervisor]:
+    """A supervisor without processes."""
     made = Supervisor(SystemClock())
     yield made
     await made.stop(made.names())

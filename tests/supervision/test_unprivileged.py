@@ -58,6 +58,7 @@ def data_dir(first: Up) -> Path:
 
 @pytest.fixture(scope="module")
 def user() -> OsUser:
+    """An ordinary user of this machine."""
     found = unprivileged_user()
     assert found is not None
     return found

@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "soundmark"
 
 @pytest.fixture
 def developing(seeded: Path) -> Iterator[Up]:
+    """An `up --reload` that is ready."""
     with running_up(seeded, arguments=("--port", "0", "--reload")) as running:
         yield running.until_ready()
 

@@ -16,34 +16,40 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture
 def issuer() -> Issuer:
+    """The issuer of the tokens or keys under test."""
     return Issuer()
 
 
 @pytest.fixture
 def clock() -> FakeClock:
+    """A clock that the test can move."""
     return FakeClock()
 
 
 @pytest.fixture
 def service(issuer: Issuer) -> Iterator[Service]:
+    """A Core that answers resolutions."""
     with Service(issuer) as running:
         yield running
 
 
 @pytest.fixture
 def issuing() -> Iterator[IssuingService]:
+    """A Core that issues Codes and misbehaves on command."""
     with IssuingService() as running:
         yield running
 
 
 @pytest.fixture
 def events() -> Iterator[EventService]:
+    """A Core that takes events."""
     with EventService() as running:
         yield running
 
 
 @pytest.fixture
 async def world(events: EventService, clock: FakeClock) -> AsyncIterator[World]:
+    """A publisher, its receiver and the service that takes its events."""
     world = World(events, clock)
     yield world
     await world.publisher.aclose()
@@ -51,4 +57,5 @@ async def world(events: EventService, clock: FakeClock) -> AsyncIterator[World]:
 
 @pytest.fixture
 def body(issuer: Issuer, clock: FakeClock) -> bytes:
+    """The body of one measurement."""
     return make_measurement(issuer, clock).body

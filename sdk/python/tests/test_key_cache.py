@@ -11,6 +11,7 @@ from .stand_ins import FakeClock, Service, make_response
 
 @pytest.fixture
 def successor() -> Issuer:
+    """The issuer of the next signing key."""
     return Issuer(b"soundmark-sdk-tests-another-seed", "key-2026-12")
 
 

@@ -27,6 +27,7 @@ def make_issuance(key: str, *, age_s: float = 0, body: bytes = b"{}") -> Remembe
 
 @pytest.fixture(params=["memory", "file"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> RecoveryStore:
+    """A store for the recovery of issuances, in memory or in a file."""
     return MemoryRecoveryStore() if request.param == "memory" else FileRecoveryStore(tmp_path / "recovery")
 
 

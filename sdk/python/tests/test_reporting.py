@@ -47,6 +47,7 @@ async def fail(events: EventService, clock: FakeClock, body: bytes, **limits: An
 
 @pytest.fixture
 def body(issuer: Issuer, clock: FakeClock) -> bytes:
+    """The body of one measurement."""
     return make_measurement(issuer, clock).body
 
 

@@ -33,6 +33,7 @@ SMALL = [
 
 @pytest.fixture
 def keys(issuer: Issuer) -> KeySet:
+    """The published keys."""
     return read_key_set(issuer.key_set())
 
 

@@ -10,6 +10,7 @@ from .issuer import INTENT, NOW, TOKEN, UNMEASURED, Issuer, Json, digest
 
 @pytest.fixture
 def keys(issuer: Issuer) -> KeySet:
+    """The published keys."""
     return read_key_set(issuer.key_set())
 
 

@@ -17,6 +17,7 @@ OTHER_INTENT = {**INTENT, "action": "buy"}
 
 @pytest.fixture
 def keys(issuer: Issuer) -> KeySet:
+    """The published keys."""
     return read_key_set(issuer.key_set())
 
 

@@ -9,6 +9,7 @@ from support.audience.report_events import RETENTION_DAYS
 
 @pytest.fixture
 async def integration(audience: AudienceApi) -> AudienceIntegration:
+    """An integration with a contract and a long retention."""
     return await audience.make_integration(
         mode="contract", retention_days=RETENTION_DAYS, entitlement=entitlement_body()
     )

@@ -46,6 +46,7 @@ class Site:
 
 @pytest.fixture
 async def site(people: People, clock: FakeClock, browsing: Browsing) -> AsyncIterator[Site]:
+    """A console whose identity provider has another origin."""
     people.issuer.reset()
     pages = people.issuer.url.replace("127.0.0.1", "localhost")
     people.issuer.discovery = {"authorization_endpoint": f"{pages}/auth", "end_session_endpoint": f"{pages}/logout"}

@@ -65,6 +65,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
+    """A port for a console, and a provider that knows it."""
     # Nobody listens on this socket: it keeps the port for the consoles of the tests.
     with sockets.shared_socket("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]

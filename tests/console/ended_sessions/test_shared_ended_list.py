@@ -20,6 +20,7 @@ KEY = "soundmark:console:ended-sessions"
 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
+    """A server that the code under test calls."""
     monkeypatch.setattr(shared_server, "_TIMEOUT_S", 10)  # A quarter of a second may pass on a busy machine.
     async with running_redis() as running:
         yield running
@@ -41,6 +42,7 @@ def session(clock: FakeClock, number: int, *, lasts_s: float = 3600.0) -> EndedS
 
 @pytest.fixture
 def clock() -> FakeClock:
+    """A clock that the test can move."""
     clock = FakeClock()
     clock.freeze()
     return clock

@@ -9,4 +9,5 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
+    """A tenant with measured events."""
     return await measure_tenant(tenant, beside_core_url)

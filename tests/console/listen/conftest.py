@@ -51,6 +51,7 @@ class StandInCore:
 
 @pytest.fixture(scope="module")
 def stand_in_server() -> Iterator[StandInCore]:
+    """A stand-in of Core on a socket."""
     core = StandInCore()
     with served_in_thread(core.app()) as url:
         core.url = url

@@ -49,6 +49,7 @@ LISTEN: Final = """async ({ content, rateHz }) => {
 
 @pytest.fixture
 async def page(browsing: Browsing, listen_url: str) -> Page:
+    """The page under test."""
     page = await browsing.open_page()
     await open_listening_page(page, listen_url)
     return page

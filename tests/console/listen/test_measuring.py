@@ -47,6 +47,7 @@ class Audience:
 
 @pytest.fixture
 def audience() -> Audience:
+    """What Audience received from the page."""
     return Audience()
 
 

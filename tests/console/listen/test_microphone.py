@@ -48,6 +48,7 @@ def write_broadcast(file: Path, token: str) -> Path:
 
 @pytest.fixture(scope="module")
 async def browser_that_hears(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
+    """A browser whose microphone plays a broadcast."""
     file = write_broadcast(tmp_path_factory.mktemp("microphone") / "broadcast.wav", GENUINE["token"])
     async with running_browser(microphone=file) as browser:
         yield browser
@@ -55,6 +56,7 @@ async def browser_that_hears(tmp_path_factory: pytest.TempPathFactory) -> AsyncI
 
 @pytest.fixture
 async def hearing(browser_that_hears: Any) -> AsyncIterator[Browsing]:
+    """Contexts and pages of the browser that hears."""
     async with watched(browser_that_hears) as browsing:
         yield browsing
 

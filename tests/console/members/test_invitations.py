@@ -16,11 +16,13 @@ ACCEPT = "/invitations/accept"
 
 @pytest.fixture
 async def tenant(people: People) -> Tenant:
+    """An organisation with one project."""
     return await people.tenant_of("owner")
 
 
 @pytest.fixture
 def owner(visitors: ConsoleClient, people: People, clock: FakeClock) -> ConsoleClient:
+    """The owner, signed in to the console."""
     return visitors.sign_in_as(people, "owner", clock.now())
 
 

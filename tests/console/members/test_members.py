@@ -21,6 +21,7 @@ async def tenant(people: People, rival: Rival) -> Tenant:
 
 @pytest.fixture
 def owner(visitors: ConsoleClient, people: People, clock: FakeClock) -> ConsoleClient:
+    """The owner, signed in to the console."""
     return visitors.sign_in_as(people, "owner", clock.now())
 
 

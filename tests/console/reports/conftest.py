@@ -9,5 +9,6 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
+    """A tenant with measured events."""
     tenant.api.clock.freeze()
     return await measure_tenant(tenant, beside_core_url)

@@ -40,6 +40,7 @@ def find_link(page: PageAnswer) -> str:
 
 @pytest.fixture
 async def tenant(people: People, person: ConsoleClient) -> Tenant:  # noqa: ARG001 - she is signed in
+    """An organisation with one project."""
     return await people.tenant_of("alice")
 
 

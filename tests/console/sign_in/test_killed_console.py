@@ -55,6 +55,7 @@ class Site:
 
 @pytest.fixture
 async def site(clock: FakeClock, tmp_path: Path) -> AsyncIterator[Site]:
+    """A port for consoles that are killed, and a person who signs in there."""
     with reserve_port("127.0.0.1", 0) as held:
         port = held.getsockname()[1]
         async with running_issuer(clock) as issuer, _browser_of(port) as browser:

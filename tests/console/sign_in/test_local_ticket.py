@@ -25,6 +25,7 @@ ENTROPY = SystemEntropy()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """A folder for tickets."""
     made = tmp_path / "tickets"
     make_ticket_folder(made, None)
     return made

@@ -33,6 +33,7 @@ FAULTS: dict[str, Behaviour] = {
 
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider has half a second to answer."""
     monkeypatch.setattr(oidc_provider, "_TIMEOUT_S", 0.5)
 
 

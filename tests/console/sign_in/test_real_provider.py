@@ -23,6 +23,7 @@ pytestmark = pytest.mark.xdist_group("real provider of the console")
 
 @pytest.fixture(scope="module")
 def issuers() -> Iterator[dict[str, str]]:
+    """The identity providers that are under test."""
     with running_providers(CONSOLE_URL) as running:
         yield running
 

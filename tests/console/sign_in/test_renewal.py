@@ -172,6 +172,7 @@ class ForgetfulCore:
 
 @pytest.fixture
 def forgetful(people: People) -> ForgetfulCore:
+    """A Core that forgets who called it."""
     return ForgetfulCore(people.api.app)
 
 

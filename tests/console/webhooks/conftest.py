@@ -19,5 +19,6 @@ async def steps(database_url: Secret, clock: FakeClock) -> AsyncIterator[Steps]:
 
 @pytest.fixture
 async def consumer() -> AsyncIterator[WebhookConsumer]:
+    """A consumer of webhooks."""
     async with running_consumer() as running:
         yield running

@@ -37,6 +37,7 @@ async def everything(measuring: Rival) -> list[Any]:
 
 @pytest.fixture
 async def integration(tenant: Tenant) -> dict[str, Any]:
+    """An integration with a contract."""
     made = await tenant.make_integration()
     del made["hmac_secret"]
     return made

@@ -34,6 +34,7 @@ async def issue(tenant: Tenant, integration_id: str, **options: Any) -> Answer:
 
 @pytest.fixture
 async def integration_id(tenant: Tenant) -> str:
+    """The id of an integration."""
     return str((await tenant.make_integration())["id"])
 
 

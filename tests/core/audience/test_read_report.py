@@ -29,6 +29,7 @@ def refused(answered: Answer) -> tuple[int, str | None]:
 
 @pytest.fixture
 async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
+    """A tenant with measured events."""
     return await measure_tenant(tenant, beside_core_url)
 
 

@@ -22,6 +22,7 @@ async def rename(tenant: Tenant, integration_id: str, name: Any = "Studio", **mo
 
 @pytest.fixture
 async def integration(tenant: Tenant) -> dict[str, Any]:
+    """An integration with a contract."""
     made = await tenant.make_integration()
     del made["hmac_secret"]
     return made

@@ -40,6 +40,7 @@ class Keys:
 
 @pytest.fixture
 def keys(work: Context) -> Keys:
+    """The signing keys, rotated step by step."""
     return Keys(work)
 
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx2
 import pytest
 from procrastinate import App
 from procrastinate.testing import InMemoryConnector
@@ -15,7 +14,7 @@ from support.billing.catalog import CARD_OFFER, LOCAL_OFFER, add_price, list_off
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
-from support.processes.killable import running_core, running_worker, until_alone
+from support.processes.killable import Killable
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.catalog import jobs
@@ -209,23 +208,14 @@ async def test_the_worker_knows_the_job(rival: Rival, work: Context) -> None:
 
 
 async def test_a_core_that_dies_between_the_question_and_the_commit_has_changed_nothing(
-    api: Api,
-    rival: Rival,
-    card: RunningSandbox,
-    database_url: Secret,
-    measuring_url: str,
-    outside_urls: dict[str, str],
+    api: Api, rival: Rival, card: RunningSandbox, killable: Killable
 ) -> None:
     await add_price(card)
     await card.hold("card")
-    secret = {"card_secret_key": CARD_SECRET}
-    with running_core(database_url, measuring_url, **outside_urls, **secret) as (url, process):
-        async with httpx2.AsyncClient(base_url=url, timeout=60, headers=OPERATOR) as client:
-            putting = asyncio.create_task(client.put("/v1/billing/admin/offers/offer_1", json=CARD_OFFER))
-            await card.until_held("card")
-            process.kill()
-            with pytest.raises(httpx2.HTTPError):
-                await putting
+    async with killable.core(card_secret_key=CARD_SECRET) as core:
+        core.lose("PUT", "/v1/billing/admin/offers/offer_1", json=CARD_OFFER)
+        await card.until_held("card")
+        core.kill()
     assert await rival.rows(FACTS) == []
 
     assert (await put_offer(api, "offer_1", CARD_OFFER)).json["price_status"] == "known"
@@ -233,23 +223,17 @@ async def test_a_core_that_dies_between_the_question_and_the_commit_has_changed_
 
 @pytest.mark.usefixtures("unknown")
 async def test_a_worker_that_dies_between_the_question_and_the_commit_leaves_the_price_due(
-    rival: Rival, card: RunningSandbox, database_url: Secret, measuring_url: str, outside_urls: dict[str, str]
+    rival: Rival, card: RunningSandbox, killable: Killable
 ) -> None:
     await card.hold("card")
-    with running_worker(database_url, measuring_url, **outside_urls) as worker:
+    async with killable.worker() as worker:
         await rival.run(READING)
         await card.until_held("card")
-        async with rival.holding("SELECT FROM offers FOR UPDATE"):
+        async with worker.dying_while(rival, "SELECT FROM offers FOR UPDATE"):
             await card.release("card")
-            await rival.until_someone_waits()
-            worker.kill()
-            worker.wait()
-    await until_alone(rival)
     assert await rival.rows(FACTS) == [NOTHING]
     await rival.run("DELETE FROM procrastinate_jobs")
 
-    with running_worker(database_url, measuring_url, **outside_urls):
+    async with killable.worker():
         await rival.run(READING)
-        async with asyncio.timeout(60):
-            while await rival.rows(FACTS) != [KNOWN]:  # noqa: ASYNC110 - in PostgreSQL
-                await asyncio.sleep(0.01)
+        await rival.until_rows(FACTS, KNOWN)

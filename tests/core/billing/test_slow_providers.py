@@ -22,6 +22,7 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 async def card(card: RunningSandbox, api: Api) -> RunningSandbox:
+    """The card provider, whose webhook secret Core knows too."""
     assert (await put_setting(api, "card_webhook_secret", WEBHOOK_SECRET)).status == 200
     return card
 

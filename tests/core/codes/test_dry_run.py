@@ -16,6 +16,7 @@ PATHS = {"single": "/v1/codes", "batch": "/v1/codes/batch"}
 
 @pytest.fixture(params=PATHS)
 def route(request: pytest.FixtureRequest) -> str:
+    """The route of single Codes, then that of batches."""
     name: str = request.param
     return name
 

@@ -17,6 +17,7 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
+    """The context of Core's worker."""
     context = make_job_context(jobs_settings(database_url), clock=clock)
     await context.db.open()
     yield context

@@ -31,6 +31,7 @@ async def elsewhere(tenant: Tenant, database_url: Secret) -> AsyncIterator[Tenan
 
 @pytest.fixture(params=PATHS)
 def route(request: pytest.FixtureRequest) -> str:
+    """The route of single Codes, then that of batches."""
     name: str = request.param
     return name
 

@@ -22,6 +22,7 @@ KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> IssuanceQueue:
+    """The queue of requests to issue, whose turns the test decides."""
     return IssuanceQueue(monkeypatch)
 
 

@@ -56,6 +56,7 @@ ISSUERS = ("Radio", "radio", "Radio ", "R%", "Ra_io")
 
 @pytest.fixture
 async def crowd(tenant: Tenant, rival: Rival) -> Crowd:
+    """Codes of every kind in two projects."""
     now = tenant.api.clock.freeze()
     other = await make_second_project(tenant)
     one = await make_campaign(tenant, rival, "cmp_" + "1" * 22)

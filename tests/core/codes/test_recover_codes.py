@@ -14,6 +14,7 @@ OTHER = {"single": "batch", "batch": "single"}
 
 @pytest.fixture(params=PATHS)
 def route(request: pytest.FixtureRequest) -> str:
+    """The route of single Codes, then that of batches."""
     name: str = request.param
     return name
 

@@ -20,6 +20,7 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 def superuser(cluster: RunningCluster) -> Rival:
+    """A connection of the superuser."""
     return Rival(cluster.superuser_url)
 
 

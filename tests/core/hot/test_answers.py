@@ -53,11 +53,13 @@ class HeldKeyring:
 
 @pytest.fixture
 def live() -> HeldKeyring:
+    """A keyring that the test changes."""
     return HeldKeyring()
 
 
 @pytest.fixture
 def still() -> FakeClock:
+    """A clock that stands just before the expiry."""
     clock = FakeClock()
     clock.frozen_at = EXPIRES_AT - timedelta(milliseconds=1)
     return clock
@@ -65,6 +67,7 @@ def still() -> FakeClock:
 
 @pytest.fixture
 def answers(live: HeldKeyring, still: FakeClock) -> Answers:
+    """The maker of answers."""
     return Answers(live, still, SystemEntropy())  # type: ignore[arg-type]  # it has the members that are used
 
 

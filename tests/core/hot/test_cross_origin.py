@@ -53,6 +53,7 @@ def asking(method: str = "GET", header: str | None = "x-svc-resolution-proof") -
 
 @pytest.fixture
 def page(api: Api) -> Api:
+    """A page of another origin, which calls Core from a person's browser."""
     return api.other(token=None, peer="203.0.113.9")
 
 

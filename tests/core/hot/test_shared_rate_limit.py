@@ -32,6 +32,7 @@ HANGING_S_MAX = 10  # The limit waits 0.25 s, so fifty in sequence take 12.5 s; 
 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
+    """A server that the code under test calls."""
     # A quarter of a second may pass on a busy machine; tests that are not about waiting wait longer.
     monkeypatch.setattr(shared_server, "_TIMEOUT_S", 10)
     async with running_redis() as found:

@@ -11,6 +11,7 @@ from soundmark.kit.crypto.entropy import SystemEntropy
 
 @pytest.fixture
 def memory() -> VerificationCache:
+    """An empty cache."""
     return VerificationCache(SystemEntropy())
 
 

@@ -70,17 +70,20 @@ async def ctx(spare_database_url: Secret) -> AsyncIterator[Context]:
 
 @pytest.fixture
 def db(ctx: Context) -> Database:
+    """Core's database."""
     return ctx.db
 
 
 @pytest.fixture
 def live_keyring(db: Database, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """A keyring that reads its keys as often as it can."""
     monkeypatch.setattr(keyring_module, "REFRESH_S", 0.001)
     return Watched(db)
 
 
 @pytest.fixture
 def rival(spare_database_url: Secret) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     return Rival(spare_database_url)
 
 

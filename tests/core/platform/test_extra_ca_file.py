@@ -26,6 +26,7 @@ ELSEWHERE = "0.0.0.0"  # noqa: S104 - connected to
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> PrivateAuthority:
+    """An authority that no operating system trusts."""
     return make_authority(tmp_path_factory.mktemp("authority"), "127.0.0.1", ELSEWHERE)
 
 

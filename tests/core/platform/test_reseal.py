@@ -48,12 +48,14 @@ async def reseal(db: Database, *, old: list[Sealer], new: Sealer) -> Resealed:
 
 @pytest.fixture
 def rival(spare_database_url: Secret, cluster: RunningCluster) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     assert spare_database_url is not None, "the database is empty"
     return Rival(cluster.superuser_url_of("core_spare"))
 
 
 @pytest.fixture
 async def db(spare_database_url: Secret) -> AsyncIterator[Database]:
+    """An open database with a pool of its own."""
     opened = Database(spare_database_url, pool_size=2, application_name="tests")
     await opened.open()
     yield opened

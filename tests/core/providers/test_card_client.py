@@ -34,6 +34,7 @@ PRICE: dict[str, Any] = {"id": "price_MARK", "object": "price", "active": True, 
 
 @pytest.fixture
 async def server() -> AsyncIterator[RunningSandbox]:
+    """A server that the code under test calls."""
     async with running_sandbox(CARD_SECRET_KEY=CARD_SECRET) as running:
         await sell_price(running)
         yield running
@@ -42,6 +43,7 @@ async def server() -> AsyncIterator[RunningSandbox]:
 
 @pytest.fixture
 async def client(server: RunningSandbox) -> AsyncIterator[CardProvider]:
+    """The client under test."""
     provider = CardProvider(f"{server.url}/card", SETTINGS)
     yield provider
     await provider.aclose()

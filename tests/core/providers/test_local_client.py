@@ -23,6 +23,7 @@ FAULTS = ["lost_answer", "half_body", "server_error", "rate_limited", "redirect"
 
 @pytest.fixture
 async def server(outside: RunningSandbox) -> RunningSandbox:
+    """A server that the code under test calls."""
     await add_payment(outside, PAYMENT, "bco_1", amount=29_500)
     return outside
 
@@ -33,6 +34,7 @@ def url_of(server: RunningSandbox) -> str:
 
 @pytest.fixture
 async def client(server: RunningSandbox) -> AsyncIterator[LocalProvider]:
+    """The client under test."""
     provider = LocalProvider(url_of(server), SETTINGS)
     yield provider
     await provider.aclose()

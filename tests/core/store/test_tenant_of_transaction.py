@@ -15,6 +15,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 @pytest.fixture
 async def tenants(api: Api) -> tuple[Tenant, Tenant]:
+    """Two organisations."""
     return await make_tenant(api), await make_tenant(api)
 
 

@@ -14,11 +14,13 @@ WEAK = {"acr": "1", "amr": ["pwd"]}
 
 @pytest.fixture
 async def tenant(people: People) -> Tenant:
+    """An organisation with one project."""
     return await people.tenant_of("owner")
 
 
 @pytest.fixture
 def ada(people: People) -> Api:
+    """A person whose address was invited."""
     return people.person("ada", email="ada@example.org")
 
 

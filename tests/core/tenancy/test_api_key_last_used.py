@@ -14,6 +14,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
+    """An organisation with one project."""
     api.clock.freeze()
     return await make_tenant(api)
 

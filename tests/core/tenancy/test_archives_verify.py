@@ -28,6 +28,7 @@ async def export(tenant: Tenant, kind: str) -> bytes:
 
 @pytest.fixture
 async def keys(api: Api) -> KeySet:
+    """The published keys."""
     return read_key_history((await api.get("/v1/keys/history")).body)
 
 

@@ -13,6 +13,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 @pytest.fixture
 async def tenant_of_operator(api: Api) -> Tenant:
+    """The operator's organisation."""
     return await make_tenant(api)
 
 

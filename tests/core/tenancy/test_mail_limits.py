@@ -25,12 +25,14 @@ WAITING, NONE = "pending", "unavailable"
 
 @pytest.fixture
 async def server() -> AsyncIterator[MailServer]:
+    """A server that the code under test calls."""
     async with running_mail_server() as running:
         yield running
 
 
 @pytest.fixture
 async def tenant(api: Api, server: MailServer) -> Tenant:
+    """An organisation with one project."""
     await configure_mail(api, server)
     # Midday, so that no test crosses the end of a day.
     api.clock.frozen_at = api.clock.now().replace(hour=12, minute=0, second=0, microsecond=0)

@@ -12,6 +12,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 @pytest.fixture
 async def organization_id(api: Api) -> str:
+    """The id of a new organisation."""
     return await api.make_organization()
 
 

@@ -29,6 +29,7 @@ ELSEWHERE = "0.0.0.0"  # noqa: S104 - connected to
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """A certificate file."""
     return make_certificate(tmp_path_factory.mktemp("mail"), ELSEWHERE, "127.0.0.1")
 
 

@@ -25,6 +25,8 @@ SCRIPTS = {
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
+    """The URL of pages with faults."""
+
     async def answer(request: Request) -> Response:
         name = request.path_params["name"]
         if name.endswith(".js"):

@@ -13,11 +13,13 @@ PLAINTEXT = b"the seed of a key"
 
 @pytest.fixture
 def sealer() -> Sealer:
+    """A sealer."""
     return Sealer(MASTER_KEY, SystemEntropy())
 
 
 @pytest.fixture
 def envelope(sealer: Sealer) -> bytes:
+    """A sealed text."""
     return sealer.seal(PLAINTEXT, **PLACE)
 
 

@@ -14,6 +14,7 @@ TEXT = "hunter-two"
 
 @pytest.fixture
 def secret() -> Secret:
+    """A secret."""
     return Secret(TEXT)
 
 

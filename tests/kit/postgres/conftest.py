@@ -9,9 +9,11 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 def kit_rival(kit_url: Secret) -> Rival:
+    """A rival in the kit's database."""
     return Rival(kit_url)
 
 
 @pytest.fixture
 def superuser(cluster: RunningCluster) -> Rival:
+    """A connection of the superuser."""
     return Rival(cluster.superuser_url)

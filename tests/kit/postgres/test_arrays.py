@@ -18,6 +18,7 @@ TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",
 
 @pytest.fixture(scope="module")
 def connection(cluster: RunningCluster) -> Iterator[psycopg.Connection]:
+    """A connection that commits each statement."""
     with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as opened:
         yield opened
 

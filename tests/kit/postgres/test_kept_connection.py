@@ -16,11 +16,13 @@ from soundmark.kit.postgres.transaction import Tx
 
 @pytest.fixture
 def rival(kit_url: Secret) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     return Rival(kit_url)
 
 
 @pytest.fixture
 async def kept(db: Database) -> AsyncIterator[KeptConnection]:
+    """A kept connection."""
     connection = KeptConnection(db, timeout_s=10)
     yield connection
     await connection.aclose()

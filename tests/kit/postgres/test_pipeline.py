@@ -16,6 +16,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 @pytest.fixture
 async def db(kit_url: Secret) -> AsyncIterator[Database]:
+    """An open database with a pool of its own."""
     database = Database(kit_url, pool_size=4, application_name="pipeline")
     await database.open()
     async with database.transaction() as tx:
@@ -27,6 +28,7 @@ async def db(kit_url: Secret) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def rival(kit_url: Secret) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     return Rival(kit_url)
 
 

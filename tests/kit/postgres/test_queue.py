@@ -19,6 +19,7 @@ JOBS = "SELECT task_name, status::text, args, lock FROM procrastinate_jobs WHERE
 
 @pytest.fixture
 async def app(database_url: Secret, rival: Rival) -> AsyncIterator[App]:
+    """The queue of jobs, open."""
     await rival.run("TRUNCATE procrastinate_workers CASCADE")
     async with jobs_app(database_url, application_name="tests").open_async() as opened:
         yield opened
@@ -26,6 +27,7 @@ async def app(database_url: Secret, rival: Rival) -> AsyncIterator[App]:
 
 @pytest.fixture
 async def db(database_url: Secret) -> AsyncIterator[Database]:
+    """An open database with a pool of its own."""
     database = Database(database_url, pool_size=2, application_name="tests")
     await database.open()
     yield database

@@ -31,13 +31,12 @@ class Doomed:
     process: ForkedCommand
     _lost: list[asyncio.Task[None]] = field(default_factory=list)
 
-    def lose(self, method: str, path: str, **request: Any) -> None:
-        """Send a request as the operator. The block of the process fails if it is answered."""
-        self._lost.append(asyncio.create_task(self._lose(method, path, request)))
+    def lose(self, method: str, path: str, *, headers: dict[str, str] = OPERATOR, **request: Any) -> None:
+        """Send a request, by default as the operator. The block of the process fails if it is answered."""
+        self._lost.append(asyncio.create_task(self._lose(method, path, headers=headers, **request)))
 
-    async def _lose(self, method: str, path: str, request: dict[str, Any]) -> None:
-        headers = OPERATOR | request.pop("headers", {})
-        async with httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=60) as client:
+    async def _lose(self, method: str, path: str, **request: Any) -> None:
+        async with httpx2.AsyncClient(base_url=self.url, timeout=60) as client:
             with pytest.raises(httpx2.HTTPError):
                 await client.request(method, path, **request)
 
@@ -46,7 +45,7 @@ class Doomed:
         self.process.wait()
 
     async def until_lost(self) -> None:
-        """Wait until no request is left without an end."""
+        """Wait until every request has ended without a response."""
         await asyncio.gather(*self._lost)
 
     @contextlib.asynccontextmanager

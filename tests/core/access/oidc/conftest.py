@@ -12,11 +12,13 @@ from soundmark.core.access.oidc import OidcAccess
 
 @pytest.fixture
 async def issuer(clock: FakeClock) -> AsyncIterator[OidcIssuer]:
+    """The issuer of the tokens or keys under test."""
     async with running_issuer(clock) as running:
         yield running
 
 
 @pytest.fixture
 async def access(issuer: OidcIssuer, clock: FakeClock) -> AsyncIterator[OidcAccess]:
+    """The reader of access tokens."""
     async with reading_tokens_of(issuer, clock) as made:
         yield made

@@ -22,17 +22,20 @@ pytestmark = pytest.mark.xdist_group("real provider")
 
 @pytest.fixture(scope="module")
 def issuers() -> Iterator[dict[str, str]]:
+    """The identity providers that are under test."""
     with running_providers() as running:
         yield running
 
 
 @pytest.fixture(scope="module", params=["RS256", "PS256", "ES256", "EdDSA"])
 def browser(issuers: dict[str, str], request: pytest.FixtureRequest) -> Browser:
+    """A person's browser at the provider, with each algorithm."""
     return Browser(issuers[request.param], request.param)
 
 
 @pytest.fixture
 async def access(browser: Browser) -> AsyncIterator[OidcAccess]:
+    """The reader of access tokens."""
     made = OidcAccess(browser.issuer, CLIENT_ID, SystemClock())
     yield made
     await made.aclose()

@@ -74,6 +74,7 @@ async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) ->
 
 @pytest.fixture
 async def ctx(database_url: Secret, clock: FakeClock, books: RunningSandbox) -> AsyncIterator[Context]:
+    """The context of Core's worker."""
     async with make_worker(database_url, clock, **environ_of(books)) as made:
         yield made
 

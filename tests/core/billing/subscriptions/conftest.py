@@ -17,6 +17,7 @@ from soundmark.kit.crypto.secret import Secret
 
 @pytest.fixture
 async def tenant(api: Api) -> Tenant:
+    """An organisation with one project."""
     return await make_tenant(api)
 
 
@@ -34,5 +35,6 @@ async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> As
 
 @pytest.fixture
 async def buyer(tenant: Tenant, rival: Rival, work: Context) -> Buyer:
+    """An organisation that buys and is granted subscriptions."""
     await make_plans(rival)
     return Buyer(tenant, rival, work)

@@ -15,6 +15,7 @@ END_OF_JANUARY = datetime(2027, 1, 31, 22, 30, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def stopped(clock: FakeClock) -> None:
+    """The clock stands at the end of January."""
     clock.freeze()
     clock.frozen_at = END_OF_JANUARY
 

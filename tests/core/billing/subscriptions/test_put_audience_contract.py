@@ -17,6 +17,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 @pytest.fixture
 def end(clock: FakeClock) -> str:
+    """The end of a contract, thirty days ahead."""
     return format_timestamp(clock.freeze() + timedelta(days=30))
 
 

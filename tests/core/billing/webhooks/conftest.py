@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 from support.api.core_client import Api
 from support.api.core_settings import jobs_settings
-from support.billing.card_purchase import WEBHOOK_SECRET
+from support.billing.card_purchase import WEBHOOK_SECRET, CardPurchase, begin_purchase
+from support.billing.local_purchase import LocalPurchase, begin_local_purchase
+from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.platform_settings import put_setting
+from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.worker import make_job_context
@@ -35,3 +38,15 @@ async def work(
     await ctx.card.aclose()
     await ctx.local.aclose()
     await ctx.db.close()
+
+
+@pytest.fixture
+async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
+    """A purchase by card that was paid, and that Core knows nothing about yet."""
+    return await begin_purchase(tenant, rival, card)
+
+
+@pytest.fixture
+async def local_purchase(tenant: Tenant, rival: Rival, local: RunningSandbox) -> LocalPurchase:
+    """A payment at the local provider that succeeded, and that Core knows nothing about yet."""
+    return await begin_local_purchase(tenant, rival, local)

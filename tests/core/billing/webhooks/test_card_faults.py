@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.billing.card_purchase import FINAL, CardPurchase, begin_purchase, deliver, status_of
+from support.billing.card_purchase import FINAL, CardPurchase, deliver, status_of
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
@@ -13,11 +13,6 @@ from soundmark.core.context import Context
 from soundmark.core.features.billing.webhooks.rereads import reread_card
 
 RECEIPTS = "SELECT status, processed_at, checkout_id, organization_id, reread_at IS NOT NULL FROM payment_receipts"
-
-
-@pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
-    return await begin_purchase(tenant, rival, card)
 
 
 async def require_pending_then_healed(

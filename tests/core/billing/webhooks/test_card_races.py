@@ -2,19 +2,12 @@
 
 import asyncio
 
-import pytest
 from structlog.testing import capture_logs
-from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
+from support.billing.card_purchase import CardPurchase, deliver, status_of
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.closures import list_mentions, organization_of
 from support.tenancy.tenant import Tenant
-
-
-@pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
-    return await begin_purchase(tenant, rival, card)
-
 
 CLOSING = "UPDATE organizations SET deletion_requested_at = now() WHERE id = %s"
 

@@ -5,21 +5,15 @@ from typing import Any
 
 import pytest
 from support.api.core_client import Answer, Api
-from support.billing.card_purchase import WEBHOOK_SECRET, CardPurchase, begin_purchase, deliver, deliver_bytes, sign
+from support.billing.card_purchase import WEBHOOK_SECRET, CardPurchase, deliver, deliver_bytes, sign
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.platform_settings import put_setting
-from support.tenancy.tenant import Tenant
 
 from soundmark.core.providers.stripe.webhooks import is_signed
 from soundmark.kit.crypto.secret import Secret
 
 OTHER_SECRET = "whsec_MARKsecretThatComesNext"
-
-
-@pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
-    return await begin_purchase(tenant, rival, card)
 
 
 def body_of(purchase: CardPurchase) -> bytes:

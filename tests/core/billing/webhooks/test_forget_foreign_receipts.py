@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
-from support.billing.card_purchase import CardPurchase, begin_purchase, deliver, status_of
+from support.billing.card_purchase import CardPurchase, deliver, status_of
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.tenancy.tenant import Tenant
@@ -33,11 +33,6 @@ async def insert_receipt(
         at,
         None if status == "pending" else at,
     )
-
-
-@pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
-    return await begin_purchase(tenant, rival, card)
 
 
 def test_a_receipt_is_kept_for_longer_than_anybody_lists_its_event() -> None:

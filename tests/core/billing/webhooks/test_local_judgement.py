@@ -20,6 +20,7 @@ ENDS = "SELECT c.status, r.status FROM checkouts c JOIN payment_receipts r ON r.
 
 @pytest.fixture
 async def purchase(tenant: Tenant, rival: Rival, local: RunningSandbox) -> LocalPurchase:
+    """A payment at the local provider that succeeded."""
     return await begin_local_purchase(tenant, rival, local)
 
 

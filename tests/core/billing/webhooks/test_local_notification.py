@@ -29,6 +29,7 @@ JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 @pytest.fixture
 async def purchase(tenant: Tenant, rival: Rival, local: RunningSandbox) -> LocalPurchase:
+    """A payment at the local provider that succeeded."""
     return await begin_local_purchase(tenant, rival, local)
 
 

@@ -20,6 +20,7 @@ COUNTS = "SELECT share, verification_count FROM local_verifications ORDER BY sha
 
 @pytest.fixture
 async def unpaid(tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock) -> LocalPurchase:
+    """A payment that is still open."""
     clock.freeze()
     return await begin_local_purchase(tenant, rival, local, status="PENDING")
 

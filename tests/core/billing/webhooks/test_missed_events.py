@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs
 
-import pytest
 from support.billing.card_purchase import SEVEN_EVENTS, CardPurchase, begin_purchase, list_paths, put_object, status_of
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
@@ -13,11 +12,6 @@ from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.webhooks.missed_events import poll_card_events
-
-
-@pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
-    return await begin_purchase(tenant, rival, card)
 
 
 async def list_events(card: RunningSandbox, *events: Any) -> None:

@@ -50,11 +50,6 @@ def test_the_number_of_rereads_does_not_overflow() -> None:
     assert next_reread_at(since=NOW, rereads=10**6, now=NOW) == NOW + timedelta(hours=1)
 
 
-@pytest.fixture
-async def purchase(tenant: Tenant, rival: Rival, card: RunningSandbox) -> CardPurchase:
-    return await begin_purchase(tenant, rival, card)
-
-
 async def test_a_card_purchase_whose_events_were_lost_heals_when_it_is_due(
     purchase: CardPurchase, work: Context, rival: Rival, card: RunningSandbox, clock: FakeClock
 ) -> None:

@@ -62,6 +62,7 @@ class PaidOnce:
 
 @pytest.fixture
 async def once(tenant: Tenant, rival: Rival, card: RunningSandbox, clock: FakeClock) -> PaidOnce:
+    """A subscription whose first period is paid."""
     clock.freeze()
     purchase = await begin_purchase(tenant, rival, card)
     found = PaidOnce(purchase, tenant, card)

@@ -86,6 +86,7 @@ class Keys:
 
 @pytest.fixture
 async def keys(spare_database_url: Secret) -> AsyncIterator[Keys]:
+    """The signing keys of a Core, step by step."""
     keys = Keys(spare_database_url)
     await keys.db.open()
     yield keys
@@ -95,6 +96,7 @@ async def keys(spare_database_url: Secret) -> AsyncIterator[Keys]:
 
 @pytest.fixture
 def rival(spare_database_url: Secret) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     return Rival(spare_database_url)
 
 

@@ -14,6 +14,7 @@ from soundmark.kit.postgres.database import Database
 
 @pytest.fixture
 async def db(spare_database_url: Secret) -> AsyncIterator[Database]:
+    """An open database with a pool of its own."""
     opened = Database(spare_database_url, pool_size=12, application_name="tests")
     await opened.open()
     yield opened
@@ -22,15 +23,18 @@ async def db(spare_database_url: Secret) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def chain(db: Database) -> AuditChain:
+    """The audit chain, opened."""
     return await open_chain(db)
 
 
 @pytest.fixture
 def rival(spare_database_url: Secret, cluster: RunningCluster) -> Rival:
+    """A second connection, which alters rows and holds locks."""
     assert spare_database_url is not None, "the database is empty"
     return Rival(cluster.superuser_url_of("core_spare"))
 
 
 @pytest.fixture
 async def organization_id(db: Database) -> str:
+    """The id of a new organisation."""
     return await make_organization(db)

@@ -63,6 +63,7 @@ class Tampering:
 async def tampering(
     db: Database, chain: AuditChain, organization_id: str, cluster: RunningCluster
 ) -> AsyncIterator[Tampering]:
+    """A sealed log, and ways to alter it."""
     await write_entry(db, organization_id, name="one")
     requested = await write_requested_entry(db, organization_id)
     await write_entry(db, organization_id, name="three")

@@ -29,6 +29,7 @@ ROUTE = "/v1/platform/release-readiness"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
+    """A file with the evidence of a release."""
     path = tmp_path / "evidence.json"
     path.write_text(json.dumps(make_evidence()))
     return path
@@ -56,6 +57,7 @@ async def running_worker(database_url: Secret, clock: FakeClock, **changes: str)
 
 @pytest.fixture
 async def worker(database_url: Secret, clock: FakeClock, file: Path) -> AsyncIterator[Context]:
+    """Core's worker."""
     async with running_worker(database_url, clock, RELEASE_EVIDENCE_PATH=str(file)) as ctx:
         yield ctx
 

@@ -27,6 +27,7 @@ async def test_every_process_applies_a_change_at_once(api: Api, database_url: Se
 
 @pytest.fixture
 async def db(database_url: Secret) -> Any:
+    """An open database with a pool of its own."""
     database = Database(database_url, pool_size=2, application_name="test")
     await database.open()
     yield database

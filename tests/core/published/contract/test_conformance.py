@@ -226,11 +226,13 @@ class Target:
 
 @pytest.fixture(scope="module")
 def published_schema() -> Any:
+    """The published document, for schemathesis."""
     return schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig.from_dict(CONFIG))
 
 
 @pytest.fixture(scope="module")
 def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
+    """A Core that schemathesis may call as it likes."""
     core_url = cluster.create_role_and_database("core_of_conformance")
     migrate(core_url, "soundmark.core")
     with psycopg.connect(core_url.reveal(), autocommit=True) as connection:

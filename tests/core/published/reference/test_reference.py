@@ -138,11 +138,13 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html() -> str:
+    """The reference page as HTML."""
     return render_reference(OPENAPI)
 
 
 @pytest.fixture(scope="module")
 def page(html: str) -> Page:
+    """The page under test."""
     return Page(html)
 
 

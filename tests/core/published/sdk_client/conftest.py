@@ -84,6 +84,7 @@ class Tenant:
 
 @pytest.fixture
 async def world(spare_database_url: Secret, audio_url: str, timely_audience_url: str) -> AsyncIterator[World]:
+    """A Core on a socket, and people who sign in to it."""
     async with running_issuer(FakeClock()) as issuer:
         urls = {"audio_url": audio_url, "audience_url": timely_audience_url}
         settings = core_settings(spare_database_url, **urls, oidc_issuer=issuer.url, oidc_client_id=CLIENT_ID)
@@ -93,6 +94,7 @@ async def world(spare_database_url: Secret, audio_url: str, timely_audience_url:
 
 @pytest.fixture
 async def tenant(world: World) -> AsyncIterator[Tenant]:
+    """An organisation with one project."""
     async with world.client("owner", realm_access={"roles": ["svc_platform_admin"]}) as client:
         organization = await client.organizations.create("Radio Nordlicht")
         project = await client.projects.create("Morning show", organization_id=organization.id)

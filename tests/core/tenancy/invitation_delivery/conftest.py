@@ -24,6 +24,7 @@ PAUSES_S = [30, 120, 480, 1920]
 
 @pytest.fixture
 async def mail_server() -> AsyncIterator[MailServer]:
+    """A mail server that keeps what it receives."""
     async with running_mail_server() as running:
         yield running
 
@@ -47,6 +48,7 @@ async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) ->
 
 @pytest.fixture
 async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
+    """The context of Core's worker."""
     async with make_worker(database_url, clock) as made:
         yield made
 

@@ -125,21 +125,25 @@ async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) ->
 
 @pytest.fixture
 async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
+    """The context of Core's worker."""
     async with make_worker(database_url, clock) as made:
         yield made
 
 
 @pytest.fixture
 def steps(ctx: Context) -> Steps:
+    """The dispatcher's steps, one at a time."""
     return Steps(ctx)
 
 
 @pytest.fixture
 def endpoints(rival: Rival, ctx: Context, tenant: Tenant) -> Endpoints:
+    """The endpoints of the organisation."""
     return Endpoints(rival, ctx, tenant)
 
 
 @pytest.fixture
 async def consumer() -> AsyncIterator[WebhookConsumer]:
+    """A consumer of webhooks."""
     async with running_consumer() as running:
         yield running

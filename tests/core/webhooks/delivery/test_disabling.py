@@ -157,6 +157,7 @@ async def test_a_pause_of_the_contract_is_not_taken_for_a_clock_that_was_set_bac
 
 @pytest.fixture
 async def mails(api: Api) -> Any:
+    """A mail server that the platform uses."""
     async with running_mail_server() as running:
         await configure_mail(api, running)
         yield running

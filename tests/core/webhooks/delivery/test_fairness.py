@@ -17,6 +17,7 @@ SLOW_ORGANIZATIONS = 10
 
 @pytest.fixture(autouse=True)
 def no_attempt_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts may take as long as the test."""
     monkeypatch.setattr(sending, "TIMEOUT_S", 300)
 
 

@@ -26,6 +26,7 @@ class Listener:
 
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
+    """A server that notes what it receives."""
     listener = Listener()
     async with await asyncio.start_server(listener.serve, "127.0.0.1", 0) as server:
         listener.url = f"http://localhost:{server.sockets[0].getsockname()[1]}/"
@@ -34,6 +35,7 @@ async def listener() -> AsyncIterator[Listener]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[OutboundClient]:
+    """The client under test."""
     client = OutboundClient(bytes_max=100, extra_ca_file=None)
     yield client
     await client.aclose()

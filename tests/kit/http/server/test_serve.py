@@ -316,17 +316,25 @@ def test_the_connections_of_a_trusted_proxy_are_not_limited(monkeypatch: pytest.
 
 def test_a_full_process_closes_the_connection_that_was_idle_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a few addresses could shut everybody else out for half a minute at a time."""
-    monkeypatch.setattr(connection, "IDLE_MAX_S", 30)
+    swept, sweep = threading.Event(), ConnectionGate.sweep
+
+    def sweep_once_a_minute_later(gate: ConnectionGate, connections: Any, now_s: float) -> None:
+        if not swept.is_set():
+            sweep(gate, connections, now_s + 60)
+            swept.set()
+
+    monkeypatch.setattr(connection, "IDLE_MAX_S", 300)
     monkeypatch.setattr(connection, "_EVICTABLE_AFTER_S", 30)
     with serving(ConnectionLimits(connections_max=16)) as address, contextlib.ExitStack() as stack:
         peers = [connected(address, stack) for _ in range(16)]
-        assert all(map(is_answered, peers))
+        assert all(map(is_answered, [*peers, *peers[1:], *peers[2:]])), "the first rests, and then the second"
         assert not is_new_connection_answered(address, stack), "nobody rests long enough yet"
-        assert all(map(is_answered, peers[1:])), "all but the first ask again"
-        monkeypatch.setattr(connection, "_EVICTABLE_AFTER_S", 0)
-        assert any(is_new_connection_answered(address, stack) for _ in range(1000)), "once the server has swept"
-        assert received_until_closed(peers[0]) == b""
-        assert all(map(is_answered, peers[2:]))
+        monkeypatch.setattr(ConnectionGate, "sweep", sweep_once_a_minute_later)
+        assert swept.wait(20)
+        assert is_answered(peers[0]), "used after the sweep, so kept"
+        assert is_new_connection_answered(address, stack)
+        assert received_until_closed(peers[1]) == b""
+        assert all(map(is_answered, [peers[0], *peers[2:]]))
 
 
 def test_an_ipv6_address_counts_by_its_64(subtests: pytest.Subtests) -> None:

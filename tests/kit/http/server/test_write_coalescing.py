@@ -43,11 +43,13 @@ class Sent(asyncio.Transport):
 
 @pytest.fixture
 async def sent() -> Sent:
+    """What reached the socket."""
     return Sent()
 
 
 @pytest.fixture
 async def transport(sent: Sent) -> GatheringTransport:
+    """The transport under test."""
     return GatheringTransport(sent, asyncio.get_running_loop())
 
 
