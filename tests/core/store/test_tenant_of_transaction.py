@@ -62,7 +62,8 @@ async def test_a_tenant_is_a_value_and_never_a_statement(
     db = Database(database_url, pool_size=2, application_name="tests")
     await db.open()
     try:
-        async with getattr(db, begins)(tenant=name, subject=name) as tx:
+        subject = {"subject": name} if begins == "transaction" else {}
+        async with getattr(db, begins)(tenant=name, **subject) as tx:
             assert await tx.value("SELECT current_tenant()") == name
             assert await tx.value("SELECT count(*) FROM projects") == 0
     finally:

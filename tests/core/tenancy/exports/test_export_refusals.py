@@ -129,7 +129,7 @@ async def test_a_full_disk_leaves_nothing_behind(tenant: Tenant, rival: Rival, m
         for request in (request_project, request_organization):
             answer = await request(tenant)
             assert refused(answer) == (500, "internal_error")
-            assert "room" in answer.json["detail"]
+            assert "no disk space" in answer.json["detail"]
     assert [file.closed for file in opened] == [True, True]
     assert [entry["reason"] for entry in logs if entry["event"] == "archive_not_written"] == ["ENOSPC", "ENOSPC"]
     assert await exports_audited(rival) == 0
