@@ -29,6 +29,7 @@ from soundmark.kit.http.requests.client_address import AddressDigest, AddressRea
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.requests.routes import install_validation_handler
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import is_current, require_current
@@ -66,6 +67,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     app = _routes(lifespan)
     app.state.context = ctx
     install_problem_handlers(app, settings.base_url)
+    install_validation_handler(app, settings.base_url)
     # In front, so that a probe is not matched against every other route.
     app.router.routes[:0] = health_routes({"database": database_is_ready})
     private = HttpEdge(

@@ -67,6 +67,7 @@ from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
+from soundmark.kit.http.requests.routes import install_validation_handler
 from soundmark.kit.postgres.kept_connection import KeptConnection
 from soundmark.kit.postgres.schema_version import require_current
 from soundmark.kit.startup import explain_failures
@@ -120,7 +121,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     app.state.clients = clients
     app.state.refused_credentials = refused_credentials
     app.state.refused_events = refused_events
-    install_problem_handlers(app, settings.base_url, refine=refine_problem)
+    install_problem_handlers(app, settings.base_url)
+    install_validation_handler(app, settings.base_url, refine=refine_problem)
     app.router.routes.extend(publication_routes(app, settings.base_url))
     checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
     # First, so that a probe is not compared with every other route.

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.requests.bodies import LARGE_BODY
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
-from soundmark.kit.http.requests.routes import ACCESS, StrictRoute
+from soundmark.kit.http.requests.routes import ACCESS, StrictRoute, install_validation_handler
 from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
 from soundmark.kit.http.responses.problems import Unauthenticated, ValidationFailed
 
@@ -83,6 +83,7 @@ def create_app() -> HttpEdge:
     app.router.route_class = StrictRoute
     app.state.authenticate = authenticate
     install_problem_handlers(app, BASE_URL)
+    install_validation_handler(app, BASE_URL)
 
     @app.post("/v1/notes", openapi_extra=PUBLIC)
     async def write(note: Note, _: Annotated[str, Depends(tenant)]) -> dict[str, Any]:

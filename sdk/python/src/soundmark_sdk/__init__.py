@@ -1,6 +1,9 @@
 """Receive, resolve, verify and measure XR Codes broadcast as sound."""
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 from typing import Final
 
 from soundmark_sdk import webhooks as webhooks
@@ -15,37 +18,24 @@ from soundmark_sdk.certificate import verify_certificate as verify_certificate
 from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
 from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
 from soundmark_sdk.device_secret import open_device_secret as open_device_secret
-from soundmark_sdk.examining import Examination as Examination
-from soundmark_sdk.examining import Finding as Finding
-from soundmark_sdk.examining import FindingCode as FindingCode
-from soundmark_sdk.examining import examine as examine
 from soundmark_sdk.failures import DeliveryFailure as DeliveryFailure
 from soundmark_sdk.failures import DeliveryReason as DeliveryReason
 from soundmark_sdk.failures import KeyUnknown as KeyUnknown
 from soundmark_sdk.failures import Reason as Reason
 from soundmark_sdk.failures import ReceiverFailure as ReceiverFailure
-from soundmark_sdk.hearing import Frame as Frame
-from soundmark_sdk.hearing import Listener as Listener
-from soundmark_sdk.hearing import hear_samples as hear_samples
 from soundmark_sdk.keys import KeySet as KeySet
 from soundmark_sdk.keys import read_key_history as read_key_history
 from soundmark_sdk.keys import read_key_set as read_key_set
 from soundmark_sdk.keys import read_trusted_keys as read_trusted_keys
-from soundmark_sdk.levels import Levels as Levels
-from soundmark_sdk.markers import Markers as Markers
 from soundmark_sdk.measuring import Consent as Consent
 from soundmark_sdk.measuring import Measurement as Measurement
 from soundmark_sdk.measuring import MeasurementRefused as MeasurementRefused
 from soundmark_sdk.measuring import ReceiverClass as ReceiverClass
 from soundmark_sdk.measuring import measure as measure
-from soundmark_sdk.microphone import Microphone as Microphone
-from soundmark_sdk.microphone import MicrophoneUnavailable as MicrophoneUnavailable
-from soundmark_sdk.microphone import listen as listen
 from soundmark_sdk.receiver import AsyncReceiver as AsyncReceiver
 from soundmark_sdk.receiver import AsyncReporter as AsyncReporter
 from soundmark_sdk.receiver import Receiver as Receiver
 from soundmark_sdk.receiver import Reporter as Reporter
-from soundmark_sdk.recording import hear as hear
 from soundmark_sdk.records import Intent as Intent
 from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
@@ -54,4 +44,44 @@ from soundmark_sdk.records import SignedCode as SignedCode
 from soundmark_sdk.verification import verify_answer as verify_answer
 from soundmark_sdk.verification import verify_signed_code as verify_signed_code
 
+if _TYPE_CHECKING:
+    from soundmark_sdk.examining import Examination as Examination
+    from soundmark_sdk.examining import Finding as Finding
+    from soundmark_sdk.examining import FindingCode as FindingCode
+    from soundmark_sdk.examining import examine as examine
+    from soundmark_sdk.hearing import Frame as Frame
+    from soundmark_sdk.hearing import Listener as Listener
+    from soundmark_sdk.hearing import hear_samples as hear_samples
+    from soundmark_sdk.levels import Levels as Levels
+    from soundmark_sdk.markers import Markers as Markers
+    from soundmark_sdk.microphone import Microphone as Microphone
+    from soundmark_sdk.microphone import MicrophoneUnavailable as MicrophoneUnavailable
+    from soundmark_sdk.microphone import listen as listen
+    from soundmark_sdk.recording import hear as hear
+
 __version__: Final = _version("soundmark-sdk")
+
+# What hears loads NumPy, which takes longer than everything else here. Who only verifies, or calls the API, does not.
+_MODULES_THAT_HEAR: Final = {
+    "Examination": "examining",
+    "Finding": "examining",
+    "FindingCode": "examining",
+    "examine": "examining",
+    "Frame": "hearing",
+    "Listener": "hearing",
+    "hear_samples": "hearing",
+    "Levels": "levels",
+    "Markers": "markers",
+    "Microphone": "microphone",
+    "MicrophoneUnavailable": "microphone",
+    "listen": "microphone",
+    "hear": "recording",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _MODULES_THAT_HEAR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_import_module(f"soundmark_sdk.{_MODULES_THAT_HEAR[name]}"), name)
+    globals()[name] = value
+    return value

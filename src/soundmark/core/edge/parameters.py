@@ -4,13 +4,13 @@ import re
 from typing import Annotated, Any, Final, cast
 
 from fastapi import Depends, Path, Query
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import Caller, TenantScope, User
+from soundmark.core.edge.ids import ResourceId
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.text.ids import parse_id
 from soundmark.kit.text.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
 
 _DIGITS: Final = re.compile(r"[0-9]{1,9}")
@@ -57,9 +57,6 @@ RequestId = Annotated[str, Depends(_request_id)]
 Tenant = Annotated[TenantScope, Depends(_scope)]
 CallingUser = Annotated[User, Depends(_caller)]
 AnyCaller = Annotated[Caller, Depends(_caller)]
-# An id as a caller sent it: a text that no id can be becomes one that is not found.
-UnboundedId = Annotated[str, AfterValidator(parse_id)]
-ResourceId = Annotated[str, Field(max_length=160), AfterValidator(parse_id)]
 OrganizationPath = Annotated[
     str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
 ]

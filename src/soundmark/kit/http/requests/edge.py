@@ -9,7 +9,6 @@ from http import HTTPStatus
 from typing import Final
 
 import structlog
-from fastapi.exceptions import RequestValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,7 +17,7 @@ from starlette.routing import BaseRoute, Match
 
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.http.asgi import AsgiApp, Header, Message, Receive, Scope, Send
-from soundmark.kit.http.responses.problem_documents import field_errors, problem_response
+from soundmark.kit.http.responses.problem_documents import problem_response
 from soundmark.kit.http.responses.problems import (
     InternalError,
     MethodNotAllowed,
@@ -27,7 +26,6 @@ from soundmark.kit.http.responses.problems import (
     PayloadTooLarge,
     Problem,
     Unauthenticated,
-    ValidationFailed,
 )
 
 GONE: Final = 499  # The logged status for a caller who left before the response; nobody receives it.
@@ -165,15 +163,8 @@ class _Answer:
         self.is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
 
-def install_problem_handlers(
-    app: Starlette,
-    base_url: str,
-    refine: Callable[[RequestValidationError], Problem | None] = lambda _error: None,
-) -> None:
-    """Make `app` answer every failure with a problem document.
-
-    `refine` may return a more exact problem for an invalid request; None keeps `validation_failed`.
-    """
+def install_problem_handlers(app: Starlette, base_url: str) -> None:
+    """Make `app` answer every failure with a problem document."""
 
     def answer(request: Request, problem: Problem) -> Response:
         return problem_response(problem, base_url, request.state.request_id)
@@ -181,10 +172,6 @@ def install_problem_handlers(
     async def on_problem(request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem), "registered for Problem"
         return answer(request, error)
-
-    async def on_invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError), "registered for RequestValidationError"
-        return answer(request, refine(error) or ValidationFailed(errors=field_errors(error)))
 
     async def on_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException), "registered for HTTPException"
@@ -202,7 +189,6 @@ def install_problem_handlers(
     app.add_exception_handler(Exception, on_mistake)
     app.add_exception_handler(ClientDisconnect, on_gone)
     app.add_exception_handler(Problem, on_problem)
-    app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_framework)
 
 

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -14,9 +15,29 @@ from starlette.responses import Response
 from soundmark.kit.http.requests.bodies import SMALL_BODY, BodyLimits, Excess, read_json_body
 from soundmark.kit.http.requests.closed_query import is_excessive, query_faults
 from soundmark.kit.http.requests.strict_json import Unrepresentable
+from soundmark.kit.http.responses.problem_documents import field_errors, problem_response
+from soundmark.kit.http.responses.problems import Problem, ValidationFailed
 
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it requires of its caller.
 UNANSWERED: Final = "x-unanswered"  # The codes of problems that a route never answers with; not published.
+
+
+def install_validation_handler(
+    app: FastAPI,
+    base_url: str,
+    refine: Callable[[RequestValidationError], Problem | None] = lambda _error: None,
+) -> None:
+    """Make `app` answer an invalid request with a problem document.
+
+    `refine` may return a more exact problem than `validation_failed`.
+    """
+
+    async def on_invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError), "registered for RequestValidationError"
+        problem = refine(error) or ValidationFailed(errors=field_errors(error.errors()))
+        return problem_response(problem, base_url, request.state.request_id)
+
+    app.add_exception_handler(RequestValidationError, on_invalid)
 
 
 class JsonRoute(APIRoute):

@@ -2,10 +2,9 @@
 
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.responses import Response
 
@@ -49,9 +48,9 @@ def body_errors(error: ValidationError) -> tuple[FieldError, ...]:
     return tuple(_field_error({**fault, "loc": ("body", *fault["loc"])}) for fault in faults[:ERRORS_MAX])
 
 
-def field_errors(error: RequestValidationError) -> tuple[FieldError, ...]:
+def field_errors(faults: Sequence[dict[str, Any]]) -> tuple[FieldError, ...]:
     """Return the first errors of the framework about a request."""
-    return tuple(_field_error(fault) for fault in error.errors()[:ERRORS_MAX])
+    return tuple(_field_error(fault) for fault in faults[:ERRORS_MAX])
 
 
 def _field_error(error: dict[str, Any]) -> FieldError:

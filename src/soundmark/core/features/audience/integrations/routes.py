@@ -7,8 +7,9 @@ from fastapi import Depends, Path, Query
 
 from soundmark.core.domain.audience import integration
 from soundmark.core.edge.examples import INTEGRATION
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, RequestId, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, RequestId, Tenant
 from soundmark.core.features.audience.integrations import example, names, service
 from soundmark.core.features.audience.integrations.wire import (
     ChangeRetention,

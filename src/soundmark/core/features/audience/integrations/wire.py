@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from soundmark.core.domain.audience.integration import IntegrationSecret
-from soundmark.core.edge.parameters import UnboundedId
+from soundmark.core.edge.ids import UnboundedId
 from soundmark.core.views.integrations import IntegrationView
 from soundmark.wire.audience_limits import DEMO_EVENTS_MAX, DEMO_RETENTION_DAYS_MAX, RETENTION_DAYS_MAX
 from soundmark.wire.shape import AudienceMode, IntegrationId, KeyId, Name, Wire

@@ -7,8 +7,9 @@ from fastapi import Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.features.audience.reports import example, service
 from soundmark.core.features.audience.reports.service import ReportFilter
 from soundmark.core.problems import AudienceUnavailable, CampaignNotFound, CodeNotFound, ProjectNotFound

@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic.config import JsonDict
 
 from soundmark.core.domain.billing.catalog import OfferTerms, PlanTerms, Product, ProviderName
-from soundmark.core.edge.parameters import UnboundedId
+from soundmark.core.edge.ids import UnboundedId
 from soundmark.kit.http.requests.strict_json import INTEGER_MAX
 from soundmark.wire.shape import Name, Wire
 

@@ -7,8 +7,9 @@ from fastapi import Path
 from starlette.responses import Response
 
 from soundmark.core.edge.idempotency_keys import KeyRule, OptionallyKeyed
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, Tenant
 from soundmark.core.features.billing.checkouts import example, service
 from soundmark.core.features.billing.checkouts.wire import (
     CheckoutView,

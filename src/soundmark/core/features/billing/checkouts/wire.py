@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from soundmark.core.domain.billing.checkout import Checkout, CheckoutPage, CheckoutStatus
-from soundmark.core.edge.parameters import UnboundedId
+from soundmark.core.edge.ids import UnboundedId
 from soundmark.wire.shape import Timestamp, Wire
 
 

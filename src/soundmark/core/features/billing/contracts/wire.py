@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from soundmark.core.edge.parameters import UnboundedId
+from soundmark.core.edge.ids import UnboundedId
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp, Wire
 
 ContractReference = Annotated[

@@ -7,8 +7,9 @@ from fastapi import Path, Query
 
 from soundmark.core.domain.codes.campaign import StopResult
 from soundmark.core.edge.examples import CAMPAIGN
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.codes.campaigns import example, service
 from soundmark.core.features.codes.campaigns.wire import (
     CampaignPage,

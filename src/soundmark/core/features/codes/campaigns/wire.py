@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, model_validator
 
 from soundmark.core.domain.codes.campaign import StopResult, Summary
-from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.views.campaigns import CampaignView
 from soundmark.wire.shape import Name, Timestamp, Wire
 

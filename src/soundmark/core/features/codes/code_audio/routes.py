@@ -6,8 +6,9 @@ from fastapi import Query
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant, XrIdPath
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant, XrIdPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.code_audio import bundle, service
 from soundmark.core.problems import AudioBundleTooLarge, AudioUnavailable, CodeNotActive, CodeNotFound, ProjectNotFound

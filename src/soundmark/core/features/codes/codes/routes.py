@@ -8,8 +8,9 @@ from soundmark.core.domain.codes.address import ADDRESS_CHARS_MAX
 from soundmark.core.domain.codes.code import CodeStatus, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.edge.examples import CODE, ISSUED_AT, LATER
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant, XrIdPath
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant, XrIdPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.core.features.codes.codes import service
 from soundmark.core.features.codes.codes.wire import CodePage, RevokeCodes, RevokedCodes

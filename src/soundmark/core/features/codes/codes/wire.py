@@ -2,7 +2,7 @@
 
 from pydantic import ConfigDict
 
-from soundmark.core.edge.parameters import UnboundedId
+from soundmark.core.edge.ids import UnboundedId
 from soundmark.wire.selection import Selection
 from soundmark.wire.shape import Wire
 from soundmark.wire.xr_code import CodeSummary, CodeWithIntent

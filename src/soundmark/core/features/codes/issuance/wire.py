@@ -11,7 +11,7 @@ from soundmark.core.domain.codes.code import Code, frame_of
 from soundmark.core.domain.codes.issue_request import BATCH_MAX
 from soundmark.core.domain.codes.receipt import IssuanceRoute
 from soundmark.core.domain.codes.signed_facts import read_facts
-from soundmark.core.edge.parameters import UnboundedId
+from soundmark.core.edge.ids import UnboundedId
 from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp, Wire

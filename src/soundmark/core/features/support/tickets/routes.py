@@ -5,8 +5,9 @@ from typing import Annotated
 
 from fastapi import Path, Response
 
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.support.tickets import example, service
 from soundmark.core.features.support.tickets.wire import (
     CreateTicket,

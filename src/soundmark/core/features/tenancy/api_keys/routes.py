@@ -7,8 +7,9 @@ from typing import Annotated, Final
 from fastapi import Path, Query
 
 from soundmark.core.edge.examples import API_KEY, ISSUED_AT, LATER
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.api_keys import service
 from soundmark.core.features.tenancy.api_keys.wire import (
     ApiKeyPage,

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, FailFast, Field
 
 from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import KeyScope
-from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.views.tenancy import ApiKeyView, api_key_view
 from soundmark.kit.crypto.secret import Secret
 from soundmark.wire.shape import Name, Wire

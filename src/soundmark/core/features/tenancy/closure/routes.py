@@ -7,8 +7,9 @@ from fastapi import Path
 from starlette.responses import Response
 
 from soundmark.core.domain.tenancy.closure import ClosureSubject
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, RequestId, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, RequestId, Tenant
 from soundmark.core.features.tenancy.closure import example, preflight, service
 from soundmark.core.features.tenancy.closure.wire import (
     DeleteOrganization,

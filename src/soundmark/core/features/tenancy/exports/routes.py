@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, Tenant
 from soundmark.core.features.tenancy.exports import example, service
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject, organization_subject, project_subject
 from soundmark.core.problems import (

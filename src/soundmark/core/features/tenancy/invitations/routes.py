@@ -8,8 +8,9 @@ from fastapi import Path
 
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
 from soundmark.core.edge.examples import ISSUED_AT, LATER
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.edge.parameters import CallingUser, Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.invitations import example, service
 from soundmark.core.features.tenancy.invitations.wire import (
     AcceptInvitation,

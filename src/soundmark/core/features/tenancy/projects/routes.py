@@ -6,8 +6,9 @@ from typing import Annotated
 from fastapi import Path
 
 from soundmark.core.edge.examples import PROJECT
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.tenancy.projects import service
 from soundmark.core.features.tenancy.projects.wire import CreateProject, ProjectPage, RenameProject
 from soundmark.core.problems import ProjectNameConflict, ProjectNotFound, ResourceDeletionInProgress

@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import ConfigDict, Field
 
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, Tenant
 from soundmark.core.features.webhooks.delivery import service
 from soundmark.core.problems import WebhookEndpointNotFound
 from soundmark.kit.http.responses.problems import RateLimited

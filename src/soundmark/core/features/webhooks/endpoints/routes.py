@@ -8,8 +8,9 @@ from fastapi import Path, Query, Response
 
 from soundmark.core.domain.webhooks.delivery import DeliveryStatus
 from soundmark.core.domain.webhooks.event import render_body
+from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
-from soundmark.core.edge.parameters import Ctx, CursorText, Limit, ResourceId, Tenant
+from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
 from soundmark.core.features.webhooks.endpoints import events, example, replays, service
 from soundmark.core.features.webhooks.endpoints.wire import (
     CreateWebhookEndpoint,

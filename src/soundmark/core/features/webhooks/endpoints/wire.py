@@ -8,7 +8,7 @@ from soundmark.core.domain.tenancy.scope import ActorType
 from soundmark.core.domain.webhooks.delivery import DeliveryStatus
 from soundmark.core.domain.webhooks.endpoint import URL_MAX, DisabledReason, Endpoint
 from soundmark.core.domain.webhooks.event import EVENT_TYPES
-from soundmark.core.edge.parameters import ResourceId
+from soundmark.core.edge.ids import ResourceId
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.ids import parse_id
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp, Wire
