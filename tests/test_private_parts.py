@@ -32,7 +32,7 @@ HOOKS: Final[dict[type, set[str]]] = {
     HangingUpConnection: set(),
     ResponseCycle: {"run_asgi", "send"},
     HangingUpCycle: {"send"},
-    _Server: {"capture_signals", "on_tick", "startup"},
+    _Server: {"capture_signals", "main_loop", "on_tick", "startup"},
     _Lifespan: {"send", "startup"},
     JsonRoute: {"get_route_handler"},
     StrictRoute: {"get_route_handler"},
@@ -48,7 +48,7 @@ USED: Final[dict[type, set[str]]] = {
         "response_started", "transport",
     },
     HangingUpCycle: {"response_complete", "response_started", "transport"},
-    _Server: {"server_state"},
+    _Server: {"server_state", "should_exit"},
     _Lifespan: {
         "error_occurred", "main", "receive_queue", "should_exit", "startup_event", "startup_failed",
     },

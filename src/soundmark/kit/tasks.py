@@ -22,6 +22,16 @@ async def running(name: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[N
         await cancel_and_wait(task)
 
 
+async def wait_for_event(event: asyncio.Event, timeout_s: float) -> None:
+    """Wait until `event` is set, for at most `timeout_s` seconds; 0 only lets other tasks have their turn."""
+    if timeout_s <= 0:
+        await asyncio.sleep(0)
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+
+
 async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
     """Cancel `task`, and wait until it has ended, including its cleanup.
 

@@ -43,14 +43,16 @@ def serving(limits: ConnectionLimits, app: Any = answering) -> Iterator[Address]
     with sockets.shared_socket("127.0.0.1", 0) as sock:
         connection.limit_memory_of_peers(sock)
         sockets.listen(sock)
-        thread = threading.Thread(target=lambda: uvloop.run(server.serve(sockets=[sock])))
+        loop = uvloop.new_event_loop()
+        thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve(sockets=[sock])))
         thread.start()
         try:
             yield sock.getsockname()
         finally:
-            server.should_exit = True
+            loop.call_soon_threadsafe(server.stop)
             thread.join(20)
             assert not thread.is_alive()
+            loop.close()
 
 
 @pytest.fixture(autouse=True)

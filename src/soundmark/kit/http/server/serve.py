@@ -21,9 +21,11 @@ from soundmark.kit.http.server import sockets
 from soundmark.kit.http.server.connection import Connection, ConnectionGate, ConnectionLimits, limit_memory_of_peers
 from soundmark.kit.metrics import metrics_app
 from soundmark.kit.startup import CannotStart
+from soundmark.kit.tasks import wait_for_event
 
 GRACE_S: Final = 10
-_TICKS_BETWEEN_SWEEPS: Final = 10  # uvicorn ticks ten times a second.
+_TICK_S: Final = 1.0
+_TICKS_OF_UVICORN: Final = 10  # It ticks ten times a second, and makes the Date header every tenth time.
 _FILES_RESERVED: Final = 256  # For the database, the private components, logs and the loop itself.
 _log: Final = structlog.get_logger()
 
@@ -58,20 +60,34 @@ class _Lifespan(LifespanOn):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, because several servers of one process stop together."""
+    """uvicorn that wakes once a second and stops when it is told to, without signal handlers of its own.
+
+    Several servers of one process stop together.
+    """
 
     def __init__(self, config: uvicorn.Config, gate: ConnectionGate) -> None:
         super().__init__(config)
         self.gate: Final = gate
+        self._stopping: Final = asyncio.Event()
+
+    def stop(self) -> None:
+        """Finish open requests and end."""
+        self.should_exit = True
+        self._stopping.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def main_loop(self) -> None:
+        counter = 0
+        while not await self.on_tick(counter):
+            counter += _TICKS_OF_UVICORN
+            await wait_for_event(self._stopping, _TICK_S)
+
     async def on_tick(self, counter: int) -> bool:
-        if counter % _TICKS_BETWEEN_SWEEPS == 0:
-            connections = [each for each in self.server_state.connections if isinstance(each, Connection)]
-            self.gate.sweep(connections, asyncio.get_running_loop().time())
+        connections = [each for each in self.server_state.connections if isinstance(each, Connection)]
+        self.gate.sweep(connections, asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
@@ -125,7 +141,7 @@ async def _serve(app: Any, listen: Listen, limits: ConnectionLimits, connection_
 
     def stop() -> None:
         for server, _ in servers:
-            server.should_exit = True
+            server.stop()
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, stop)
@@ -150,7 +166,7 @@ async def _until_stopped(server: uvicorn.Server, sock: Any, stop: Any) -> None:
         stop()
 
 
-def _server(app: Any, limits: ConnectionLimits, connection_class: type[Connection], *, lifespan: Any) -> uvicorn.Server:
+def _server(app: Any, limits: ConnectionLimits, connection_class: type[Connection], *, lifespan: Any) -> _Server:
     gate = ConnectionGate(limits)
     config = uvicorn.Config(
         app,
