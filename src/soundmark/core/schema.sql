@@ -100,6 +100,17 @@ CREATE TABLE signing_keys (
 
 CREATE UNIQUE INDEX signing_keys_one_active ON signing_keys (status) WHERE status = 'active';
 
+-- Tells the processes that wait for rows of a table, on the channel of its name, when the transaction commits.
+CREATE FUNCTION notify_of_rows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify(TG_TABLE_NAME, '');
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER signing_keys_changed AFTER INSERT OR UPDATE OR DELETE ON signing_keys
+    FOR EACH ROW EXECUTE FUNCTION notify_of_rows();
+
 -- Server keys. The secret is not stored. Its digest has a table of its own, because a request names no organisation.
 CREATE TABLE api_keys (
     organization_id   text        NOT NULL,
@@ -948,6 +959,8 @@ CREATE TABLE webhook_acts (
 );
 
 CREATE INDEX webhook_acts_oldest_first ON webhook_acts (organization_id, created_at, id);
+
+CREATE TRIGGER webhook_acts_added AFTER INSERT ON webhook_acts FOR EACH ROW EXECUTE FUNCTION notify_of_rows();
 
 -- How far the expiry of an organisation's Codes was announced: every Code up to this one, by time and id.
 CREATE TABLE announced_expiries (

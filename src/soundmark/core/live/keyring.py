@@ -14,16 +14,21 @@ from soundmark.kit.crypto.sealing import SealBroken, Sealer
 from soundmark.kit.crypto.signing import Keyring, PublicKey, SigningKey
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.notifications import Listener
 from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.tasks import running, wait_for_event
 
 REFRESH_S: Final = 0.5
+_REFRESH_NOTIFIED_S: Final = 5.0  # While notifications arrive; one may be lost.
 _UNKNOWN_KEY_REFRESH_S: Final = 0.2  # Forged key ids cannot cause more frequent queries than this.
 
 _log: Final = structlog.get_logger()
 
 
 class LiveKeyring:
-    """Holds the current `Keyring`. Refreshes it twice a second, and at once for an unknown key id.
+    """Holds the current `Keyring`. Refreshes it when a key changes, and at once for an unknown key id.
+
+    While it hears of no changes, it reads the keys twice a second.
 
     A key is stored in the database, and so published at `/v1/keys`, before any process can sign with it.
     """
@@ -38,6 +43,8 @@ class LiveKeyring:
         self._foreign: set[tuple[str, bytes]] = set()  # Each is reported once.
         self._refreshing: asyncio.Lock = asyncio.Lock()
         self._searched_at_s = float("-inf")
+        self._changed: Final = asyncio.Event()
+        self._listener: Final = Listener(db, {"signing_keys": self._changed})
 
     @property
     def keyring(self) -> Keyring:
@@ -64,14 +71,20 @@ class LiveKeyring:
 
     async def keep_current(self) -> None:
         """Refresh until cancelled. If a refresh fails, the last keys stay until the next one succeeds."""
+        async with running("signing-key-notifications", self._listener.keep_listening()):
+            await self._keep_current()
+
+    async def _keep_current(self) -> None:
         known_trouble: type[Exception] | None = None
         while True:
-            await asyncio.sleep(REFRESH_S)
+            await wait_for_event(self._changed, _REFRESH_NOTIFIED_S if self._listener.is_listening else REFRESH_S)
+            self._changed.clear()
             try:
                 await self.refresh()
                 known_trouble = None
             except DatabaseUnavailable:
-                pass  # Readiness and every request report it.
+                await asyncio.sleep(REFRESH_S)  # Readiness and every request report it.
+                self._changed.set()
             except Exception as error:  # noqa: BLE001 - if this loop ended, the process would sign with an old key
                 # Logged once, not twice a second, as long as it is the same error.
                 if type(error) is not known_trouble:

@@ -1,5 +1,6 @@
 """A pool of connections to PostgreSQL, and one visible transaction for each command."""
 
+import asyncio
 import contextlib
 import functools
 import math
@@ -55,6 +56,7 @@ class Database:
         self._application_name: Final = application_name
         self._versions_seen: Final[set[int]] = set()
         self._announced: set[str] = set()
+        self.has_announced: Final = asyncio.Event()
         self._pool: Final = AsyncConnectionPool(
             url.reveal(),
             min_size=1,
@@ -160,8 +162,12 @@ class Database:
         raise DatabaseUnavailable
 
     def take_announced(self) -> set[str]:
-        """Return what transactions of this process announced since the last call, whether they committed or not."""
+        """Return what transactions of this process announced since the last call, whether they committed or not.
+
+        `has_announced` is set while there is any.
+        """
         announced, self._announced = self._announced, set()
+        self.has_announced.clear()
         return announced
 
     async def is_ready(self) -> bool:
@@ -217,7 +223,9 @@ class Database:
         except CONNECTION_ERRORS as error:
             raise describe_unavailable(error) from error
         finally:
-            self._announced |= tx.announced
+            if tx.announced:
+                self._announced |= tx.announced
+                self.has_announced.set()
             open_transaction.is_open.reset(token)
             await self._give_back(connection)
 

@@ -1,9 +1,11 @@
 """The published keys and their history: a key is published before it signs."""
 
+import asyncio
 import base64
 import contextlib
 from collections.abc import AsyncIterator
 
+import pytest
 from support.api.core_client import Api
 from support.api.core_settings import core_settings
 from support.database.rival import Rival
@@ -154,9 +156,10 @@ async def test_every_process_signs_with_a_new_key_without_a_restart(
 
 
 async def test_a_code_of_a_key_that_this_process_has_not_heard_of_is_resolved(
-    spare_database_url: Secret, keys: Keys, live_keyrings: list[LiveKeyring]
+    spare_database_url: Secret, keys: Keys, live_keyrings: list[LiveKeyring], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Issued by the other process a moment after the rotation."""
+    monkeypatch.setattr(LiveKeyring, "keep_current", asyncio.Event().wait)
     async with two_cores(spare_database_url) as (one, other):
         tenant = await make_tenant(one)
         new = await keys.rotate()

@@ -152,7 +152,7 @@ async def test_a_process_seals_its_own_entries_and_seldom_asks_about_all(
 ) -> None:
     """It asks about all organisations once, at its start; after that it knows whose entries it wrote."""
     monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
-    monkeypatch.setattr(audit_chain_module, "_ROUNDS_OF_A_SWEEP", 1_000_000_000)
+    monkeypatch.setattr(audit_chain_module, "_SWEEP_EVERY_S", 1_000_000)
     genuine, swept, sweeps = chain.seal_waiting, asyncio.Event(), []
 
     async def seal_waiting() -> None:

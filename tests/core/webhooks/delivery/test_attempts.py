@@ -277,6 +277,46 @@ async def test_a_stopping_worker_gives_back_what_it_has_not_delivered(
     assert all(found.next_attempt_at <= ctx.clock.now() for found in deliveries)
 
 
+@pytest.fixture
+def seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dispatcher looks only when it is notified, or when the next attempt is due, and never just in case."""
+    monkeypatch.setattr(dispatching, "_LOOK_EVERY_S", 3600)
+    monkeypatch.setattr(dispatching, "_WATCH_EVERY_S", 3600)
+
+
+@pytest.mark.usefixtures("seldom")
+async def test_a_running_worker_delivers_an_act_and_a_replay_that_it_is_notified_of(
+    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, ctx: Context, rival: Rival
+) -> None:
+    endpoint_id = await endpoints.make(consumer.url)
+    async with dispatching.dispatching(ctx, fan_out):
+        # The first may have been there before the worker listened. The others come while it waits.
+        for count in (1, 2, 3):
+            await tenant.make_campaign(f"Evening {count}")
+            await consumer.until_arrived(count)
+            await rival.until_rows("SELECT 1 FROM webhook_deliveries WHERE status = 'pending'")
+        assert (await replay(tenant, {"id": endpoint_id}, **ALWAYS)).json["replayed_count"] == 3
+        await consumer.until_arrived(6)
+    assert consumer.types == ["campaign.created"] * 6
+    assert {found.status for found in await endpoints.deliveries(endpoint_id)} == {"delivered"}
+
+
+@pytest.mark.usefixtures("seldom")
+async def test_a_running_worker_attempts_again_when_it_is_due_without_a_notification(
+    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, ctx: Context, steps: Steps, rival: Rival
+) -> None:
+    endpoint_id = await endpoints.make(consumer.url)
+    consumer.reactions.append(500)
+    await tenant.make_campaign()
+    await steps.deliver()
+    due_at = ctx.clock.now() + timedelta(seconds=2)
+    await rival.run("UPDATE webhook_deliveries SET next_attempt_at = %s", due_at)
+    async with dispatching.dispatching(ctx, fan_out):
+        await consumer.until_arrived(2)
+        assert ctx.clock.now() >= due_at
+    assert (await endpoints.delivery(endpoint_id)).status == "delivered"
+
+
 async def test_a_running_worker_delivers_an_act_by_itself(
     tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, ctx: Context
 ) -> None:

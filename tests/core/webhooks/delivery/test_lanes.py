@@ -21,9 +21,12 @@ from soundmark.core.store.webhooks.dispatch import WaitingEndpoint
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
+DUE_AT = datetime(2026, 11, 19, tzinfo=UTC)
+
+
 def waiting(organization: int, endpoint: int, *, is_failing: bool = False) -> WaitingEndpoint:
     return WaitingEndpoint(
-        f"org_{organization}", f"whe_{endpoint}", is_enabled=True, is_failing=is_failing, is_due=True
+        f"org_{organization}", f"whe_{endpoint}", is_enabled=True, is_failing=is_failing, next_attempt_at=DUE_AT
     )
 
 

@@ -12,13 +12,13 @@ from soundmark.kit.postgres.transaction import Tx
 
 @dataclass(frozen=True, slots=True)
 class WaitingEndpoint:
-    """An endpoint with pending deliveries. `is_due` says whether the next attempt of any of them is due."""
+    """An endpoint with pending deliveries, and when the next attempt of any of them is due."""
 
     organization_id: str
     endpoint_id: str
     is_enabled: bool
     is_failing: bool
-    is_due: bool
+    next_attempt_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _Postponed:
     organization_id: str
 
 
-async def list_waiting(tx: Tx, *, after: tuple[str, str], now: datetime, limit: int) -> list[WaitingEndpoint]:
+async def list_waiting(tx: Tx, *, after: tuple[str, str], limit: int) -> list[WaitingEndpoint]:
     """Return up to `limit` endpoints after `after` that have pending deliveries, outside any tenant.
 
     It jumps from one endpoint to the next in the index, however many deliveries an endpoint has. An endpoint that was
@@ -78,19 +78,16 @@ async def list_waiting(tx: Tx, *, after: tuple[str, str], now: datetime, limit: 
         SELECT waiting.organization_id, waiting.endpoint_id,
                coalesce(endpoint.enabled, false) AS is_enabled,
                endpoint.failing_since IS NOT NULL AS is_failing,
-               EXISTS (
-                   SELECT
-                     FROM webhook_deliveries delivery
-                    WHERE delivery.organization_id = waiting.organization_id
-                      AND delivery.endpoint_id = waiting.endpoint_id
-                      AND delivery.status = 'pending'
-                      AND delivery.next_attempt_at <= %(now)s
-               ) AS is_due
+               (SELECT min(delivery.next_attempt_at)
+                  FROM webhook_deliveries delivery
+                 WHERE delivery.organization_id = waiting.organization_id
+                   AND delivery.endpoint_id = waiting.endpoint_id
+                   AND delivery.status = 'pending') AS next_attempt_at
           FROM waiting
           LEFT JOIN webhook_endpoints endpoint
                  ON endpoint.organization_id = waiting.organization_id AND endpoint.id = waiting.endpoint_id
         """,
-        {"organization_id": after[0], "endpoint_id": after[1], "now": now, "limit": limit},
+        {"organization_id": after[0], "endpoint_id": after[1], "limit": limit},
     )
 
 
@@ -143,6 +140,11 @@ async def update_claimed(
             "lease_until": lease_until,
         },
     )
+
+
+async def notify_due(tx: Tx) -> None:
+    """Wake the dispatchers once the transaction has committed: a delivery is due."""
+    await tx.run("NOTIFY webhook_deliveries")
 
 
 async def update_attempted(tx: Tx, organization_id: str, outcomes: Sequence[AttemptOutcome]) -> None:

@@ -33,7 +33,8 @@ from soundmark.core.store.webhooks import dispatch
 from soundmark.core.store.webhooks.dispatch import Backlog
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import EVERY_TENANT
-from soundmark.kit.tasks import cancel_and_wait
+from soundmark.kit.postgres.notifications import Listener
+from soundmark.kit.tasks import cancel_and_wait, running, wait_for_event
 
 AttemptResult = Literal["delivered", "retried", "failed"]
 
@@ -60,7 +61,8 @@ def note_backlog(backlog: Backlog, *, now: datetime) -> None:
 
 FanOut: TypeAlias = Callable[[Context], Awaitable[int]]
 
-IDLE_S: Final = 0.2
+IDLE_S: Final = 0.2  # Between two looks while something is due, or while no notification would arrive.
+_LOOK_EVERY_S: Final = 5.0  # A notification may be lost.
 _GATHER_S: Final = 0.05  # Attempts that end within it are stored together.
 _TROUBLE_S: Final = 1.0
 _WATCH_EVERY_S: Final = 15.0
@@ -99,22 +101,26 @@ class Dispatcher:
         self._outcomes: list[AttemptOutcome] = []
         self._unattempted: list[ClaimedDelivery] = []
         self._after = ("", "")
+        self._next_due_at: datetime | None = None
         self._wake: Final = asyncio.Event()
+        self._wake_fan_out: Final = asyncio.Event()
         self._stopping: Final = asyncio.Event()
+        self._listener: Final = Listener(ctx.db, {"webhook_acts": self._wake_fan_out, "webhook_deliveries": self._wake})
         self._known_trouble: Final[dict[str, type[Exception]]] = {}
 
     def stop(self) -> None:
         """End the loops, after what they are doing at the moment."""
-        self._stopping.set()
-        self._wake.set()
+        for event in (self._stopping, self._wake, self._wake_fan_out):
+            event.set()
 
     async def run(self) -> None:
         """Deliver until `stop`."""
-        await asyncio.gather(
-            self._keep("fan_out", self._fan_out_once, IDLE_S, self._stopping),
-            self._keep("dispatch", self._dispatch, IDLE_S, self._wake),
-            self._keep("watch", self.watch_once, _WATCH_EVERY_S, self._stopping),
-        )
+        async with running("webhook-notifications", self._listener.keep_listening()):
+            await asyncio.gather(
+                self._keep("fan_out", self._fan_out_once, self._pause_of_fan_out, self._wake_fan_out),
+                self._keep("dispatch", self._dispatch, self._pause_of_dispatch, self._wake),
+                self._keep("watch", self.watch_once, lambda: _WATCH_EVERY_S, self._stopping),
+            )
         await self._give_back()
 
     async def dispatch_once(self) -> bool:
@@ -138,29 +144,43 @@ class Dispatcher:
             self._begin_attempts()
         await self._store()
 
-    async def _keep(self, name: str, work: Callable[[], Awaitable[bool]], pause_s: float, wake: asyncio.Event) -> None:
+    async def _keep(
+        self, name: str, work: Callable[[], Awaitable[bool]], pause_s: Callable[[], float], wake: asyncio.Event
+    ) -> None:
         """Repeat `work`, at once while it returns true. A failure is logged once, until there is another or none."""
         while not self._stopping.is_set():
             try:
                 has_more = await work()
             except DatabaseUnavailable:
-                await _wait_for(self._stopping, _TROUBLE_S)  # Readiness and every request report it.
+                await wait_for_event(self._stopping, _TROUBLE_S)  # Readiness and every request report it.
             except Exception as error:  # noqa: BLE001 - if a loop ended, deliveries would stop
                 if self._known_trouble.get(name) is not type(error):
                     self._known_trouble[name] = type(error)
                     _log.error("webhook_dispatcher_failed", loop=name, error=type(error).__name__, exc_info=error)
-                await _wait_for(self._stopping, _TROUBLE_S)
+                await wait_for_event(self._stopping, _TROUBLE_S)
             else:
                 self._known_trouble.pop(name, None)
-                await _wait_for(wake, 0 if has_more else pause_s)
+                await wait_for_event(wake, 0 if has_more else pause_s())
+
+    def _pause_of_fan_out(self) -> float:
+        return _LOOK_EVERY_S if self._listener.is_listening else IDLE_S
+
+    def _pause_of_dispatch(self) -> float:
+        """Return the seconds until the next attempt is due, as far as the last look knows."""
+        if not self._listener.is_listening:
+            return IDLE_S
+        if self._next_due_at is None:
+            return _LOOK_EVERY_S
+        return min(max((self._next_due_at - self._ctx.clock.now()).total_seconds(), IDLE_S), _LOOK_EVERY_S)
 
     async def _dispatch(self) -> bool:
         if self._wake.is_set():
-            await _wait_for(self._stopping, _GATHER_S)
+            await wait_for_event(self._stopping, _GATHER_S)
             self._wake.clear()
         return await self.dispatch_once()
 
     async def _fan_out_once(self) -> bool:
+        self._wake_fan_out.clear()
         count = await self._fan_out(self._ctx)
         if count:
             self._wake.set()
@@ -170,11 +190,12 @@ class Dispatcher:
         ctx = self._ctx
         now = ctx.clock.now()
         async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
-            waiting = await dispatch.list_waiting(tx, after=self._after, now=now, limit=_ENDPOINTS_MAX)
+            waiting = await dispatch.list_waiting(tx, after=self._after, limit=_ENDPOINTS_MAX)
         has_more = len(waiting) == _ENDPOINTS_MAX
         self._after = (waiting[-1].organization_id, waiting[-1].endpoint_id) if has_more else ("", "")
         self._lanes.forget_idle()
-        due = [endpoint for endpoint in waiting if endpoint.is_due]
+        self._next_due_at = min((endpoint.next_attempt_at for endpoint in waiting), default=None)
+        due = [endpoint for endpoint in waiting if endpoint.next_attempt_at <= now]
         self._lanes.expect(len({endpoint.organization_id for endpoint in due}))
         by_tenant = [list(endpoints) for _, endpoints in groupby(due, key=attrgetter("organization_id"))]
         for endpoints in sorted(by_tenant, key=len):  # What begins many attempts delays what follows.
@@ -270,6 +291,7 @@ class Dispatcher:
                     lease_until=lease_until,
                     now=self._ctx.clock.now(),
                 )
+                await dispatch.notify_due(tx)
 
     async def watch_once(self) -> bool:
         """Note the backlog for the metrics, and make deliveries due that a clock which was set back would keep waiting.
@@ -295,13 +317,3 @@ class Dispatcher:
             await cancel_and_wait(task)
         with contextlib.suppress(DatabaseUnavailable):
             await self._store()
-
-
-async def _wait_for(event: asyncio.Event, pause_s: float) -> None:
-    """Wait for `pause_s` seconds, or until the event is set."""
-    if pause_s == 0:
-        await asyncio.sleep(0)  # Other tasks have their turn.
-        return
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(pause_s):
-            await event.wait()

@@ -10,7 +10,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.replay import REPLAYED_PER_DAY, REPLAYS_PER_MINUTE, ReplayCounts, find_midnight
 from soundmark.core.problems import WebhookEndpointNotFound, WebhookEventNotFound
 from soundmark.core.steps.tenancy import hold_authority
-from soundmark.core.store.webhooks import deliveries, endpoints, events, replay_counts
+from soundmark.core.store.webhooks import deliveries, dispatch, endpoints, events, replay_counts
 from soundmark.kit.http.responses.problems import FieldError, RateLimited, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
@@ -112,10 +112,11 @@ def _require_pause(counts: ReplayCounts, now: datetime) -> None:
 
 
 async def _count(tx: Tx, scope: TenantScope, counts: ReplayCounts, count: int | None, *, now: datetime) -> int:
-    """Count a replay and its deliveries, which are None if there were too many; return their number."""
+    """Count a replay and its deliveries, which are None if there were too many, and wake the dispatchers."""
     if count is None:
         raise _limited(_TOO_MANY, find_midnight(now) - now)
     await replay_counts.update(tx, scope, counts.add(count, now))
+    await dispatch.notify_due(tx)
     return count
 
 

@@ -1,0 +1,50 @@
+"""Notifications of PostgreSQL: events of a process that are set when a transaction commits elsewhere.
+
+A notification may be lost with a connection. So who waits for one also looks by itself, seldom while `is_listening` and
+often otherwise.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.postgres.database import Database
+
+_AGAIN_S: Final = 1.0
+
+
+class Listener:
+    """Sets an event for each notification of its channel, on a connection of its own."""
+
+    def __init__(self, db: Database, events: Mapping[str, asyncio.Event]) -> None:
+        self._db: Final = db
+        self._events: Final = events
+        self.is_listening = False
+
+    async def keep_listening(self) -> None:
+        """Listen until cancelled, again a second after each failure.
+
+        Whenever it begins to listen, it sets every event: what happened until then was not heard.
+        """
+        while True:
+            with contextlib.suppress(DatabaseUnavailable, psycopg.Error):
+                await self._listen()
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _listen(self) -> None:
+        async with await self._db.dedicated_connection() as connection:
+            for channel in self._events:
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            self.is_listening = True
+            try:
+                for event in self._events.values():
+                    event.set()
+                async for notification in connection.notifies():
+                    self._events[notification.channel].set()
+            finally:
+                self.is_listening = False

@@ -1,0 +1,83 @@
+"""Events that are set when a transaction commits elsewhere, and what happens to them when a connection is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from support.database.notes_table import break_database, terminate_connections
+from support.database.rival import Rival
+
+from soundmark.kit.postgres import notifications
+from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.notifications import Listener
+from soundmark.kit.tasks import running
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A listener, and the events that it sets."""
+
+    notes: asyncio.Event
+    others: asyncio.Event
+    listener: Listener
+
+    async def until_listening(self) -> None:
+        """Wait until it listens, which sets both events; clear them."""
+        async with asyncio.timeout(60):
+            for event in (self.notes, self.others):
+                await event.wait()
+                event.clear()
+
+
+@pytest.fixture
+async def waiting(db: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Waiting]:
+    """A listener that tries again soon after a failure."""
+    monkeypatch.setattr(notifications, "_AGAIN_S", 0.01)
+    notes, others = asyncio.Event(), asyncio.Event()
+    listener = Listener(db, {"notes": notes, "others": others})
+    async with running("listening", listener.keep_listening()):
+        yield Waiting(notes, others, listener)
+
+
+async def test_a_commit_sets_the_event_of_its_channel_and_a_rollback_sets_none(
+    waiting: Waiting, kit_rival: Rival
+) -> None:
+    await waiting.until_listening()
+    assert waiting.listener.is_listening
+
+    async with kit_rival.holding("NOTIFY others"):
+        await kit_rival.run("NOTIFY notes")
+    async with asyncio.timeout(60):
+        await waiting.notes.wait()
+
+    assert not waiting.others.is_set()
+
+
+async def test_after_a_lost_connection_every_event_is_set_because_a_notification_may_be_lost(
+    waiting: Waiting, superuser: Rival, kit_rival: Rival
+) -> None:
+    await waiting.until_listening()
+
+    async with break_database(superuser):
+        async with asyncio.timeout(60):
+            while waiting.listener.is_listening:  # noqa: ASYNC110 - the listener notices in its own time
+                await asyncio.sleep(0.01)
+        assert not waiting.notes.is_set()
+
+    await waiting.until_listening()
+    await kit_rival.run("NOTIFY notes")
+    async with asyncio.timeout(60):
+        await waiting.notes.wait()
+
+
+async def test_a_listener_that_is_cut_off_over_and_over_hears_again(
+    waiting: Waiting, superuser: Rival, kit_rival: Rival
+) -> None:
+    for _ in range(5):
+        await waiting.until_listening()
+        await terminate_connections(superuser)
+    await waiting.until_listening()
+    await kit_rival.run("NOTIFY others")
+    async with asyncio.timeout(60):
+        await waiting.others.wait()
