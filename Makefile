@@ -39,7 +39,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite covered uncovered tool-tests tests coverage collected mutants test-floors audit dist screenshots bench fmt lint lock test-tools system-tools generators clean
+.PHONY: help install up dev t test suite covered uncovered tool-tests tests coverage collected mutants test-floors audit dist screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -177,6 +177,11 @@ screenshots: test-install test-tools  ## Take the pictures of the console in the
 bench: test-install  ## Measure speed and write bench/RESULTS.md
 	@scripts/install-tools wrk
 	@$(BIN)/python -m bench
+
+# Before and after a change: a few parts, a few rounds of each, and RESULTS.md stays.
+bench-short: test-install  ## Measure speed shortly, in a few minutes
+	@scripts/install-tools wrk
+	@$(BIN)/python -m bench --short
 
 lock:  ## Resolve every dependency anew into the lock files (needs uv)
 	@requirements/lock

@@ -3,15 +3,11 @@
 import argparse
 import contextlib
 import json
-import shutil
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -21,6 +17,7 @@ from rich.console import Console
 
 from bench import seed, unchained, wrk
 from bench.console import console
+from bench.deployment import idle, up
 from bench.exports import exports
 from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.ingestion import ingestion, ingestion_growth
@@ -41,14 +38,22 @@ from soundmark.audio.render import Renderer
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
 
-_ROUNDS: Final = 5
-_ROUND_S: Final = 4.0
-_WARM_S: Final = 4.0
 _WRITERS: Final = 16
 _SOUND_CONNECTIONS: Final = 4
 _LIST_CONNECTIONS: Final = 16
-_UP_READY_MAX_S: Final = 60.0
 _say: Final = Console(stderr=True, highlight=False).print
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How often and for how long the parts of this module measure."""
+
+    rounds: int = 5
+    round_s: float = 4.0
+    warm_s: float = 4.0
+
+
+_pace: Final = _Pace()
 
 
 def resolution(cluster: RunningCluster) -> list[Figure]:
@@ -127,10 +132,10 @@ def sound(cluster: RunningCluster) -> list[Figure]:
     bare_rates: list[float] = []
     loads: list[Load] = []
     with audio() as audio_url, core(database, audio_url=audio_url) as service:
-        wrk.run(service.base_url, demand, seconds=_WARM_S)
-        for number in range(_ROUNDS):
+        wrk.run(service.base_url, demand, seconds=_pace.warm_s)
+        for number in range(_pace.rounds):
             bare_rates.append(_bare_renders_per_s())
-            loads.append(wrk.run(service.base_url, demand, seconds=_ROUND_S, seed=number))
+            loads.append(wrk.run(service.base_url, demand, seconds=_pace.round_s, seed=number))
     rates = [load.requests_per_s for load in loads]
     return [
         Figure(
@@ -163,9 +168,9 @@ def access(cluster: RunningCluster) -> list[Figure]:
         by_person = (signed_in, Demand(path, _LIST_CONNECTIONS, f"Bearer {provider.token(seed.PERSON)}"))
         by_nobody, by_key = ((service, Demand(path, 1, f"Bearer {key}")) for service in (open_to_all, local))
         for service, demand in (by_operator, by_person, by_nobody, by_key):
-            wrk.run(service.base_url, demand, seconds=_WARM_S)
+            wrk.run(service.base_url, demand, seconds=_pace.warm_s)
         operators_ms, tokens_ms = [], []
-        for number in range(_ROUNDS):
+        for number in range(_pace.rounds):
             operators_ms.append(_processor_ms(*by_operator, number))
             tokens_ms.append(_processor_ms(*by_person, number))
         nones, keys = _rounds([by_nobody, by_key])
@@ -207,7 +212,7 @@ def audit(cluster: RunningCluster) -> list[Figure]:
     ages_s: list[float] = []
     with core(chained) as service, core(plain, more={unchained.SETTING: "1"}) as reference:
         for one in (service, reference):
-            wrk.run(one.base_url, demand, seconds=_WARM_S)
+            wrk.run(one.base_url, demand, seconds=_pace.warm_s)
         references, loads = _rounds(
             [(reference, demand), (service, demand)], meanwhile=lambda: ages_s.append(_oldest_unsealed_s(chained))
         )
@@ -230,29 +235,6 @@ def audit(cluster: RunningCluster) -> list[Figure]:
             1,
             " s",
         ),
-    ]
-
-
-def up(_: RunningCluster) -> list[Figure]:
-    """Measure the time from the command to ready, on a data directory that was used before."""
-    # Where an ordinary user can reach it: PostgreSQL does not run as root.
-    folder = Path(tempfile.mkdtemp(prefix="soundmark-bench-"))
-    folder.chmod(0o755)
-    try:
-        _up_ready_s(folder / "data")
-        times_s = [_up_ready_s(folder / "data") for _ in range(_ROUNDS)]
-    finally:
-        shutil.rmtree(folder)
-    return [
-        Figure(
-            "`soundmark up` ready again",
-            f"{', '.join(f'{time_s:.1f}' for time_s in times_s)} s",
-            "",
-            median(times_s),
-            "at most",
-            5,
-            " s",
-        )
     ]
 
 
@@ -282,7 +264,11 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "soak": soak,
     "hostile-forms": hostile_forms,
     "up": up,
+    "idle": idle,
 }
+
+
+SHORT: Final = ("resolution", "access", "audit", "listing", "up", "idle")
 
 
 def _rounds(
@@ -290,19 +276,19 @@ def _rounds(
 ) -> list[list[Load]]:
     """Return the loads of each demand, one per round; `meanwhile` runs during the last demand of a round."""
     loads: list[list[Load]] = [[] for _ in demands]
-    for number in range(_ROUNDS):
+    for number in range(_pace.rounds):
         for place, (service, demand) in enumerate(demands):
             if meanwhile is not None and place == len(demands) - 1:
                 loads[place].append(_watched(service, demand, number, meanwhile))
             else:
-                loads[place].append(wrk.run(service.base_url, demand, seconds=_ROUND_S, seed=number))
+                loads[place].append(wrk.run(service.base_url, demand, seconds=_pace.round_s, seed=number))
     return loads
 
 
 def _watched(service: Service, demand: Demand, number: int, meanwhile: Callable[[], object]) -> Load:
     with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(wrk.run, service.base_url, demand, seconds=_ROUND_S, seed=number)
-        time.sleep(_ROUND_S / 2)
+        running = thread.submit(wrk.run, service.base_url, demand, seconds=_pace.round_s, seed=number)
+        time.sleep(_pace.round_s / 2)
         meanwhile()
         return running.result()
 
@@ -310,14 +296,14 @@ def _watched(service: Service, demand: Demand, number: int, meanwhile: Callable[
 def _processor_ms(service: Service, demand: Demand, number: int) -> float:
     """Return the processor time that the service spends on one request."""
     before_s = service.processor_s()
-    load = wrk.run(service.base_url, demand, seconds=_ROUND_S, seed=number)
+    load = wrk.run(service.base_url, demand, seconds=_pace.round_s, seed=number)
     return (service.processor_s() - before_s) / load.requests * 1e3
 
 
 def _once_each(service: Service, database: Seeded) -> Load:
     """Request every Code about once, so that the measurement is representative of a long-running process."""
     demand = Demand(database.paths(), is_in_order=True)
-    seconds = max(_WARM_S, database.count / 4_500)
+    seconds = max(_pace.warm_s, database.count / 4_500)
     return wrk.run(service.base_url, demand, seconds=seconds)
 
 
@@ -329,7 +315,7 @@ def _oldest_unsealed_s(database: Seeded) -> float:
 
 
 def _until_all_sealed(database: Seeded) -> None:
-    deadline_s = time.monotonic() + _WARM_S
+    deadline_s = time.monotonic() + _pace.warm_s
     while time.monotonic() < deadline_s:
         if _oldest_unsealed_s(database) == 0:
             return
@@ -342,7 +328,7 @@ def _bare_renders_per_s() -> float:
     frames = [f"XRC1:{seed.token_of(number)}" for number in range(1_000)]
     try:
         began_s, count = time.perf_counter(), 0
-        while (taken_s := time.perf_counter() - began_s) < _ROUND_S:
+        while (taken_s := time.perf_counter() - began_s) < _pace.round_s:
             renderer.render(frames[count % len(frames)], 4)
             count += 1
     finally:
@@ -350,34 +336,22 @@ def _bare_renders_per_s() -> float:
     return count / taken_s
 
 
-def _up_ready_s(data_dir: Path) -> float:
-    began_s = time.perf_counter()
-    command = [sys.executable, "-m", "soundmark", "up", "--data-dir", str(data_dir), "--port", "0", "--serve-as-root"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while time.perf_counter() - began_s < _UP_READY_MAX_S:
-            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, httpx2.ConnectError):
-                where = json.loads((data_dir / "up.json").read_text())
-                if where["pid"] == process.pid and httpx2.get(where["base_url"] + "/readyz").status_code == 200:
-                    return time.perf_counter() - began_s
-            time.sleep(0.02)
-        raise TimeoutError(f"`soundmark up` was not ready after {_UP_READY_MAX_S} s")
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 def main() -> None:
     """Measure the named parts, or all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which parts to measure; all unless named")
-    chosen = parser.parse_args().parts or list(PARTS)
+    parser.add_argument("--short", action="store_true", help="measure a few parts shortly, and keep nothing")
+    options = parser.parse_args()
+    chosen = options.parts or list(SHORT if options.short else PARTS)
+    if options.short:
+        _pace.rounds, _pace.round_s, _pace.warm_s = 2, 2.0, 2.0
     with throwaway_cluster(is_durable=True) as cluster:
         for part in chosen:
             _say(f"measuring {part} ...")
             figures = PARTS[part](cluster)
             show(figures)
-            keep(part, figures)
+            if not options.short:
+                keep(part, figures)
 
 
 if __name__ == "__main__":

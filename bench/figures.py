@@ -74,6 +74,43 @@ def show(figures: Sequence[Figure]) -> None:
     Console(width=160).print(table)
 
 
+# What limits the rows that miss their target, by the beginning of their names.
+_LIMITS: Final = {
+    "Resolve with envelope, 100,000 Codes": "the Ed25519 signature takes a third of a resolution",
+    "Resolve, 1,000,000 Codes": "a row takes 1.6 kB, and a million do not fit into 256 MB of shared buffers",
+    "Core's resident memory": "one mebibyte",
+    "WAVs through Core": "Core's share of a request, on the cores that render",
+    "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",
+    "Single Codes of 16": "PostgreSQL's 0.75 ms for each transaction, and twice that in Core",
+    "Another organisation's issuance": "the stop uses one of the two cores",
+    "Events, verified": "HTTP and libsodium's signature, half and a quarter of the time",
+    "`soundmark up` ready again: processor": "imports: routes and models of Core and Audience, pages of the console",
+    "An idle `up`: processor time": "the two workers' queues of jobs, which look every five seconds",
+    "An idle `up`: memory": "seven Python processes of 40 to 90 MiB each",
+}
+_ALL: Final = ("<!-- every row (written by python -m bench) -->", "<!-- every row ends -->")
+
+
+def summarize(page: str) -> str:
+    """Return the page with every row of its measured tables in the table at its beginning, those that miss first."""
+    rows = [tuple(cell.strip() for cell in line[2:-2].split(" | ")) for line in page.splitlines() if line[:2] == "| "]
+    rows = [row for row in rows if len(row) == len(HEADINGS) and row[-1] in {"yes", "NO"}]
+    lines = ["| Figure | Value | Wanted | Reached | Limit |", "| --- | --- | --- | --- | --- |"]
+    named, name = [], ""
+    for row in rows:
+        if not row[0].startswith("The same"):
+            name = row[0]
+        reference = row[2].partition(":")[0]
+        named.append((f"{name}; {reference}" if row[0] == "The same" else row[0].replace("The same", name), row))
+    for full_name, row in sorted(named, key=lambda each: each[1][-1]):
+        limits = [limit for name, limit in _LIMITS.items() if row[-1] == "NO" and full_name.startswith(name)]
+        lines.append(f"| {' | '.join((full_name, *row[3:], *(limits or [''])))} |")
+    before, _, rest = page.partition(_ALL[0])
+    _, _, after = rest.partition(_ALL[1])
+    table = "\n".join(lines)
+    return f"{before}{_ALL[0]}\n{table}\n{_ALL[1]}{after}"
+
+
 def keep(part: str, figures: Sequence[Figure]) -> None:
     """Put one part's table and the machine's name into `RESULTS.md`; other parts and handwritten text stay."""
     begin, end = f"<!-- measured: {part} (written by python -m bench) -->", f"<!-- measured: {part} ends -->"
@@ -82,4 +119,4 @@ def keep(part: str, figures: Sequence[Figure]) -> None:
     _, _, after = rest.partition(end)
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(figure.cells() for figure in figures)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    PAGE.write_text(f"{before}{begin}\n{described()}\n\n{table}\n{end}{after}")
+    PAGE.write_text(summarize(f"{before}{begin}\n{described()}\n\n{table}\n{end}{after}"))

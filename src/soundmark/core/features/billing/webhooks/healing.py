@@ -14,7 +14,7 @@ from soundmark.core.features.billing.webhooks.rereads import reread_local
 from soundmark.core.problems import PaymentProviderUnavailable
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 
-_IDLE_S: Final = 2.0  # With the ten seconds, well within the 15 s of the contract, section 7.
+_IDLE_S: Final = 3.0  # With the ten seconds, well within the 15 s of the contract, section 7.
 _TROUBLE_S: Final = 60.0  # The provider bans callers that insist.
 _log: Final = structlog.get_logger()
 
