@@ -10,6 +10,7 @@ import textwrap
 from typing import Any, Final
 
 import pytest
+from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
@@ -17,6 +18,7 @@ from uvicorn import Config, Server
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from soundmark.kit.http.requests.lean_route import LeanRoute
 from soundmark.kit.http.requests.routes import JsonRoute, StrictRoute
 from soundmark.kit.http.server.connection import Connection
 from soundmark.kit.http.server.response_cycle import ResponseCycle
@@ -35,6 +37,7 @@ HOOKS: Final[dict[type, set[str]]] = {
     _Server: {"capture_signals", "main_loop", "on_tick", "startup"},
     _Lifespan: {"send", "startup"},
     JsonRoute: {"get_route_handler"},
+    LeanRoute: {"get_route_handler", "matches"},
     StrictRoute: {"get_route_handler"},
 }  # fmt: skip
 USED: Final[dict[type, set[str]]] = {
@@ -53,17 +56,22 @@ USED: Final[dict[type, set[str]]] = {
         "error_occurred", "main", "receive_queue", "should_exit", "startup_event", "startup_failed",
     },
     JsonRoute: {"body_field", "dependant", "openapi_extra"},
+    LeanRoute: {"dependant"},
     StrictRoute: {"openapi_extra"},
 }  # fmt: skip
 # What we use of objects that the libraries make.
 OF_OTHERS: Final[dict[type, set[str]]] = {
     Config: {"http_protocol_class", "lifespan_class", "load"},
-    Dependant: {"dependencies", "query_params"},
+    Dependant: {
+        "call", "cookie_params", "dependencies", "header_params", "name", "path_params", "query_params",
+        "request_param_name",
+    },
     HttpToolsProtocol: {"cycle", "pipeline"},
+    ModelField: {"alias", "field_info", "name"},
     Request: {"_body", "_json"},
     RequestResponseCycle: {"keep_alive", "more_body", "response_complete", "response_started"},
     Server: {"serve", "should_exit", "started"},
-}
+}  # fmt: skip
 
 
 def tree_of(cls: type) -> ast.AST:
@@ -136,6 +144,8 @@ def test_every_part_of_their_objects_still_exists(subtests: pytest.Subtests) -> 
         (Server.startup, ("sockets",)),
         (LifespanOn.send, ("message",)),
         (APIRoute.get_route_handler, ()),
+        (APIRoute.matches, ("scope",)),
+        (ModelField.validate, ("value", "values", "loc")),
     ],
 )  # fmt: skip
 def test_a_hook_takes_the_same_parameters(theirs: Any, parameters: tuple[str, ...]) -> None:

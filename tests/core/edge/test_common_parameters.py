@@ -1,15 +1,21 @@
 """Behaviour that every operation shares: unknown parameters, the ways to name the organisation, and HEAD."""
 
+import inspect
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi.dependencies.models import Dependant
 from support.api.callers import Caller, find_able_caller, find_stranger
 from support.api.calls import CALLS
 from support.api.core_client import Answer
 from support.api.world import OPERATIONS, Call, World, send
 from support.database.content import read_content
 from support.tenancy.people import People
+
+from soundmark.core.app import bare_app
+from soundmark.core.edge.operations import OperationRoute
 
 HEADER = "X-Svc-Organization-Id"
 # Contract, section 4: these take the header in place of the query.
@@ -131,3 +137,22 @@ def _without_organization(call: Call) -> Call:
 
 def _headers_of(answer: Answer) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name != "x-request-id"}
+
+
+def defaults_in_signatures(dependant: Dependant) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name of each optional parameter with its default for the framework and in the function's signature."""
+    assert dependant.call is not None
+    signature = inspect.signature(dependant.call)
+    for field in (*dependant.query_params, *dependant.header_params):
+        if not field.field_info.is_required():
+            yield field.name, field.default, signature.parameters[field.name].default
+    for dependency in dependant.dependencies:
+        yield from defaults_in_signatures(dependency)
+
+
+def test_the_default_of_each_parameter_is_in_the_signature() -> None:
+    """The routes do not ask the framework for parameters that a request lacks (`kit.http.requests.lean_route`)."""
+    routes = [route for route in bare_app().routes if isinstance(route, OperationRoute)]
+    found = [each for route in routes for each in defaults_in_signatures(route.dependant)]
+    assert len(found) > len(routes)
+    assert [each for each in found if each[1] != each[2]] == []

@@ -19,6 +19,7 @@ from soundmark.core.edge.refusals import refine_problem
 from soundmark.core.edge.tenants import TenantPlace, make_authorisation
 from soundmark.core.problems import IntentNotCanonical
 from soundmark.kit.http.requests.bodies import SMALL_BODY, BodyLimits
+from soundmark.kit.http.requests.lean_route import LeanRoute
 from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED, StrictRoute
 from soundmark.kit.http.responses.problems import Problem
 
@@ -84,7 +85,7 @@ class Operation:
         return found
 
 
-class OperationRoute(StrictRoute):
+class OperationRoute(StrictRoute, LeanRoute):
     """The route of a declared operation."""
 
     def __init__(

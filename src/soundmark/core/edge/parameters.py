@@ -1,62 +1,60 @@
 """The arguments of endpoints: parts of the process, the authorised scope, and parameters that many operations share."""
 
 import re
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
-from fastapi import Depends, Path, Query
+from fastapi import Path, Query
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from starlette.requests import Request
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import Caller, TenantScope, User
 from soundmark.core.edge.ids import ResourceId
+from soundmark.kit.http.requests.lean_route import FromRequest
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.text.paging import CURSOR_CHARS_MAX, CURSOR_CHARS_MIN, LIMIT_DEFAULT, LIMIT_MAX
 
 _DIGITS: Final = re.compile(r"[0-9]{1,9}")
 
 
-# Asynchronous although they await nothing: the framework runs synchronous ones in a thread, which costs far more.
-async def _context(request: Request) -> RequestContext:
+def _context(request: Request) -> RequestContext:
     context: RequestContext = request.app.state.context
     return context
 
 
-async def _request_id(request: Request) -> str:
+def _request_id(request: Request) -> str:
     identity: str = request.state.request_id
     return identity
 
 
-async def _client(request: Request) -> bytes:
+def _client(request: Request) -> bytes:
     clients: ClientAddresses = request.app.state.clients
     return clients.digest_of(request.scope)
 
 
-async def _refused_events(request: Request) -> RefusalLimit:
+def _refused_events(request: Request) -> RefusalLimit:
     limit: RefusalLimit = request.app.state.refused_events
     return limit
 
 
-async def _scope(request: Request) -> TenantScope:
-    # None only if a parameter of the authorisation was invalid. FastAPI then still resolves the others, but does not
-    # call the endpoint.
-    scope: TenantScope = getattr(request.state, "scope", cast("TenantScope", None))
+def _scope(request: Request) -> TenantScope:
+    scope: TenantScope = request.state.scope
     return scope
 
 
-async def _caller(request: Request) -> Caller:
+def _caller(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
 
 
-Ctx = Annotated[RequestContext, Depends(_context)]
-ClientDigest = Annotated[bytes, Depends(_client)]
-RefusedEvents = Annotated[RefusalLimit, Depends(_refused_events)]
-RequestId = Annotated[str, Depends(_request_id)]
+Ctx = Annotated[RequestContext, FromRequest(_context)]
+ClientDigest = Annotated[bytes, FromRequest(_client)]
+RefusedEvents = Annotated[RefusalLimit, FromRequest(_refused_events)]
+RequestId = Annotated[str, FromRequest(_request_id)]
 # The authorised scope of an operation in an organisation; below, the authorised caller of all other operations.
-Tenant = Annotated[TenantScope, Depends(_scope)]
-CallingUser = Annotated[User, Depends(_caller)]
-AnyCaller = Annotated[Caller, Depends(_caller)]
+Tenant = Annotated[TenantScope, FromRequest(_scope)]
+CallingUser = Annotated[User, FromRequest(_caller)]
+AnyCaller = Annotated[Caller, FromRequest(_caller)]
 OrganizationPath = Annotated[
     str, Path(max_length=160, description="The organisation's id.", examples=["org_b2xkLXJhZGlvLWV4YW1wbA"])
 ]

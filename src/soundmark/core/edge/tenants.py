@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from soundmark.core.access.authorise import authorise, authorise_caller
 from soundmark.core.access.policy import Action
-from soundmark.core.edge.parameters import Ctx, OrganizationPath
+from soundmark.core.edge.parameters import OrganizationPath
 from soundmark.core.edge.refusals import invalid
 from soundmark.kit.http.requests.routes import refuse_unknown_parameters
 from soundmark.kit.text.ids import parse_id
@@ -46,33 +46,28 @@ def make_authorisation(action: Action, place: TenantPlace) -> Dependency:
 
     async def in_query(
         request: Request,
-        ctx: Ctx,
         query: _InQuery,
         header: _AgreeingHeader = None,  # noqa: ARG001 - declared for OpenAPI; `_open` reads it from the request
     ) -> None:
-        await _open(request, ctx, action, query)
+        await _open(request, action, query)
 
-    async def in_query_or_header(
-        request: Request, ctx: Ctx, query: _EitherQuery = None, header: _EitherHeader = None
-    ) -> None:
+    async def in_query_or_header(request: Request, query: _EitherQuery = None, header: _EitherHeader = None) -> None:
         # If both are given, the header decides, and an error about a disagreeing query parameter names that parameter.
         organization_id = header if header is not None else query
         if organization_id is None:
             raise invalid("query", "organization_id", "is required here or in the header X-Svc-Organization-Id")
-        await _open(request, ctx, action, organization_id)
+        await _open(request, action, organization_id)
 
     async def in_path(
         request: Request,
-        ctx: Ctx,
         organization_id: OrganizationPath,
         query: _AgreeingQuery = None,  # noqa: ARG001 - declared for OpenAPI; `_open` reads it from the request
         header: _AgreeingHeader = None,  # noqa: ARG001 - as above
     ) -> None:
-        await _open(request, ctx, action, organization_id)
+        await _open(request, action, organization_id)
 
     async def in_body(
         request: Request,
-        ctx: Ctx,
         query: _AgreeingQuery = None,  # noqa: ARG001 - declared for OpenAPI; `_open` reads it from the request
         header: _AgreeingHeader = None,  # noqa: ARG001 - as above
     ) -> None:
@@ -81,7 +76,7 @@ def make_authorisation(action: Action, place: TenantPlace) -> Dependency:
         organization_id = body.get("organization_id") if isinstance(body, dict) else None
         if not isinstance(organization_id, str):
             raise invalid("body", "organization_id", "must be present and a string")
-        await _open(request, ctx, action, organization_id)
+        await _open(request, action, organization_id)
 
     by_place: dict[TenantPlace, Dependency] = {
         "none": in_no_organization,
@@ -93,7 +88,7 @@ def make_authorisation(action: Action, place: TenantPlace) -> Dependency:
     return by_place[place]
 
 
-async def _open(request: Request, ctx: Ctx, action: Action, organization_id: str) -> None:
+async def _open(request: Request, action: Action, organization_id: str) -> None:
     """Authorise the caller in the organisation.
 
     The checks run in this order: the request names only one organisation (422); the organisation exists for the caller
@@ -105,5 +100,7 @@ async def _open(request: Request, ctx: Ctx, action: Action, organization_id: str
     ):
         if any(value != organization_id for value in values):
             raise invalid(location, name, "must name the same organisation as the rest of the request")
-    request.state.scope = await authorise(ctx, request.state.caller, action, parse_id(organization_id))
+    request.state.scope = await authorise(
+        request.app.state.context, request.state.caller, action, parse_id(organization_id)
+    )
     refuse_unknown_parameters(request)
