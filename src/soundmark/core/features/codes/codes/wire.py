@@ -1,6 +1,6 @@
 """The request and response shapes of issued Codes."""
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, SerializeAsAny
 
 from soundmark.core.edge.ids import UnboundedId
 from soundmark.wire.selection import Selection
@@ -35,5 +35,6 @@ class CodePage(Wire):
     The Codes have their intents if the request includes them.
     """
 
-    data: list[CodeWithIntent | CodeSummary]  # In this order, because generated clients take the first that fits.
+    # In this order, because generated clients take the first that fits. Each is written as what it is, without a trial.
+    data: list[SerializeAsAny[CodeWithIntent | CodeSummary]]
     next_cursor: str | None
