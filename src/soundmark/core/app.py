@@ -68,8 +68,8 @@ from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import install_validation_handler
-from soundmark.kit.postgres.kept_connection import KeptConnection
 from soundmark.kit.postgres.schema_version import require_current
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import running
 from soundmark.settings import CoreSettings
@@ -84,7 +84,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database at that time."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
-    connection = KeptConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S)
+    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S)
     lookup = BroadcastLookup(connection, Answers(ctx.live_keyring, ctx.clock, entropy))
     addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, ctx.sealer, entropy)
     clients = ClientAddresses(addresses, digests, clock)

@@ -37,10 +37,11 @@ class HeldConnection:
         self.error = error
         self.is_closed = False
 
-    async def run(self, _: Any) -> dict[str, Any]:
+    async def run(self, *_: Any, is_repeatable: bool) -> list[list[Any]]:
+        assert is_repeatable
         if self.error is not None:
             raise self.error
-        return {}
+        return [[]]
 
     async def aclose(self) -> None:
         self.is_closed = True

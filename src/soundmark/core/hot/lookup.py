@@ -11,7 +11,7 @@ from soundmark.core.hot.answers import Answers, Outcome, Question
 from soundmark.core.store.codes.broadcasts import Broadcast, find_live
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError, Problem
 from soundmark.kit.postgres.batching import Batcher
-from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.shared_connection import SharedConnection
 
 _BATCH_MAX: Final = 256
 _WAITING_MAX: Final = 8192  # Bounds memory; a longer queue means that the database is not keeping up.
@@ -30,7 +30,7 @@ class BroadcastLookup:
     separately (bench/RESULTS.md).
     """
 
-    def __init__(self, connection: KeptConnection, answers: Answers) -> None:
+    def __init__(self, connection: SharedConnection, answers: Answers) -> None:
         self._connection: Final = connection
         self._answers: Final = answers
         self._batcher: Final = Batcher(self._answer, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX)
@@ -57,7 +57,7 @@ class BroadcastLookup:
 
     async def _find(self, tokens: set[str]) -> dict[str, Broadcast]:
         try:
-            return await self._connection.run(lambda tx: find_live(tx, tokens))
+            return await find_live(self._connection, tokens)
         except Exception as error:  # noqa: BLE001 - the callers get an answer, whatever happened
             _log.error("lookup_failed", error=type(error.__cause__ or error).__name__)
             raise DatabaseUnavailable from None

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from soundmark.kit.postgres.arrays import plain_array, text_array
+from soundmark.kit.postgres.shared_connection import Call, SharedConnection
 from soundmark.kit.postgres.transaction import Tx
 
 
@@ -16,22 +17,20 @@ class Broadcast(NamedTuple):
     signature: bytes
 
 
-async def find_live(tx: Tx, tokens: Iterable[str]) -> dict[str, Broadcast]:
+async def find_live(connection: SharedConnection, tokens: Iterable[str]) -> dict[str, Broadcast]:
     """Return the broadcasts of those tokens that exist and are not revoked, by token.
 
     Every resolution runs this statement, whatever its token: a revoked Code takes the same path as one that never
     existed, so no response time tells them apart. Only `core/hot` runs it. Any division of the tokens gives the same
     rows, so several databases may each be asked for their own part.
     """
-    rows = await tx.rows(
-        """
+    statement: Final = """
         SELECT token, payload, signature
           FROM broadcasts
-         WHERE token = ANY(%s::text[])
+         WHERE token = ANY($1::text[])
            AND revoked_at IS NULL
-        """,
-        plain_array(tokens),
-    )
+        """
+    (rows,) = await connection.run(Call(statement, (plain_array(tokens),)), is_repeatable=True)
     return {row[0]: Broadcast._make(row) for row in rows}
 
 
