@@ -167,6 +167,20 @@ async def test_a_round_trip_that_fails_changes_nothing_and_harms_nobody(
     assert await backend_of(shared) == before
 
 
+async def test_a_commit_that_fails_fails_the_round_trip_alone(shared: SharedConnection, kit_rival: Rival) -> None:
+    await kit_rival.run("CREATE TABLE deferred (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    try:
+        insert = Call("INSERT INTO deferred VALUES (1)")
+        failed, other = await asyncio.gather(
+            shared.run(insert, insert, is_repeatable=False), read(shared, Call(_ECHO, ("x",))), return_exceptions=True
+        )
+        assert isinstance(failed, psycopg.errors.UniqueViolation)
+        assert other == [[("x",)]]
+        assert await read(shared, Call("SELECT id FROM deferred")) == [[]]
+    finally:
+        await kit_rival.run("DROP TABLE deferred")
+
+
 @pytest.mark.parametrize(("value", "error"), [("a\0b", psycopg.DataError), ("\ud800", UnicodeEncodeError)])
 async def test_a_text_that_postgresql_cannot_hold_is_refused_and_not_cut(
     shared: SharedConnection, value: str, error: type[Exception]
