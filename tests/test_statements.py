@@ -86,6 +86,7 @@ MAKERS_OF_CONSTANTS: Final = {
 }
 NO_STORE_VERB: Final = {
     "core.billing.subscriptions.has_unending_card": "it answers yes or no",
+    "core.webhooks.dispatch.notify_due": "it notifies and reads no table",
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",
     "audience.reports.keep_to_index": "it sets the planner and reads no table",
 }

@@ -20,8 +20,8 @@ COUNTS = "SELECT share, verification_count FROM local_verifications ORDER BY sha
 
 @pytest.fixture
 async def unpaid(tenant: Tenant, rival: Rival, local: RunningSandbox, clock: FakeClock) -> LocalPurchase:
-    """A payment that is still open."""
-    clock.freeze()
+    """A payment that is still open, at the beginning of a minute: questions are counted by the minute."""
+    clock.frozen_at = clock.freeze().replace(second=0)
     return await begin_local_purchase(tenant, rival, local, status="PENDING")
 
 

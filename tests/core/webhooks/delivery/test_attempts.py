@@ -303,18 +303,29 @@ async def test_a_running_worker_delivers_an_act_and_a_replay_that_it_is_notified
 
 @pytest.mark.usefixtures("seldom")
 async def test_a_running_worker_attempts_again_when_it_is_due_without_a_notification(
-    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, ctx: Context, steps: Steps, rival: Rival
+    tenant: Tenant,
+    consumer: WebhookConsumer,
+    endpoints: Endpoints,
+    ctx: Context,
+    steps: Steps,
+    rival: Rival,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    endpoint_id = await endpoints.make(consumer.url)
-    consumer.reactions.append(500)
+    """Of two endpoints that do not fit into one look, the first is due first."""
+    monkeypatch.setattr(dispatching, "_ENDPOINTS_MAX", 1)
+    first, second = await endpoints.make(consumer.url), await endpoints.make(consumer.url)
+    consumer.reactions += [500, 500]
     await tenant.make_campaign()
     await steps.deliver()
     due_at = ctx.clock.now() + timedelta(seconds=2)
-    await rival.run("UPDATE webhook_deliveries SET next_attempt_at = %s", due_at)
+    for endpoint_id, moment in ((first, due_at), (second, due_at + timedelta(hours=1))):
+        await rival.run(
+            "UPDATE webhook_deliveries SET next_attempt_at = %s WHERE endpoint_id = %s", moment, endpoint_id
+        )
     async with dispatching.dispatching(ctx, fan_out):
-        await consumer.until_arrived(2)
+        await consumer.until_arrived(3)
         assert ctx.clock.now() >= due_at
-    assert (await endpoints.delivery(endpoint_id)).status == "delivered"
+    assert [(await endpoints.delivery(each)).status for each in (first, second)] == ["delivered", "pending"]
 
 
 async def test_a_running_worker_delivers_an_act_by_itself(

@@ -60,7 +60,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Timeouts of half a second in place of half a minute."""
     for name in ("REQUEST_MAX_S", "IDLE_MAX_S", "STALL_MAX_S"):
         monkeypatch.setattr(connection, name, 0.5)
-    monkeypatch.setattr(serve, "_TICKS_BETWEEN_SWEEPS", 1)
+    monkeypatch.setattr(serve, "_TICK_S", 0.1)
 
 
 @pytest.fixture
@@ -325,7 +325,8 @@ def test_a_full_process_closes_the_connection_that_was_idle_longest(monkeypatch:
             sweep(gate, connections, now_s + 60)
             swept.set()
 
-    monkeypatch.setattr(connection, "IDLE_MAX_S", 300)
+    for name in ("REQUEST_MAX_S", "IDLE_MAX_S", "STALL_MAX_S"):
+        monkeypatch.setattr(connection, name, 300)  # An answer that is not confirmed yet would end its connection.
     monkeypatch.setattr(connection, "_EVICTABLE_AFTER_S", 30)
     with serving(ConnectionLimits(connections_max=16)) as address, contextlib.ExitStack() as stack:
         peers = [connected(address, stack) for _ in range(16)]

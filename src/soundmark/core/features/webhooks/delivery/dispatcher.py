@@ -191,10 +191,13 @@ class Dispatcher:
         now = ctx.clock.now()
         async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
             waiting = await dispatch.list_waiting(tx, after=self._after, limit=_ENDPOINTS_MAX)
+        due_at = [endpoint.next_attempt_at for endpoint in waiting]
+        if self._after != ("", "") and self._next_due_at is not None:
+            due_at.append(self._next_due_at)  # Of the endpoints before these.
+        self._next_due_at = min(due_at, default=None)
         has_more = len(waiting) == _ENDPOINTS_MAX
         self._after = (waiting[-1].organization_id, waiting[-1].endpoint_id) if has_more else ("", "")
         self._lanes.forget_idle()
-        self._next_due_at = min((endpoint.next_attempt_at for endpoint in waiting), default=None)
         due = [endpoint for endpoint in waiting if endpoint.next_attempt_at <= now]
         self._lanes.expect(len({endpoint.organization_id for endpoint in due}))
         by_tenant = [list(endpoints) for _, endpoints in groupby(due, key=attrgetter("organization_id"))]
