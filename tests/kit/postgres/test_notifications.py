@@ -22,12 +22,17 @@ class Waiting:
     others: asyncio.Event
     listener: Listener
 
-    async def until_listening(self) -> None:
-        """Wait until it listens, which sets both events; clear them."""
+    async def until_told(self) -> None:
+        """Wait until both events are set, as when it begins or stops to listen; clear them."""
         async with asyncio.timeout(60):
             for event in (self.notes, self.others):
                 await event.wait()
                 event.clear()
+
+    async def until_listening(self) -> None:
+        await self.until_told()
+        while not self.listener.is_listening:
+            await self.until_told()
 
 
 @pytest.fixture
@@ -60,10 +65,8 @@ async def test_after_a_lost_connection_every_event_is_set_because_a_notification
     await waiting.until_listening()
 
     async with break_database(superuser):
-        async with asyncio.timeout(60):
-            while waiting.listener.is_listening:  # noqa: ASYNC110 - the listener notices in its own time
-                await asyncio.sleep(0.01)
-        assert not waiting.notes.is_set()
+        await waiting.until_told()
+        assert not waiting.listener.is_listening, "who waits looks by itself from now on"
 
     await waiting.until_listening()
     await kit_rival.run("NOTIFY notes")

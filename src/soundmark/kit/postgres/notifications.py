@@ -29,7 +29,8 @@ class Listener:
     async def keep_listening(self) -> None:
         """Listen until cancelled, again a second after each failure.
 
-        Whenever it begins to listen, it sets every event: what happened until then was not heard.
+        It sets every event when it begins to listen, because what happened until then was not heard, and when it
+        stops, so that its users look more often from then on.
         """
         while True:
             with contextlib.suppress(DatabaseUnavailable, psycopg.Error):
@@ -42,9 +43,13 @@ class Listener:
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             self.is_listening = True
             try:
-                for event in self._events.values():
-                    event.set()
+                self._set_every_event()
                 async for notification in connection.notifies():
                     self._events[notification.channel].set()
             finally:
                 self.is_listening = False
+                self._set_every_event()
+
+    def _set_every_event(self) -> None:
+        for event in self._events.values():
+            event.set()

@@ -74,7 +74,7 @@ class CardBook:
         self.invoices: Final[Shelf[CardInvoice]] = Shelf()
         self.portal_sessions: Final[Shelf[PortalSession]] = Shelf()
         self.events: Final[Shelf[CardEvent]] = Shelf()
-        # What a read of a path answers in place of the object that is there; nothing is inside if there is none.
+        # By path, the object that a read returns instead of the stored one; an empty entry stands for a missing object.
         self.given: Final[Shelf[Document]] = Shelf()
         self._invoices_count = 0
         self._seed()

@@ -21,7 +21,7 @@ class CardError(Exception):
     ) -> None:
         super().__init__(message)
         self.status: Final = status
-        # A client cannot know that what it names is gone.
+        # The named object is gone, which a client cannot know.
         self.is_careless: Final = status == 401 or (param is not None and code != "resource_missing")  # noqa: PLR2004 - HTTP's own number
         self._error: Final[dict[str, Any]] = {"message": message, "type": error_type}
         if code is not None:
