@@ -70,6 +70,13 @@ class RefusalLimitSettings(SharedServerSettings):
     refusal_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
 
 
+class SessionSettings(Settings):
+    """Settings of every process that uses a database, and of its commands: what a session has."""
+
+    synchronous_commit: Literal["on", "remote_apply"] = "on"
+    database_options: bool = True
+
+
 class PoolSettings(Settings):
     """Settings of every process that holds a pool of database connections."""
 
