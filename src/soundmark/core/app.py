@@ -68,8 +68,10 @@ from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import install_validation_handler
+from soundmark.kit.postgres.database_server import DESCRIBE_SERVER
+from soundmark.kit.postgres.lease import RENEW_EVERY_S, Lease
 from soundmark.kit.postgres.schema_version import require_current
-from soundmark.kit.postgres.shared_connection import SharedConnection
+from soundmark.kit.postgres.shared_connection import Call, Preface, SharedConnection
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import running
 from soundmark.settings import CoreSettings
@@ -84,8 +86,10 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database at that time."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
-    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S)
-    lookup = BroadcastLookup(connection, Answers(ctx.live_keyring, ctx.clock, entropy))
+    preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S, clock)
+    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface)
+    lease = Lease(ctx.db, clock, ctx.promotions)
+    lookup = BroadcastLookup(connection, lease, Answers(ctx.live_keyring, ctx.clock, entropy))
     addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, ctx.sealer, entropy)
     clients = ClientAddresses(addresses, digests, clock)
     limit = make_rate_limit(
@@ -103,7 +107,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         limits = (limit, refused_credentials, refused_events, ctx.local_notification_limit)
-        async with _running(ctx, lookup, limits):
+        async with _running(ctx, lease, lookup, limits):
             if tokens is not None:
                 tokens.start()
             try:
@@ -197,7 +201,7 @@ def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
 
 @contextlib.asynccontextmanager
 async def _running(
-    ctx: RequestContext, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
+    ctx: RequestContext, lease: Lease, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
 ) -> AsyncIterator[None]:
     """Run the background tasks of the process, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
@@ -213,6 +217,7 @@ async def _running(
         await stack.enter_async_context(running("live_keyring", ctx.live_keyring.keep_current()))
         await stack.enter_async_context(running("audit-chain", ctx.chain.keep_sealing()))
         await stack.enter_async_context(running("draft-counts", DraftCounts(ctx.db, ctx.clock).keep_counting()))
+        await stack.enter_async_context(running("lease", lease.keep_renewing()))
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)

@@ -31,6 +31,7 @@ from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.postgres.promotions import Promotions
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 from soundmark.settings.core import (
@@ -125,7 +126,7 @@ def _parts(
 ) -> dict[str, Any]:
     db = Database(settings.core_database_url, pool_size=pool_size, application_name=application_name)
     parts: dict[str, Any] = {field.name: _NotWired(field.name) for field in fields(Context)}
-    parts |= {"db": db, "clock": clock, "entropy": entropy, "queue": Queue()}
+    parts |= {"db": db, "promotions": Promotions(clock), "clock": clock, "entropy": entropy, "queue": Queue()}
     if isinstance(settings, KeysSettings):
         parts["sealer"] = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     if isinstance(settings, AudienceChannelSettings):
