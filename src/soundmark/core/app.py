@@ -53,6 +53,7 @@ from soundmark.core.features.webhooks.endpoints import routes as webhook_endpoin
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import QUERY_TIMEOUT_S, BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
+from soundmark.core.live.clock_offset import ClockOffset
 from soundmark.core.live.draft_counts import DraftCounts
 from soundmark.core.published.routes import publication_routes
 from soundmark.core.wiring import make_request_context
@@ -68,8 +69,10 @@ from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import HealthCheck, health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import install_validation_handler
+from soundmark.kit.postgres.database_server import DESCRIBE_SERVER
+from soundmark.kit.postgres.lease import RENEW_EVERY_S, Lease
 from soundmark.kit.postgres.schema_version import require_current
-from soundmark.kit.postgres.shared_connection import SharedConnection
+from soundmark.kit.postgres.shared_connection import Call, Preface, SharedConnection
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import running
 from soundmark.settings import CoreSettings
@@ -84,8 +87,11 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database at that time."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
-    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S)
-    lookup = BroadcastLookup(connection, Answers(ctx.live_keyring, ctx.clock, entropy))
+    preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S, clock)
+    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface)
+    lease = Lease(ctx.db, clock, ctx.promotions)
+    clock_offset = ClockOffset(ctx.db, clock, ctx.promotions)
+    lookup = BroadcastLookup(connection, lease, Answers(ctx.live_keyring, ctx.clock, entropy))
     addresses, digests = AddressReader(settings.trusted_proxies), _address_digest(settings, ctx.sealer, entropy)
     clients = ClientAddresses(addresses, digests, clock)
     limit = make_rate_limit(
@@ -103,7 +109,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         limits = (limit, refused_credentials, refused_events, ctx.local_notification_limit)
-        async with _running(ctx, lookup, limits):
+        async with _running(ctx, clock_offset, lease, lookup, limits):
             if tokens is not None:
                 tokens.start()
             try:
@@ -128,6 +134,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     app.router.routes[:0] = health_routes(
         HealthCheck("database", ctx.db.is_ready, "shared"),
         HealthCheck("database_read_only", ctx.db.is_writable, "shared"),
+        HealthCheck("clock", clock_offset.is_right, "process"),
         HealthCheck("signing_key", ctx.live_keyring.is_current, "process"),
         HealthCheck("audience", ctx.audience.is_ready, "shown"),
         HealthCheck("audio", ctx.audio.is_ready, "shown"),
@@ -202,7 +209,11 @@ def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
 
 @contextlib.asynccontextmanager
 async def _running(
-    ctx: RequestContext, lookup: BroadcastLookup, limits: Iterable[RateLimit | RefusalLimit]
+    ctx: RequestContext,
+    clock_offset: ClockOffset,
+    lease: Lease,
+    lookup: BroadcastLookup,
+    limits: Iterable[RateLimit | RefusalLimit],
 ) -> AsyncIterator[None]:
     """Run the background tasks of the process, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:
@@ -215,9 +226,12 @@ async def _running(
             await ensure_active(ctx)
             await ctx.live_keyring.refresh()
             await ctx.chain.open()
+            await clock_offset.measure()
         await stack.enter_async_context(running("live_keyring", ctx.live_keyring.keep_current()))
         await stack.enter_async_context(running("audit-chain", ctx.chain.keep_sealing()))
         await stack.enter_async_context(running("draft-counts", DraftCounts(ctx.db, ctx.clock).keep_counting()))
+        await stack.enter_async_context(running("clock-offset", clock_offset.keep_measuring()))
+        await stack.enter_async_context(running("lease", lease.keep_renewing()))
         stack.push_async_callback(lookup.aclose)
         stack.push_async_callback(ctx.audio.aclose)
         stack.push_async_callback(ctx.audience.aclose)

@@ -23,6 +23,7 @@ from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.postgres.promotions import Promotions
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 
@@ -36,7 +37,8 @@ class Context:
     greeted, None for the address of the connection. `extra_ca_file` holds authorities that mail servers may
     be certified by. `local_verifications_per_minute` is how often all processes together may ask the local provider
     about payments. `webhook_allow_loopback` is whether an organisation's webhooks may go to this machine; `webhooks`
-    sends them. `release_evidence_path` is the file that the worker reads about the SDK's release.
+    sends them. `release_evidence_path` is the file that the worker reads about the SDK's release. `promotions` makes
+    commands that revoke outlast the leases of processes that may still read an old primary.
     """
 
     base_url: str
@@ -48,6 +50,7 @@ class Context:
     local_verifications_per_minute: int
     webhook_allow_loopback: bool
     db: Database
+    promotions: Promotions
     clock: Clock
     entropy: Entropy
     sealer: Sealer

@@ -31,6 +31,7 @@ from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.postgres.promotions import Promotions
 from soundmark.kit.postgres.sessions import SessionOptions
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
@@ -131,7 +132,7 @@ def _parts(
         session=SessionOptions(settings.synchronous_commit, settings.database_options),
     )
     parts: dict[str, Any] = {field.name: _NotWired(field.name) for field in fields(Context)}
-    parts |= {"db": db, "clock": clock, "entropy": entropy, "queue": Queue()}
+    parts |= {"db": db, "promotions": Promotions(clock), "clock": clock, "entropy": entropy, "queue": Queue()}
     if isinstance(settings, KeysSettings):
         parts["sealer"] = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     if isinstance(settings, AudienceChannelSettings):

@@ -27,7 +27,7 @@ def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -
     installed PostgreSQL; None means the bundled one.
     """
     user = unprivileged_user()
-    directory = _make_reachable_directory(user)
+    directory = make_reachable_directory(user)
     try:
         home = directory / "cluster"
         make_private_directory(home, user)
@@ -41,7 +41,7 @@ def throwaway_cluster(*, is_durable: bool = False, folder: Path | None = None) -
         shutil.rmtree(directory)
 
 
-def _make_reachable_directory(user: OsUser | None) -> Path:
+def make_reachable_directory(user: OsUser | None) -> Path:
     directory = Path(tempfile.mkdtemp(prefix="soundmark-"))
     directory.chmod(0o711)
     if can_enter(user, directory):

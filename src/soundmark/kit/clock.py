@@ -2,7 +2,10 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
+
+# Unlike `time.monotonic`, Linux's clock goes on while the machine sleeps, so that what lasts for seconds ends in time.
+_MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
@@ -32,4 +35,4 @@ class SystemClock:
         return time.time()
 
     def monotonic_s(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_MONOTONIC)

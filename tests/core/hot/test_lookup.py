@@ -11,7 +11,10 @@ from structlog.testing import capture_logs
 from soundmark.core.hot.answers import Question
 from soundmark.core.hot.lookup import BroadcastLookup
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError
+from soundmark.kit.postgres.database_server import DatabaseServer
+from soundmark.kit.postgres.shared_connection import PrefacedRows
 
+PRIMARY = DatabaseServer(is_standby=False, timeline="00000002", started_at="2026-11-26", has_synchronous_standby=True)
 QUESTIONS = [Question("brd_" + letter * 16, wants_proof=True) for letter in "ab"]
 
 
@@ -36,15 +39,31 @@ class HeldConnection:
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
         self.is_closed = False
+        self.runs_count = 0
 
-    async def run(self, *_: Any, is_repeatable: bool) -> list[list[Any]]:
+    async def run_prefaced(self, *_: Any, is_repeatable: bool) -> PrefacedRows:
         assert is_repeatable
+        self.runs_count += 1
         if self.error is not None:
             raise self.error
-        return [[]]
+        return PrefacedRows([tuple(PRIMARY)], [[]])
 
     async def aclose(self) -> None:
         self.is_closed = True
+
+
+class HeldLease:
+    """A lease that covers a server or not, in the order given, and then always."""
+
+    def __init__(self, *covered: bool) -> None:
+        self.covered = list(covered)
+
+    def anticipate(self) -> None:
+        pass
+
+    async def covers(self, server: DatabaseServer) -> bool:
+        assert server == PRIMARY
+        return self.covered.pop(0) if self.covered else True
 
 
 async def ask_all(lookup: BroadcastLookup) -> list[Any]:
@@ -56,7 +75,9 @@ async def test_questions_that_arrive_together_share_a_query_and_are_counted() ->
     names = [f"soundmark_resolve_batch_size_{name}" for name in ("count", "sum")]
     before = [REGISTRY.get_sample_value(name) or 0 for name in names]
 
-    assert await ask_all(BroadcastLookup(HeldConnection(), answers)) == [one.token.encode() for one in QUESTIONS]
+    assert await ask_all(BroadcastLookup(HeldConnection(), HeldLease(), answers)) == [
+        one.token.encode() for one in QUESTIONS
+    ]
 
     assert answers.asked == [QUESTIONS]
     assert [REGISTRY.get_sample_value(name) for name in names] == [before[0] + 1, before[1] + 2]
@@ -72,21 +93,34 @@ async def test_answers_that_fail_are_the_outcome_of_each_question_and_not_asked_
 ) -> None:
     answers = HeldAnswers(error)
     with capture_logs() as logs:
-        outcomes = await ask_all(BroadcastLookup(HeldConnection(), answers))
+        outcomes = await ask_all(BroadcastLookup(HeldConnection(), HeldLease(), answers))
     assert [type(each) for each in outcomes] == [outcome] * 2
     assert (len(answers.asked), [line["event"] for line in logs]) == (1, logged)
 
 
 async def test_a_query_that_fails_in_any_way_is_an_unavailable_database() -> None:
     with capture_logs() as logs:
-        outcomes = await ask_all(BroadcastLookup(HeldConnection(ValueError("MARK")), HeldAnswers()))
+        outcomes = await ask_all(BroadcastLookup(HeldConnection(ValueError("MARK")), HeldLease(), HeldAnswers()))
     assert [type(each) for each in outcomes] == [DatabaseUnavailable] * 2
     assert [(line["event"], line["error"]) for line in logs] == [("lookup_failed", "ValueError")]
 
 
+@pytest.mark.parametrize(
+    ("covered", "outcome"), [((False, True), bytes), ((False, False), DatabaseUnavailable)], ids=["next", "neither"]
+)
+async def test_a_server_that_the_lease_does_not_cover_is_left_for_another_connection_once(
+    covered: tuple[bool, ...], outcome: type[object]
+) -> None:
+    connection, answers = HeldConnection(), HeldAnswers()
+    outcomes = await ask_all(BroadcastLookup(connection, HeldLease(*covered), answers))
+    assert [type(each) for each in outcomes] == [outcome] * 2
+    assert (connection.runs_count, connection.is_closed) == (2, True)
+    assert len(answers.asked) == (outcome is bytes)
+
+
 async def test_when_it_stops_waiting_questions_are_cancelled_and_the_connection_is_closed() -> None:
     connection = HeldConnection()
-    lookup = BroadcastLookup(connection, HeldAnswers())
+    lookup = BroadcastLookup(connection, HeldLease(), HeldAnswers())
     waiting = lookup.ask(QUESTIONS[0])
     await asyncio.sleep(0)
     await lookup.aclose()

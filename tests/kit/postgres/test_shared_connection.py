@@ -13,11 +13,12 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database.notes_table import read_notes
 from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.shared_connection import Call, Rows, SharedConnection
+from soundmark.kit.postgres.shared_connection import Call, Preface, Rows, SharedConnection
 
 _BACKEND = Call("SELECT pg_backend_pid()")
 _INSERT = "INSERT INTO notes VALUES ($1::text)"
@@ -144,6 +145,28 @@ async def test_calls_of_one_round_trip_are_answered_in_order_and_typed(shared: S
     )
     assert answers == [[("ä", 7, None, b"\x00\xff")], [], [("one",)], [(None,)]]
     assert await read(shared) == []
+
+
+async def test_a_preface_runs_on_each_new_connection_and_again_when_it_is_due(db: Database) -> None:
+    clock = FakeClock()
+    backend_and_time = Call("SELECT pg_backend_pid(), clock_timestamp()::text")
+    shared = SharedConnection(db, timeout_s=10, preface=Preface(backend_and_time, 100, clock))
+
+    async def ask() -> tuple[object, object]:
+        preface, rows = await shared.run_prefaced(_BACKEND, is_repeatable=True)
+        assert (preface[0][0],) == rows[0][0]
+        return preface[0]
+
+    first = await ask()
+    assert await ask() == first
+    clock.advance(seconds=100)
+    second = await ask()
+    assert second[0] == first[0]
+    assert second != first
+    await shared.aclose()
+    assert (await ask())[0] != first[0]
+    assert await read(shared, _BACKEND) != [[]]
+    await shared.aclose()
 
 
 async def test_many_share_one_connection_that_is_opened_once(shared: SharedConnection) -> None:

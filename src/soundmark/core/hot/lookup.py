@@ -11,11 +11,14 @@ from soundmark.core.hot.answers import Answers, Outcome, Question
 from soundmark.core.store.codes.broadcasts import Broadcast, find_live
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError, Problem
 from soundmark.kit.postgres.batching import Batcher
+from soundmark.kit.postgres.database_server import DatabaseServer
+from soundmark.kit.postgres.lease import Lease
 from soundmark.kit.postgres.shared_connection import SharedConnection
 
 _BATCH_MAX: Final = 256
 _WAITING_MAX: Final = 8192  # Bounds memory; a longer queue means that the database is not keeping up.
 QUERY_TIMEOUT_S: Final = 3.0
+_SERVERS_TRIED: Final = 2
 _log: Final = structlog.get_logger()
 _batch_size: Final = Histogram(
     "soundmark_resolve_batch_size", "Tokens looked up by one query.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -25,13 +28,16 @@ _batch_size: Final = Histogram(
 class BroadcastLookup:
     """Answers the questions of many callers with few queries, on a connection that it closes in the end.
 
+    It answers only what the `lease` of the process covers, so an old primary is not read after a failover.
+
     The query for a question always starts after the question arrived, so it sees every revocation that was confirmed
     before. All answers of a batch are made before the first is returned; otherwise each would wake its caller's socket
     separately (bench/RESULTS.md).
     """
 
-    def __init__(self, connection: SharedConnection, answers: Answers) -> None:
+    def __init__(self, connection: SharedConnection, lease: Lease, answers: Answers) -> None:
         self._connection: Final = connection
+        self._lease: Final = lease
         self._answers: Final = answers
         self._batcher: Final = Batcher(self._answer, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX)
 
@@ -56,6 +62,16 @@ class BroadcastLookup:
             raise InternalError from None
 
     async def _find(self, tokens: set[str]) -> dict[str, Broadcast]:
+        for _ in range(_SERVERS_TRIED):
+            found, server = await self._read(tokens)
+            # After the read, however long it took. That is early enough: the questions arrived before.
+            if await self._lease.covers(server):
+                return found
+            await self._connection.aclose()  # The next one may reach the new primary.
+        raise DatabaseUnavailable(headers={"retry-after": "1"})
+
+    async def _read(self, tokens: set[str]) -> tuple[dict[str, Broadcast], DatabaseServer]:
+        self._lease.anticipate()
         try:
             return await find_live(self._connection, tokens)
         except Exception as error:  # noqa: BLE001 - the callers get an answer, whatever happened

@@ -14,6 +14,7 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
+from soundmark.kit.clock import Clock
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, SESSION_ERRORS, TIMEOUT_ERRORS, describe_unavailable
 
@@ -37,15 +38,34 @@ class Call(NamedTuple):
     values: tuple[str | None, ...] = ()
 
 
+class Preface(NamedTuple):
+    """A call that precedes the first calls of a connection, and again the next ones after `again_s`.
+
+    Its rows say something of the server at the other end, which is true for the calls that follow.
+    """
+
+    call: Call
+    again_s: float
+    clock: Clock
+
+
+class PrefacedRows(NamedTuple):
+    """The rows of some calls, and the latest rows of the preface on the connection that answered them."""
+
+    preface: Rows
+    rows: list[Rows]
+
+
 class SharedConnection:
     """One connection outside the pool, opened at its first use and replaced after a failure, with many users at once.
 
     A connection that dies idle is noticed at once.
     """
 
-    def __init__(self, db: Database, *, timeout_s: float) -> None:
+    def __init__(self, db: Database, *, timeout_s: float, preface: Preface | None = None) -> None:
         self._db: Final = db
         self._timeout_s: Final = timeout_s
+        self._preface: Final = preface
         self._opening: Final = asyncio.Lock()
         self._link: _Link | None = None
 
@@ -58,6 +78,10 @@ class SharedConnection:
 
         Raises: DatabaseUnavailable, also if they take longer than `timeout_s`; the error of the first call that fails.
         """
+        return (await self.run_prefaced(*calls, is_repeatable=is_repeatable)).rows
+
+    async def run_prefaced(self, *calls: Call, is_repeatable: bool) -> PrefacedRows:
+        """Do the same as `run`, and return the rows of the preface too."""
         link: _Link | None = None
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -107,7 +131,7 @@ class SharedConnection:
                 # So that no statement runs on after its callers have left.
                 limit = sql.Literal(f"{round(self._timeout_s * 1000)}ms")
                 await connection.execute(sql.SQL("SET statement_timeout = {}").format(limit))
-            return _Link(connection, prepares=is_direct)
+            return _Link(connection, self._preface, prepares=is_direct)
         except BaseException:
             await connection.close()
             raise
@@ -116,20 +140,21 @@ class SharedConnection:
 class _Trip:
     """The calls that were sent together, and what the server has answered so far."""
 
-    __slots__ = ("error", "outcome", "preparing_count", "rows")
+    __slots__ = ("error", "outcome", "prefaced_at_s", "preparing_count", "rows")
 
-    def __init__(self, outcome: asyncio.Future[list[Rows]]) -> None:
+    def __init__(self, outcome: asyncio.Future[PrefacedRows], prefaced_at_s: float | None) -> None:
         self.outcome: Final = outcome
+        self.prefaced_at_s: Final = prefaced_at_s  # None if the preface is not among the calls.
         self.preparing_count = 0
         self.rows: Final[list[Rows]] = []
         self.error: Exception | None = None
 
-    def settle(self) -> None:
+    def settle(self, preface: Rows) -> None:
         """Give the caller the rows or the first error, unless they have left."""
         if self.outcome.done():
             return
         if self.error is None:
-            self.outcome.set_result(self.rows)
+            self.outcome.set_result(PrefacedRows(preface, self.rows))
         else:
             self.outcome.set_exception(self.error)
 
@@ -137,9 +162,12 @@ class _Trip:
 class _Link:
     """An open connection in pipeline mode, whose answers belong to the trips in the order in which they were sent."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], *, prepares: bool) -> None:
+    def __init__(self, connection: psycopg.AsyncConnection[Any], preface: Preface | None, *, prepares: bool) -> None:
         self._connection: Final = connection
         self._prepares: Final = prepares
+        self._preface: Final = preface
+        self._preface_rows: Rows = []
+        self._prefaced_at_s = float("-inf")
         self._pgconn: Final = connection.pgconn
         self._loop: Final = asyncio.get_running_loop()
         self._socket: Final = self._pgconn.socket
@@ -158,10 +186,15 @@ class _Link:
             self._guard(self._pgconn.consume_input)
         return not self._is_lost
 
-    def send(self, calls: Sequence[Call]) -> asyncio.Future[list[Rows]]:
-        """Send the calls and return the future of their rows."""
+    def send(self, calls: Sequence[Call]) -> asyncio.Future[PrefacedRows]:
+        """Send the calls, behind the preface if it is due, and return the future of their rows."""
+        prefaced_at_s = None
+        if self._preface is not None:
+            now_s = self._preface.clock.monotonic_s()
+            if now_s - self._prefaced_at_s >= self._preface.again_s:
+                prefaced_at_s, calls = now_s, (self._preface.call, *calls)
         values = [[_encode(value) for value in call.values] for call in calls]
-        trip = _Trip(self._loop.create_future())
+        trip = _Trip(self._loop.create_future(), prefaced_at_s)
         self._trips.append(trip)
         self._guard(self._write, trip, calls, values)
         return trip.outcome
@@ -182,7 +215,7 @@ class _Link:
         while self._trips:
             trip = self._trips.popleft()
             trip.error = psycopg.OperationalError(f"the connection was lost: {error}")
-            trip.settle()
+            trip.settle(self._preface_rows)
 
     def _guard(self, step: Callable[..., None], *args: Any) -> None:
         """Take a step; if it fails, nobody knows which answers are still to come, so the connection is lost."""
@@ -235,7 +268,7 @@ class _Link:
         trip = self._trips[0]
         match result.status:
             case ExecStatus.PIPELINE_SYNC:
-                self._trips.popleft().settle()
+                self._settle(self._trips.popleft())
             case ExecStatus.TUPLES_OK:
                 if trip.error is None and not trip.outcome.done():
                     self._load(trip, result)
@@ -247,6 +280,12 @@ class _Link:
                 trip.rows.append([])
             case status:
                 assert status == ExecStatus.PIPELINE_ABORTED, "a statement that this connection is not for"
+
+    def _settle(self, trip: _Trip) -> None:
+        # Without rows, the caller left or the preface failed, and the next calls have a preface again.
+        if trip.prefaced_at_s is not None and trip.rows:
+            self._preface_rows, self._prefaced_at_s = trip.rows.pop(0), trip.prefaced_at_s
+        trip.settle(self._preface_rows)
 
     def _load(self, trip: _Trip, result: PGresult) -> None:
         try:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from soundmark.kit.postgres.arrays import plain_array, text_array
+from soundmark.kit.postgres.database_server import DatabaseServer, parse_server
 from soundmark.kit.postgres.shared_connection import Call, SharedConnection
 from soundmark.kit.postgres.transaction import Tx
 
@@ -17,8 +18,10 @@ class Broadcast(NamedTuple):
     signature: bytes
 
 
-async def find_live(connection: SharedConnection, tokens: Iterable[str]) -> dict[str, Broadcast]:
-    """Return the broadcasts of those tokens that exist and are not revoked, by token.
+async def find_live(connection: SharedConnection, tokens: Iterable[str]) -> tuple[dict[str, Broadcast], DatabaseServer]:
+    """Return the broadcasts of those tokens that exist and are not revoked, by token, and the server that has them.
+
+    The preface of `connection` describes the server.
 
     Every resolution runs this statement, whatever its token: a revoked Code takes the same path as one that never
     existed, so no response time tells them apart. Only `core/hot` runs it. Any division of the tokens gives the same
@@ -30,8 +33,8 @@ async def find_live(connection: SharedConnection, tokens: Iterable[str]) -> dict
          WHERE token = ANY($1::text[])
            AND revoked_at IS NULL
         """
-    (rows,) = await connection.run(Call(statement, (plain_array(tokens),)), is_repeatable=True)
-    return {row[0]: Broadcast._make(row) for row in rows}
+    preface, (rows,) = await connection.run_prefaced(Call(statement, (plain_array(tokens),)), is_repeatable=True)
+    return {row[0]: Broadcast._make(row) for row in rows}, parse_server(preface)
 
 
 async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:

@@ -13,6 +13,7 @@ from soundmark.core.steps import audit
 from soundmark.core.steps.tenancy import hold_authority, hold_open_project, require_project
 from soundmark.core.store.codes import campaigns, codes
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
+from soundmark.kit.postgres.database_server import read_server
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
@@ -181,6 +182,8 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
             campaign_id=campaign_id,
             revoked_count=revoked_count,
         )
+        server = await read_server(tx)
+    await ctx.promotions.outlast_leases(server)
     return StopResult(campaign, revoked_count)
 
 

@@ -16,6 +16,7 @@ from soundmark.core.steps.signed_codes import read_signed_codes, verify_code
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project, require_reach
 from soundmark.core.store.codes import broadcasts, campaigns, code_lists, codes
 from soundmark.core.store.codes.code_lists import CodeFilter, CodeOrder
+from soundmark.kit.postgres.database_server import read_server
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Page, Position, cut_page
 
@@ -110,6 +111,8 @@ async def revoke_code(ctx: RequestContext, scope: TenantScope, xr_id: str) -> Co
             )
             listed = replace(listed, revoked_at=now)
         found = await read_signed_codes(tx, [listed])
+        server = await read_server(tx)
+    await ctx.promotions.outlast_leases(server)
     return await verify_code(ctx, found[0] if found else None)
 
 
@@ -147,6 +150,8 @@ async def revoke_codes(
             project_id=project_id,
             xr_ids=[code.xr_id for code in active],
         )
+        server = await read_server(tx)
+    await ctx.promotions.outlast_leases(server)
     return revoked
 
 

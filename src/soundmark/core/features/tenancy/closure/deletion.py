@@ -13,6 +13,7 @@ from soundmark.core.live.keyring import read_signing_key
 from soundmark.core.steps import audit
 from soundmark.core.store.platform import deletion_certificates
 from soundmark.core.store.tenancy import closures, deletions, organizations, projects
+from soundmark.kit.postgres.database_server import DatabaseServer, read_server
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -37,7 +38,7 @@ async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor)
         await _repeat(ctx, subject, partial(_delete_audit_entries, ctx, subject))
         for delete in deletions.DELETE_WEBHOOKS:
             await _repeat(ctx, subject, partial(_delete_webhooks, ctx, subject, delete))
-    await _complete(ctx, subject, actor)
+    await ctx.promotions.outlast_leases(await _complete(ctx, subject, actor))
 
 
 async def _delete_codes(ctx: Context, subject: ClosureSubject, project_id: str) -> None:
@@ -89,12 +90,13 @@ async def _repeat(ctx: Context, subject: ClosureSubject, delete_some: Callable[[
         await asyncio.sleep(ctx.clock.monotonic_s() - began_s)  # Half of the time belongs to everybody else.
 
 
-async def _complete(ctx: Context, subject: ClosureSubject, actor: Actor) -> None:
-    """Do phase 6."""
+async def _complete(ctx: Context, subject: ClosureSubject, actor: Actor) -> DatabaseServer:
+    """Do phase 6, and return the server on which the closure is complete."""
     async with ctx.db.transaction(tenant=subject.organization_id) as tx:
+        server = await read_server(tx)
         closure = await _lock_everything(tx, subject)
         if closure is None:
-            return
+            return server
         assert closure.phase == "deleting", "the gates were passed"
         key = await read_signing_key(tx, ctx.sealer)
         now = ctx.clock.now()
@@ -109,6 +111,7 @@ async def _complete(ctx: Context, subject: ClosureSubject, actor: Actor) -> None
         deleted = counts.model_copy(update={"codes": closure.deleted_codes, "audit_entries": entries_count})
         document = write_certificate(key, closure, deleted, remaining, completed_at=now)
         await deletion_certificates.insert(tx, closure.certificate_id, document, now=now)
+    return server
 
 
 async def _lock_everything(tx: Tx, subject: ClosureSubject) -> Closure | None:

@@ -1,0 +1,126 @@
+"""After a failover, a Core that still reads the old primary answers with no intent that was revoked on the new one."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+
+import psycopg
+import pytest
+from support.api.core_client import Answer, Api
+from support.api.core_settings import core_settings
+from support.failover.postgres_pair import PostgresPair, running_pair, url_at
+from support.processes.running_apps import running_core
+from support.tenancy.tenant import make_tenant
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.postgres.promotions import LEASE_S
+
+pytestmark = pytest.mark.xdist_group("failover")
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[PostgresPair]:
+    """A primary and its synchronous standby."""
+    with running_pair() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pair_url(pair: PostgresPair) -> Secret:
+    """The URL of Core's database on the node that is the primary at first."""
+    url = pair.create_database("soundmark_core")
+    migrate(url, "soundmark.core")
+    return url
+
+
+@pytest.fixture
+async def core(pair_url: Secret) -> AsyncIterator[Api]:
+    """A Core on the first primary, whatever becomes of that."""
+    async with running_core(core_settings(pair_url)) as api:
+        yield api
+
+
+def refused(answer: Answer) -> tuple[int, str, str]:
+    return (answer.status, answer.code, answer.headers["retry-after"])
+
+
+UNAVAILABLE = (503, "database_unavailable", "1")
+
+
+async def test_a_standby_that_confirms_nothing_ends_the_lease_after_five_seconds(core: Api, pair: PostgresPair) -> None:
+    token = (await (await make_tenant(core)).make_code())["broadcast_token"]
+    assert (await core.resolve(token)).status == 200
+    pair.standby.signal(signal.SIGSTOP)
+    try:
+        assert (await core.resolve(token)).status == 200
+        core.clock.advance(seconds=LEASE_S)
+        assert refused(await core.resolve(token)) == UNAVAILABLE
+        # What does not exist is no secret, but the old primary cannot know it.
+        assert refused(await core.resolve("brd_" + "u" * 16)) == UNAVAILABLE
+    finally:
+        pair.standby.signal(signal.SIGCONT)
+    async with asyncio.timeout(30):
+        while (await core.resolve(token)).status != 200:  # noqa: ASYNC110 - the standby confirms again
+            await asyncio.sleep(0.05)
+
+
+async def test_a_wait_for_the_standby_that_somebody_cancels_is_no_confirmation(core: Api, pair: PostgresPair) -> None:
+    """PostgreSQL then commits on the primary alone, and says so in a warning."""
+    token = (await (await make_tenant(core)).make_code())["broadcast_token"]
+    assert (await core.resolve(token)).status == 200
+    pair.standby.signal(signal.SIGSTOP)
+    try:
+        core.clock.advance(seconds=LEASE_S)
+        resolving = asyncio.create_task(core.resolve(token))
+        waits = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%soundmark.lease%'"
+        await asyncio.to_thread(pair.primary.wait_for, f"SELECT 1 {waits}")
+        await asyncio.to_thread(pair.primary.execute, f"SELECT pg_cancel_backend(pid) {waits}")
+        assert refused(await resolving) == UNAVAILABLE
+    finally:
+        pair.standby.signal(signal.SIGCONT)
+
+
+async def test_without_a_synchronous_standby_nothing_is_written(core: Api, pair: PostgresPair) -> None:
+    token = (await (await make_tenant(core)).make_code())["broadcast_token"]
+    pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+    pair.primary.execute("SELECT pg_reload_conf()")
+    try:
+        core.clock.advance(seconds=LEASE_S)
+        assert (await core.resolve(token)).status == 200
+        before = pair.primary.execute("SELECT pg_current_wal_lsn()")
+        for _ in range(3):
+            core.clock.advance(seconds=LEASE_S)
+            assert (await core.resolve(token)).status == 200
+        assert pair.primary.execute("SELECT pg_current_wal_lsn()") == before
+        leases = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%soundmark.lease%' AND pid <> pg_backend_pid()"
+        assert pair.primary.execute(leases) == []
+    finally:
+        pair.primary.require_standby()
+
+
+async def test_after_a_promotion_the_old_primary_is_read_for_five_seconds_and_revocations_wait_as_long(
+    core: Api, pair: PostgresPair, pair_url: Secret
+) -> None:
+    """The last test of this pair, whose servers go separate ways."""
+    tenant = await make_tenant(core)
+    codes = [await tenant.make_code() for _ in range(2)]
+    token = codes[0]["broadcast_token"]
+    assert (await core.resolve(token)).status == 200
+    await asyncio.to_thread(pair.fail_over)
+    async with running_core(core_settings(url_at(pair_url, pair.primary.port))) as new_core:
+        revoking = asyncio.create_task(new_core.post(f"/v1/codes/{codes[0]['xr_id']}/revoke", params=tenant.query))
+        with psycopg.connect(url_at(pair_url, pair.primary.port).reveal(), autocommit=True) as connection:
+            async with asyncio.timeout(30):
+                while not connection.execute("SELECT 1 FROM broadcasts WHERE revoked_at IS NOT NULL").rowcount:  # noqa: ASYNC110 - it happens in PostgreSQL
+                    await asyncio.sleep(0.01)
+        # It is revoked and not yet acknowledged, so the old primary may still be read.
+        assert (await core.resolve(token)).status == 200
+        assert not revoking.done()
+        core.clock.advance(seconds=LEASE_S)
+        new_core.clock.advance(seconds=LEASE_S)
+        assert (await revoking).status == 200
+        assert refused(await core.resolve(token)) == UNAVAILABLE
+        assert (await new_core.resolve(token)).status == 404
+        # Once is enough.
+        assert (await new_core.post(f"/v1/codes/{codes[1]['xr_id']}/revoke", params=tenant.query)).status == 200
