@@ -204,6 +204,7 @@ async def _running(
         with explain_failures("Core", sealed="the stored signing keys"):
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
+            stack.push_async_callback(ctx.pipelined.aclose)
             stack.push_async_callback(ctx.roles.aclose)
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")
