@@ -32,6 +32,7 @@ from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
 from soundmark.core.features.codes.codes import routes as codes
 from soundmark.core.features.codes.issuance import routes as issuance
+from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
@@ -128,7 +129,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     # First, so that a probe is not compared with every other route.
     app.router.routes[:0] = health_routes(checks)
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
-    tenants = HttpEdge(app, settings.base_url, entropy, partial(describe_refused, clients))
+    tenants = HttpEdge(IssuanceShortcut(app), settings.base_url, entropy, partial(describe_refused, clients))
     edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)
     return _front(resolve, edge)
 
