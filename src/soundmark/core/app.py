@@ -32,6 +32,7 @@ from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
 from soundmark.core.features.codes.codes import routes as codes
 from soundmark.core.features.codes.issuance import routes as issuance
+from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
@@ -71,8 +72,9 @@ from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import install_validation_handler
 from soundmark.kit.postgres.database_server import DESCRIBE_SERVER
 from soundmark.kit.postgres.lease import RENEW_EVERY_S, Lease
+from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.schema_version import require_current
-from soundmark.kit.postgres.shared_connection import Call, Preface, SharedConnection
+from soundmark.kit.postgres.shared_connection import Preface, SharedConnection
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import running
 from soundmark.settings import CoreSettings
@@ -140,7 +142,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
         HealthCheck("audio", ctx.audio.is_ready, "shown"),
     )
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
-    tenants = HttpEdge(app, settings.base_url, entropy, partial(describe_refused, clients))
+    tenants = HttpEdge(IssuanceShortcut(app), settings.base_url, entropy, partial(describe_refused, clients))
     edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)
     return _front(resolve, edge)
 
@@ -220,6 +222,7 @@ async def _running(
         with explain_failures("Core", sealed="the stored signing keys"):
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
+            stack.push_async_callback(ctx.pipelined.aclose)
             stack.push_async_callback(ctx.roles.aclose)
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")

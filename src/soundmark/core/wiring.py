@@ -31,6 +31,7 @@ from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.postgres.pipelined import PipelinedTransactions
 from soundmark.kit.postgres.promotions import Promotions
 from soundmark.kit.postgres.sessions import SessionOptions
 from soundmark.kit.slots import Slots, Turns
@@ -101,6 +102,7 @@ def make_request_context(
         export_bytes_max=settings.export_bytes_max,
         support_native_signature=settings.support_native_signature,
         roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
+        pipelined=PipelinedTransactions(db, size=settings.database_pool_size),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
         webhook_tests=Slots(_WEBHOOK_TESTS_AT_ONCE),

@@ -15,7 +15,7 @@ from support.tenancy.people import People
 from support.tenancy.tenant import INTENT, Tenant, make_tenant
 
 from soundmark.core.features.codes.issuance import issue_group
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.pipelined import PipelinedTx
 
 KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 
@@ -213,16 +213,16 @@ async def test_a_commit_whose_answer_is_lost_is_reported_to_all_and_not_repeated
     tenant: Tenant, rival: Rival, queue: IssuanceQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process or its connection dies just after the commit; a repetition gets the issued Codes."""
-    true_ending = Tx.ending
+    true_ending = PipelinedTx.ending
 
     @contextlib.asynccontextmanager
-    async def ending(tx: Tx) -> AsyncIterator[None]:
+    async def ending(tx: PipelinedTx) -> AsyncIterator[None]:
         async with true_ending(tx):
             yield
         if await commits(rival) == 2:
             raise psycopg.OperationalError("the connection is lost")
 
-    monkeypatch.setattr(Tx, "ending", ending)
+    monkeypatch.setattr(PipelinedTx, "ending", ending)
     good = tenant.code_body()
     lost = await together(rival, queue, tenant, [(tenant.api, good, KEY), (tenant.api, good, {})])
     assert [(answer.status, answer.code) for answer in lost] == [(503, "database_unavailable")] * 2

@@ -18,8 +18,9 @@ from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres import sessions
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.sessions import DIRECT, CannotConnect, HostsConnection, SessionOptions, connect_options
-from soundmark.kit.postgres.shared_connection import Call, SharedConnection
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.postgres.transaction import Tx
 
 PID = "SELECT pg_backend_pid()"

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx
 from support.database.rival import Rival
 
 
@@ -13,7 +13,7 @@ class Note:
     text: str
 
 
-async def write_note(tx: Tx, text: str) -> None:
+async def write_note(tx: AnyTx, text: str) -> None:
     await tx.run("INSERT INTO notes (text) VALUES (%(text)s)", {"text": text})
 
 

@@ -37,11 +37,11 @@ class KeyRule:
 
 
 async def _read_optional(request: Request, key: _OptionalKey = None) -> KeyedRequest | None:  # noqa: ARG001 - published
-    return _read_keyed_request(request)
+    return read_keyed_request(request)
 
 
 async def _read_required(request: Request, key: _RequiredKey) -> KeyedRequest | None:  # noqa: ARG001 - published here
-    return _read_keyed_request(request)
+    return read_keyed_request(request)
 
 
 # The request with its idempotency key; None if it has none.
@@ -61,7 +61,7 @@ async def judge_key(request: Request) -> None:
     named = request.state.json.get("project_id") if "project_id" in route.member_names else None
     project_id = parse_id(named) if isinstance(named, str) else None
     await find_answer(ctx, scope, project_id, None)
-    keyed = _read_keyed_request(request)
+    keyed = read_keyed_request(request)
     if keyed is None and route.operation.key.is_required:
         raise invalid("header", KEY_HEADER, "Field required")
     if keyed is not None:
@@ -80,7 +80,11 @@ def is_dry_run(request: Request) -> bool:
         return False
 
 
-def _read_keyed_request(request: Request) -> KeyedRequest | None:
+def read_keyed_request(request: Request) -> KeyedRequest | None:
+    """Return the request with its idempotency key, by the rule of its route; None if it has none.
+
+    Raises: RequestValidationError.
+    """
     keys = request.headers.getlist(KEY_HEADER)
     if len(keys) > 1:
         raise invalid("header", KEY_HEADER, "must be given once")

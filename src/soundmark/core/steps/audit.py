@@ -10,7 +10,7 @@ from soundmark.core.domain.tenancy.scope import Actor, TenantScope
 from soundmark.core.store.tenancy import audit
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.entropy import Entropy
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.ids import mint
 
 
@@ -63,7 +63,7 @@ def entry_of(
     return _entry(scope.organization_id, scope.actor, entropy, action, now, project_id, facts)
 
 
-async def record_all(tx: Tx, entries: Sequence[AuditEntry]) -> None:
+async def record_all(tx: AnyTx, entries: Sequence[AuditEntry]) -> None:
     """Record several changes of one organisation, made at one moment."""
     await audit.insert(tx, entries, stage="final")
 

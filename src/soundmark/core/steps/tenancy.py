@@ -7,7 +7,7 @@ from soundmark.core.domain.tenancy.scope import Role, ServerKey, TenantScope
 from soundmark.core.problems import Forbidden, OrganizationNotFound, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.store.tenancy import api_keys, members, organizations, projects
 from soundmark.kit.http.responses.problems import Unauthenticated
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 
 Authority: TypeAlias = Role | bool | None  # A person's role, None for a stranger; whether a key still holds.
 
@@ -24,7 +24,7 @@ async def hold_authority(tx: Tx, scope: TenantScope) -> Role | None:
     return require_authority(scope, await find_authority(tx, scope))
 
 
-async def find_authority(tx: Tx, scope: TenantScope) -> Authority:
+async def find_authority(tx: AnyTx, scope: TenantScope) -> Authority:
     """Return the authority of `scope` as it is now, held until the transaction ends, for `require_authority`."""
     if isinstance(scope.caller, ServerKey):
         return await api_keys.hold(tx, scope.caller)

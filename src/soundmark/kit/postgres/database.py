@@ -41,11 +41,11 @@ R = TypeVar("R")
 
 EVERY_TENANT: Final = "*"  # For operators' commands on all tenants; few tables show their rows to it.
 
-_ACQUIRE_TIMEOUT_S: Final = 3.0
+ACQUIRE_TIMEOUT_S: Final = 3.0
 # The pool doubles its pause after every failed attempt. It gives up early, and the next request starts over, so that
 # the database is found within seconds of its return, however long the outage was.
 _RECONNECT_TIMEOUT_S: Final = 2.0
-_ATTEMPTS: Final = 3
+ATTEMPTS: Final = 3
 _log: Final = structlog.get_logger()
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
@@ -64,7 +64,7 @@ class Database:
             url.reveal(),
             min_size=1,
             max_size=pool_size,
-            timeout=_ACQUIRE_TIMEOUT_S,
+            timeout=ACQUIRE_TIMEOUT_S,
             reconnect_timeout=_RECONNECT_TIMEOUT_S,
             connection_class=HostsConnection,
             kwargs={**connect_options(url, application_name, session), "autocommit": True},
@@ -149,7 +149,7 @@ class Database:
         Raises: DatabaseUnavailable.
         """
         open_transaction.assert_no_transaction("a statement of its own")
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 connection = await self._pool.getconn()
             except (PoolTimeout, psycopg.OperationalError):
@@ -164,6 +164,12 @@ class Database:
                 await self._pool.putconn(connection)
             await self._pool.check()
         raise DatabaseUnavailable
+
+    def note_announced(self, names: set[str]) -> None:
+        """Note what a transaction has announced, which has ended or is about to."""
+        if names:
+            self._announced |= names
+            self.has_announced.set()
 
     def take_announced(self) -> set[str]:
         """Return what transactions of this process announced since the last call, whether they committed or not.
@@ -244,7 +250,7 @@ class Database:
                 with contextlib.suppress(psycopg.Error):
                     await connection.rollback()
                 if isinstance(error, psycopg.DatabaseError):
-                    _remove_content(error)
+                    remove_content(error)
                 raise
             if not tx.is_over:
                 await connection.execute("COMMIT")
@@ -253,9 +259,7 @@ class Database:
                 await connection.close()
             raise describe_unavailable(error) from error
         finally:
-            if tx.announced:
-                self._announced |= tx.announced
-                self.has_announced.set()
+            self.note_announced(tx.announced)
             open_transaction.is_open.reset(token)
             await self._give_back(connection)
 
@@ -265,7 +269,7 @@ class Database:
         After a restart of the server the pool holds connections that have died unnoticed. BEGIN finds them before
         anything is done, so it is safe to try another.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 connection = await self._pool.getconn()
             except (PoolTimeout, psycopg.OperationalError):
@@ -296,7 +300,7 @@ class Database:
         await self._pool.putconn(connection)
 
 
-def _remove_content(error: psycopg.DatabaseError) -> None:
+def remove_content(error: psycopg.DatabaseError) -> None:
     """Remove the content of rows from the error, whose text ends up in a log."""
     place = error.diag.constraint_name or error.diag.column_name or error.diag.table_name
     error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)

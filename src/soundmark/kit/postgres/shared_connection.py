@@ -4,38 +4,16 @@ Source: PostgreSQL, "Asynchronous Command Processing" and "Pipeline Mode" of lib
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Final, LiteralString, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import psycopg
 from psycopg import sql
-from psycopg.adapt import Transformer
-from psycopg.pq import ConnStatus, ExecStatus, Format
-from psycopg.pq.abc import PGresult
 
 from soundmark.kit.clock import Clock
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.link import STALE_ERRORS, Call, Link, Rows
 from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, SESSION_ERRORS, TIMEOUT_ERRORS, describe_unavailable
-
-Rows: TypeAlias = list[tuple[Any, ...]]
-# The server refused the statement because of what it knew of the session, so it has changed nothing, and another
-# session will do: a statement that it forgot, a result type that a migration changed, a server that became a standby.
-_STALE_ERRORS: Final = (
-    psycopg.errors.InvalidSqlStatementName,
-    psycopg.errors.FeatureNotSupported,
-    *SESSION_ERRORS,
-)
-
-
-class Call(NamedTuple):
-    """A statement with the parameters `$1`, `$2` and so on, and their values as PostgreSQL writes them.
-
-    The statement casts each parameter, as in `$1::text[]` with an array of `kit.postgres.arrays`.
-    """
-
-    statement: LiteralString
-    values: tuple[str | None, ...] = ()
 
 
 class Preface(NamedTuple):
@@ -67,7 +45,9 @@ class SharedConnection:
         self._timeout_s: Final = timeout_s
         self._preface: Final = preface
         self._opening: Final = asyncio.Lock()
-        self._link: _Link | None = None
+        self._link: Link | None = None
+        # Of the link that answered it last.
+        self._prefaced: tuple[Link | None, Rows, float] = (None, [], 0)
 
     async def run(self, *calls: Call, is_repeatable: bool) -> list[Rows]:
         """Run the calls in one round trip, as one transaction, and return the rows of each.
@@ -82,20 +62,20 @@ class SharedConnection:
 
     async def run_prefaced(self, *calls: Call, is_repeatable: bool) -> PrefacedRows:
         """Do the same as `run`, and return the rows of the preface too."""
-        link: _Link | None = None
+        link: Link | None = None
         try:
             async with asyncio.timeout(self._timeout_s):
                 try:
                     link = await self._open()
-                    return await link.send(calls)
+                    return await self._send(link, calls)
                 except TIMEOUT_ERRORS:
                     raise
-                except (*CONNECTION_ERRORS, *_STALE_ERRORS) as error:
-                    if not is_repeatable and not isinstance(error, _STALE_ERRORS):
+                except (*CONNECTION_ERRORS, *STALE_ERRORS) as error:
+                    if not is_repeatable and not isinstance(error, STALE_ERRORS):
                         raise
                     self._replace(link)
                     link = await self._open()
-                    return await link.send(calls)
+                    return await self._send(link, calls)
         except TimeoutError as error:
             if link is not None:
                 link.lose(error)
@@ -110,20 +90,32 @@ class SharedConnection:
         if self._link is not None:
             self._link.lose(psycopg.OperationalError("closed"))
 
-    def _replace(self, link: "_Link | None") -> None:
+    async def _send(self, link: Link, calls: Sequence[Call]) -> PrefacedRows:
+        """Send the calls, behind the preface if it is due."""
+        if self._preface is None:
+            return PrefacedRows([], await link.send(calls))
+        prefaced, rows, prefaced_at_s = self._prefaced
+        now_s = self._preface.clock.monotonic_s()
+        if prefaced is link and now_s - prefaced_at_s < self._preface.again_s:
+            return PrefacedRows(rows, await link.send(calls))
+        rows, *answers = await link.send((self._preface.call, *calls))
+        self._prefaced = link, rows, now_s
+        return PrefacedRows(rows, answers)
+
+    def _replace(self, link: Link | None) -> None:
         """Give the next user another connection; those who wait for answers on this one still get them."""
         if link is not None and link is self._link:
             self._link = None
             link.retire()
 
-    async def _open(self) -> "_Link":
+    async def _open(self) -> Link:
         if self._link is None or not self._link.is_alive():
             async with self._opening:
                 if self._link is None or not self._link.is_alive():
                     self._link = await self._connect()
         return self._link
 
-    async def _connect(self) -> "_Link":
+    async def _connect(self) -> Link:
         connection = await self._db.dedicated_connection()
         try:
             is_direct = self._db.session.sends_startup  # Behind a pooler, the session may be another's next.
@@ -131,175 +123,7 @@ class SharedConnection:
                 # So that no statement runs on after its callers have left.
                 limit = sql.Literal(f"{round(self._timeout_s * 1000)}ms")
                 await connection.execute(sql.SQL("SET statement_timeout = {}").format(limit))
-            return _Link(connection, self._preface, prepares=is_direct)
+            return Link(connection, prepares=is_direct)
         except BaseException:
             await connection.close()
             raise
-
-
-class _Trip:
-    """The calls that were sent together, and what the server has answered so far."""
-
-    __slots__ = ("error", "outcome", "prefaced_at_s", "preparing_count", "rows")
-
-    def __init__(self, outcome: asyncio.Future[PrefacedRows], prefaced_at_s: float | None) -> None:
-        self.outcome: Final = outcome
-        self.prefaced_at_s: Final = prefaced_at_s  # None if the preface is not among the calls.
-        self.preparing_count = 0
-        self.rows: Final[list[Rows]] = []
-        self.error: Exception | None = None
-
-    def settle(self, preface: Rows) -> None:
-        """Give the caller the rows or the first error, unless they have left."""
-        if self.outcome.done():
-            return
-        if self.error is None:
-            self.outcome.set_result(PrefacedRows(preface, self.rows))
-        else:
-            self.outcome.set_exception(self.error)
-
-
-class _Link:
-    """An open connection in pipeline mode, whose answers belong to the trips in the order in which they were sent."""
-
-    def __init__(self, connection: psycopg.AsyncConnection[Any], preface: Preface | None, *, prepares: bool) -> None:
-        self._connection: Final = connection
-        self._prepares: Final = prepares
-        self._preface: Final = preface
-        self._preface_rows: Rows = []
-        self._prefaced_at_s = float("-inf")
-        self._pgconn: Final = connection.pgconn
-        self._loop: Final = asyncio.get_running_loop()
-        self._socket: Final = self._pgconn.socket
-        self._loader: Final = Transformer(connection)
-        self._names: Final[dict[str, bytes]] = {}
-        self._trips: Final[deque[_Trip]] = deque()
-        self._is_full = False
-        self._is_retired = False
-        self._is_lost = False
-        self._pgconn.enter_pipeline_mode()
-        self._loop.add_reader(self._socket, self._guard, self._read)
-
-    def is_alive(self) -> bool:
-        """Return whether the connection can be used, as far as this side knows."""
-        if not self._trips and not self._is_lost:
-            self._guard(self._pgconn.consume_input)
-        return not self._is_lost
-
-    def send(self, calls: Sequence[Call]) -> asyncio.Future[PrefacedRows]:
-        """Send the calls, behind the preface if it is due, and return the future of their rows."""
-        prefaced_at_s = None
-        if self._preface is not None:
-            now_s = self._preface.clock.monotonic_s()
-            if now_s - self._prefaced_at_s >= self._preface.again_s:
-                prefaced_at_s, calls = now_s, (self._preface.call, *calls)
-        values = [[_encode(value) for value in call.values] for call in calls]
-        trip = _Trip(self._loop.create_future(), prefaced_at_s)
-        self._trips.append(trip)
-        self._guard(self._write, trip, calls, values)
-        return trip.outcome
-
-    def retire(self) -> None:
-        """Close the connection as soon as nobody waits for an answer."""
-        self._is_retired = True
-        if not self._trips:
-            self.lose(psycopg.OperationalError("retired"))
-
-    def lose(self, error: Exception) -> None:
-        """Close the connection, and fail the trips that are not answered."""
-        if not self._is_lost:
-            self._is_lost = True
-            self._loop.remove_reader(self._socket)
-            self._loop.remove_writer(self._socket)
-            self._pgconn.finish()
-        while self._trips:
-            trip = self._trips.popleft()
-            trip.error = psycopg.OperationalError(f"the connection was lost: {error}")
-            trip.settle(self._preface_rows)
-
-    def _guard(self, step: Callable[..., None], *args: Any) -> None:
-        """Take a step; if it fails, nobody knows which answers are still to come, so the connection is lost."""
-        try:
-            step(*args)
-        except Exception as error:  # noqa: BLE001 - every waiting caller learns of it
-            self.lose(error)
-
-    def _write(self, trip: _Trip, calls: Sequence[Call], values: Sequence[Sequence[bytes | None]]) -> None:
-        # Before the first call, so that its failure does not keep the server from preparing the others.
-        for statement, _ in calls:
-            if self._prepares and statement not in self._names:
-                self._names[statement] = name = b"s%d" % len(self._names)
-                self._pgconn.send_prepare(name, statement.encode())
-                trip.preparing_count += 1
-        for (statement, _), encoded in zip(calls, values, strict=True):
-            if self._prepares:
-                self._pgconn.send_query_prepared(self._names[statement], encoded, result_format=Format.BINARY)
-            else:
-                self._pgconn.send_query_params(statement.encode(), encoded, result_format=Format.BINARY)
-        self._pgconn.pipeline_sync()
-        self._flush()
-
-    def _flush(self) -> None:
-        """Send what libpq holds back; what the socket does not take, once it does."""
-        is_full = bool(self._pgconn.flush())
-        if is_full and not self._is_full:
-            self._loop.add_writer(self._socket, self._guard, self._flush)
-        elif self._is_full and not is_full:
-            self._loop.remove_writer(self._socket)
-        self._is_full = is_full
-
-    def _read(self) -> None:
-        self._pgconn.consume_input()
-        while self._trips and not self._pgconn.is_busy():
-            result = self._pgconn.get_result()
-            if result is not None:
-                self._take(result)
-            elif self._pgconn.status != ConnStatus.OK:
-                raise psycopg.OperationalError("closed by the server")
-        if self._trips:
-            # uvloop ends a reader after an error of the socket, which libpq meets only when it reads again.
-            self._loop.remove_reader(self._socket)
-            self._loop.add_reader(self._socket, self._guard, self._read)
-        elif self._is_retired:
-            self.lose(psycopg.OperationalError("retired"))
-
-    def _take(self, result: PGresult) -> None:
-        """Add one result to the oldest trip, or end it."""
-        trip = self._trips[0]
-        match result.status:
-            case ExecStatus.PIPELINE_SYNC:
-                self._settle(self._trips.popleft())
-            case ExecStatus.TUPLES_OK:
-                if trip.error is None and not trip.outcome.done():
-                    self._load(trip, result)
-            case ExecStatus.FATAL_ERROR:
-                trip.error = psycopg.errors.error_from_result(result)
-            case ExecStatus.COMMAND_OK if trip.preparing_count:
-                trip.preparing_count -= 1
-            case ExecStatus.COMMAND_OK:
-                trip.rows.append([])
-            case status:
-                assert status == ExecStatus.PIPELINE_ABORTED, "a statement that this connection is not for"
-
-    def _settle(self, trip: _Trip) -> None:
-        # Without rows, the caller left or the preface failed, and the next calls have a preface again.
-        if trip.prefaced_at_s is not None and trip.rows:
-            self._preface_rows, self._prefaced_at_s = trip.rows.pop(0), trip.prefaced_at_s
-        trip.settle(self._preface_rows)
-
-    def _load(self, trip: _Trip, result: PGresult) -> None:
-        try:
-            self._loader.set_pgresult(result)
-            trip.rows.append(self._loader.load_rows(0, result.ntuples, tuple))
-        except Exception as error:  # noqa: BLE001 - a value that cannot be read concerns this caller alone
-            trip.error = error
-
-
-def _encode(value: str | None) -> bytes | None:
-    """Return the value as libpq takes it, which would end it at a NUL.
-
-    Raises: DataError.
-    """
-    if value is not None and "\0" in value:
-        raise psycopg.DataError("a text of PostgreSQL cannot contain NUL")
-    return None if value is None else value.encode()

@@ -163,6 +163,22 @@ class Tx:
             await self._synced.wait()
 
 
+class AnyTx(Protocol):
+    """An open transaction of either kind: `Tx`, or that of `kit.postgres.pipelined`. Its methods are those of `Tx`."""
+
+    def announce(self, name: str) -> None: ...
+
+    async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]: ...
+
+    async def one_or_none(
+        self, record: type[R], statement: LiteralString, params: Params | None = None
+    ) -> R | None: ...
+
+    async def value(self, statement: LiteralString, params: Params | None = None) -> Any: ...
+
+    async def run(self, statement: LiteralString, params: Params | None = None) -> int: ...
+
+
 class Send(Protocol):
     """The function that `Tx.pipeline` yields."""
 

@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 
 from soundmark.core.domain.billing.catalog import Product
 from soundmark.core.domain.billing.subscription import ListedSubscription, LiveQuota, Subscription
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import EntitledMode
 
@@ -189,7 +189,7 @@ async def list_unending_card_ids(tx: Tx, organization_id: str, *, limit: int) ->
     return ids
 
 
-async def list_live_quotas(tx: Tx, organization_id: str, mode: EntitledMode | None) -> list[LiveQuota]:
+async def list_live_quotas(tx: AnyTx, organization_id: str, mode: EntitledMode | None) -> list[LiveQuota]:
     """Return the quotas of the organisation's subscriptions that are live: of a mode, or with None, of Codes."""
     return await tx.all(
         LiveQuota,

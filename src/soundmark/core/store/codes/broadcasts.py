@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from soundmark.kit.postgres.arrays import plain_array, text_array
 from soundmark.kit.postgres.database_server import DatabaseServer, parse_server
-from soundmark.kit.postgres.shared_connection import Call, SharedConnection
+from soundmark.kit.postgres.link import Call
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.postgres.transaction import Tx
 
 

@@ -11,7 +11,7 @@ from soundmark.core.domain.codes.campaign import Campaign, Summary
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignNameConflict
 from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
 _NAMES_LOCK: Final = 3  # Kind of advisory lock: docs/locks.md.
@@ -179,7 +179,7 @@ async def find(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     return await tx.one_or_none(Campaign, _ONE, _make_params(scope, campaign_id))
 
 
-async def hold_many(tx: Tx, organization_id: str, campaign_ids: Sequence[str]) -> dict[str, Campaign]:
+async def hold_many(tx: AnyTx, organization_id: str, campaign_ids: Sequence[str]) -> dict[str, Campaign]:
     """Keep campaigns from being changed or stopped until the transaction ends; return those that exist, by id.
 
     They are locked in the order of their ids. Lock order: docs/locks.md.

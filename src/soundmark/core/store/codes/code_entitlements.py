@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from soundmark.core.domain.codes.quota import CodeEntitlement
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 
 
 async def insert(tx: Tx, *, organization_id: str, plan_id: str) -> None:
@@ -30,7 +30,7 @@ async def get(tx: Tx, organization_id: str) -> CodeEntitlement:
     return entitlement
 
 
-async def lock(tx: Tx, organization_id: str) -> CodeEntitlement:
+async def lock(tx: AnyTx, organization_id: str) -> CodeEntitlement:
     """Return what the organisation may issue; keep everybody else from issuing for it until the transaction ends.
 
     Count the issued Codes in a later statement: this one sees the database as it was before it waited. Lock order:

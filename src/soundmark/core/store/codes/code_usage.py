@@ -2,11 +2,11 @@
 
 from datetime import date
 
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx
 from soundmark.kit.text.months import Month
 
 
-async def count_issued(tx: Tx, organization_id: str, month: Month) -> int:
+async def count_issued(tx: AnyTx, organization_id: str, month: Month) -> int:
     """Return how many Codes the organisation issued in a month."""
     count: int = await tx.value(
         """
@@ -25,7 +25,7 @@ async def count_issued(tx: Tx, organization_id: str, month: Month) -> int:
     return count
 
 
-async def insert_or_add(tx: Tx, organization_id: str, day: date, count: int) -> None:
+async def insert_or_add(tx: AnyTx, organization_id: str, day: date, count: int) -> None:
     """Add `count` to the Codes issued on `day`."""
     await tx.run(
         """

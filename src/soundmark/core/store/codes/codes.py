@@ -9,7 +9,7 @@ from soundmark.core.domain.codes.code import Code, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_CODES_MAX
 from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array, time_array
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 
 _SELECT: Final[LiteralString] = """
     SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
@@ -18,7 +18,7 @@ _SELECT: Final[LiteralString] = """
 """
 
 
-async def insert(tx: Tx, issued: Sequence[Code], addresses: Sequence[bytes]) -> None:
+async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes]) -> None:
     """Insert Codes of one organisation, issued at the same time under one key, their addresses and broadcasts."""
     first = issued[0]
     assert len(addresses) == len(issued), "every Code has an address"

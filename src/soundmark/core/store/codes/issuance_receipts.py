@@ -5,10 +5,10 @@ from datetime import datetime
 
 from soundmark.core.domain.codes.receipt import Receipt
 from soundmark.kit.postgres.arrays import bytes_array, text_array, time_array
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 
 
-async def find(tx: Tx, organization_id: str, key_digests: Sequence[bytes]) -> dict[bytes, Receipt]:
+async def find(tx: AnyTx, organization_id: str, key_digests: Sequence[bytes]) -> dict[bytes, Receipt]:
     """Return the receipts of the organisation's idempotency keys, of any age, by the digest of the key."""
     found = await tx.all(
         Receipt,
@@ -23,7 +23,7 @@ async def find(tx: Tx, organization_id: str, key_digests: Sequence[bytes]) -> di
     return {receipt.key_digest: receipt for receipt in found}
 
 
-async def insert_or_update(tx: Tx, organization_id: str, receipts: Sequence[Receipt]) -> None:
+async def insert_or_update(tx: AnyTx, organization_id: str, receipts: Sequence[Receipt]) -> None:
     """Insert receipts, each in place of one with the same key that has expired."""
     await tx.run(
         """

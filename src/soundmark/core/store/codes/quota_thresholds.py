@@ -5,11 +5,11 @@ from datetime import datetime
 
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.kit.postgres.arrays import plain_array
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx
 
 
 async def insert_reached(
-    tx: Tx, organization_id: str, quota: Quota, percents: Sequence[int], *, act_id: str, now: datetime
+    tx: AnyTx, organization_id: str, quota: Quota, percents: Sequence[int], *, act_id: str, now: datetime
 ) -> None:
     """Insert each threshold that was not announced this month, and the act that announces it.
 

@@ -9,7 +9,7 @@ from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import ServerKey, TenantScope
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
 _SELECT: Final[LiteralString] = """
@@ -48,7 +48,7 @@ async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before
     )
 
 
-async def hold(tx: Tx, key: ServerKey) -> bool:
+async def hold(tx: AnyTx, key: ServerKey) -> bool:
     """Keep a key and its secret as they are until the transaction ends; return False if either is gone already.
 
     A transaction that revokes the key or replaces its secret either waits for this one, or has committed and is seen.

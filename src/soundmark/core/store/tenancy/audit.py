@@ -8,14 +8,14 @@ from typing import Final
 from soundmark.core.domain.tenancy.audit import AuditAction, AuditEntry, AuditIntent, FinalOutcome, Stage
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.kit.postgres.arrays import text_array
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
 _BEGINNING_OF_TIME: Final = datetime.min.replace(tzinfo=UTC)
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
-async def insert(tx: Tx, entries: Sequence[AuditEntry], *, stage: Stage) -> None:
+async def insert(tx: AnyTx, entries: Sequence[AuditEntry], *, stage: Stage) -> None:
     """Insert entries of one organisation, made at the same time, and the notes by which they will be sealed.
 
     If the organisation has webhook endpoints, each completed entry is also an act. That of a batch names its Codes, and

@@ -9,7 +9,7 @@ from soundmark.core.domain.tenancy.member import Member
 from soundmark.core.domain.tenancy.scope import Role, TenantScope
 from soundmark.kit.postgres.arrays import text_array
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
 # Kinds of advisory locks: docs/locks.md.
@@ -70,7 +70,7 @@ async def find_roles(db: Database, pairs: Sequence[tuple[str, str]]) -> list[Rol
     return [row.role for row in found]
 
 
-async def hold_role(tx: Tx, scope: TenantScope, subject_id: str) -> Role | None:
+async def hold_role(tx: AnyTx, scope: TenantScope, subject_id: str) -> Role | None:
     """Return the role of one member and keep it unchanged until the transaction ends; None if there is no such member.
 
     Lock order: docs/locks.md.

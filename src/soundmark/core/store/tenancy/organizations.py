@@ -7,7 +7,7 @@ from typing import Final
 from soundmark.core.domain.tenancy.organization import Organization
 from soundmark.core.domain.tenancy.scope import Role, TenantScope
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
 _EXPORT_LOCK: Final = 5  # Kind of advisory lock: docs/locks.md.
@@ -65,7 +65,7 @@ async def lock_export(tx: Tx, scope: TenantScope) -> bool:
     return is_locked
 
 
-async def hold_open(tx: Tx, organization_id: str) -> bool:
+async def hold_open(tx: AnyTx, organization_id: str) -> bool:
     """Keep an organisation open until the transaction ends; return False if it is missing or being deleted.
 
     Lock order: docs/locks.md.

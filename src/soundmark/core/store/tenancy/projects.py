@@ -11,7 +11,7 @@ from soundmark.core.domain.tenancy.organization import Project
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import ProjectNameConflict
 from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
 _NAMES_LOCK: Final = 2  # Kind of advisory lock: docs/locks.md.
@@ -111,7 +111,7 @@ class _Held:
     is_open: bool
 
 
-async def hold_open_many(tx: Tx, organization_id: str, project_ids: Sequence[str]) -> dict[str, bool]:
+async def hold_open_many(tx: AnyTx, organization_id: str, project_ids: Sequence[str]) -> dict[str, bool]:
     """Do the same as `hold_open` for several projects, in the order of their ids; missing ones are left out."""
     held = await tx.all(
         _Held,

@@ -125,7 +125,8 @@ class StrictRoute(JsonRoute):
         is_public = (self.openapi_extra or {})[ACCESS]["public"]
 
         async def authenticated(request: Request) -> Response:
-            if not is_public:
+            # An app in front of the framework may have identified the caller already.
+            if not is_public and not hasattr(request.state, "caller"):
                 request.state.caller = await request.app.state.authenticate(request)
             return await handle(request)
 

@@ -38,7 +38,7 @@ from soundmark.core.store.codes import (
 )
 from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.http.responses.problems import Problem
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.pipelined import PipelinedTx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.months import day_of, month_of
 
@@ -67,7 +67,7 @@ async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> l
     Return the outcomes in the same order. A refused request changes nothing and does not affect the others.
     """
     organization_id = queued[0].scope.organization_id
-    async with ctx.db.transaction(tenant=organization_id) as tx:
+    async with ctx.pipelined.transaction(tenant=organization_id) as tx:
         evaluation = _GroupEvaluation(ctx, await _hold_state(ctx, tx, organization_id, queued))
         outcomes = [evaluation.judge(each) for each in queued]
         if evaluation.codes:
@@ -97,7 +97,9 @@ class _HeldState:
     quota: Quota
 
 
-async def _hold_state(ctx: RequestContext, tx: Tx, organization_id: str, queued: Sequence[QueuedRequest]) -> _HeldState:
+async def _hold_state(
+    ctx: RequestContext, tx: PipelinedTx, organization_id: str, queued: Sequence[QueuedRequest]
+) -> _HeldState:
     """Lock and read what the requests depend on. Lock order: docs/locks.md."""
     month = month_of(ctx.clock.now())
     requests = [each.request for each in queued]

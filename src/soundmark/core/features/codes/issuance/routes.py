@@ -117,7 +117,7 @@ async def issue_code(
     dry_run: DryRun = False,
 ) -> Response:
     """Issue a signed Code."""
-    request = _issue_request(body, "single", 1, keyed)
+    request = make_issue_request(body, "single", 1, keyed)
     return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
 
 
@@ -142,14 +142,14 @@ async def issue_codes(
     dry_run: DryRun = False,
 ) -> Response:
     """Issue up to 100 signed Codes, all or none. They differ only in their ids and tokens."""
-    request = _issue_request(body, "batch", body.count, keyed)
+    request = make_issue_request(body, "batch", body.count, keyed)
     return await _issue_or_try(ctx, scope, request, request_id, is_dry_run=dry_run)
 
 
 @operations.add("POST", "/v1/codes/recover", _recover("single"), response_model=CodeIssued, example=issued_view(CODE))
 async def recover_code(ctx: Ctx, scope: Tenant, body: CreateCode, keyed: Keyed) -> Response:
     """Return the response of an earlier issuance with this key and body, for up to 24 hours. Issues nothing."""
-    request = _issue_request(body, "single", 1, keyed)
+    request = make_issue_request(body, "single", 1, keyed)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
 
 
@@ -162,11 +162,12 @@ async def recover_code(ctx: Ctx, scope: Tenant, body: CreateCode, keyed: Keyed) 
 )
 async def recover_codes(ctx: Ctx, scope: Tenant, body: CreateCodes, keyed: Keyed) -> Response:
     """Return the response of an earlier batch issuance with this key and body, for up to 24 hours. Issues nothing."""
-    request = _issue_request(body, "batch", body.count, keyed)
+    request = make_issue_request(body, "batch", body.count, keyed)
     return _json(await service.recover_issuance(ctx, scope, request), HTTPStatus.OK)
 
 
-def _issue_request(body: CreateCode, route: IssuanceRoute, count: int, keyed: KeyedRequest | None) -> IssueRequest:
+def make_issue_request(body: CreateCode, route: IssuanceRoute, count: int, keyed: KeyedRequest | None) -> IssueRequest:
+    """Return what a valid body asks for."""
     return IssueRequest(
         project_id=body.project_id,
         campaign_id=body.campaign_id,
@@ -188,6 +189,11 @@ async def _issue_or_try(
             raise invalid("header", KEY_HEADER, KEY_OF_DRY_RUN)
         return _verdict(await service.try_issuance(ctx, scope, request, request_id=request_id))
     issued: IssueResult = await service.issue_codes(ctx, scope, request, request_id=request_id)
+    return answer_issued(issued)
+
+
+def answer_issued(issued: IssueResult) -> Response:
+    """Return the response to an issuance."""
     return _json(issued.response, HTTPStatus.CREATED, quota_headers(issued.quota))
 
 

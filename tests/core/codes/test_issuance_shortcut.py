@@ -1,0 +1,190 @@
+"""Single Codes are issued without the framework, and every answer is the framework's to the byte."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from support.api.core_client import Api
+from support.api.core_settings import BASE_URL
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import INTENT, Tenant
+
+from soundmark.core.features.codes.issuance import issue_group
+from soundmark.kit.http.asgi import Receive, Scope, Send
+
+PLAIN = {"Content-Type": "application/json", "X-Request-Id": "the-request"}
+# The answer does not depend on it, and only the framework reads it.
+UNUSUAL = {"Content-Type": "application/json; charset=utf-8"}
+KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
+MEMBERS = ("organization_id", "project_id", "campaign_id", "issuer", "expires_at", "intent", "audience", "unknown")
+ODD_VALUES = (
+    None, True, 0, -1, 7.0, 1.5, 2**53, "", "a", "a\x00b", "ä", "a" * 161, "a" * 5000, "2020-01-01T00:00:00Z",
+    "2999-01-01T00:00:00+02:00", "2999-13-01T00:00:00Z", "org_" + "a" * 22, "prj_" + "a" * 22, "cmp_" + "a" * 22,
+    [], [1], {}, {"enabled": True}, {"enabled": False}, {"enabled": False, "integration_id": "int_" + "a" * 22},
+    {"enabled": True, "integration_id": "int_" + "a" * 22}, INTENT, INTENT | {"type": "x" * 200}, INTENT | {"more": 1},
+    INTENT | {"resource": {"n": 2**60}}, INTENT | {"resource": {"t": "x" * 16384}}, INTENT | {"resource": []},
+    {str(number): number for number in range(65)},
+)  # fmt: skip
+RAW_BODIES = (
+    b"", b"{", b"null", b"[]", b'"text"', b"1e999", b"\xff", b'{"a":1,"a":2}', b'{"a":NaN}', b'{"a":"\\ud800"}',
+    b"[" * 300 + b"]" * 300, b'{"organization_id":' + b"[" * 40 + b"]" * 40 + b"}", b" " * 9000 + b"{}",
+    b'{"a":[' + b"1," * 30000 + b"1]}", b"[" + b"1," * 600000 + b"1]", b"x" * 1100000,
+)  # fmt: skip
+
+
+class Framework:
+    """Counts the requests that reach the framework."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.requests_count = 0
+        call = FastAPI.__call__
+
+        async def count(app: FastAPI, scope: Scope, receive: Receive, send: Send) -> None:
+            self.requests_count += 1
+            await call(app, scope, receive, send)
+
+        monkeypatch.setattr(FastAPI, "__call__", count)
+
+
+@pytest.fixture
+def framework(monkeypatch: pytest.MonkeyPatch) -> Framework:
+    """The framework, which counts."""
+    return Framework(monkeypatch)
+
+
+@pytest.fixture
+def restart_ids(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Callable[[], None]:
+    """Issued ids and tokens, which are the same after each call of this, at one time."""
+    clock.freeze()
+    numbers: list[Iterator[int]] = []
+    true_mint = issue_group.mint
+
+    def mint(entropy: Any, prefix: str, chars: int = 22) -> str:
+        true_mint(entropy, prefix, chars)
+        return f"{prefix}{next(numbers[-1]):0{chars}}"
+
+    monkeypatch.setattr(issue_group, "mint", mint)
+    return lambda: numbers.append(iter(range(1000)))
+
+
+async def answer(api: Api, content: bytes, headers: Mapping[str, str], query: str) -> tuple[Any, ...]:
+    transport = httpx2.ASGITransport(app=api.app, client=(api.peer, 40000), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
+    async with httpx2.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+        auth = {} if api.token is None else {"Authorization": f"Bearer {api.token}"}
+        response = await client.post("/v1/codes" + query, content=content, headers={**auth, **headers})
+    return response.status_code, response.headers.raw, response.content
+
+
+async def compare(
+    api: Api,
+    rival: Rival,
+    restart_ids: Callable[[], None],
+    content: bytes,
+    *,
+    headers: Mapping[str, str] = PLAIN,
+    query: str = "",
+) -> int:
+    """Send the same request to the shortcut and to the framework; return the status of their equal answers."""
+    answers = []
+    for more in ({}, UNUSUAL):
+        restart_ids()
+        answers.append(await answer(api, content, {**headers, **more}, query))
+        for table in ("broadcasts", "codes", "code_usage_days", "issuance_receipts"):
+            await rival.run(f"DELETE FROM {table}")
+    assert answers[0] == answers[1]
+    status: int = answers[0][0]
+    return status
+
+
+async def test_valid_requests_do_not_reach_the_framework(
+    tenant: Tenant, rival: Rival, framework: Framework, restart_ids: Callable[[], None]
+) -> None:
+    campaign = await tenant.make_campaign()
+    key = await tenant.make_key()
+    owner, machine = tenant.api, tenant.api.other(token=key["secret"])
+    before = framework.requests_count
+    for api in (owner, machine):
+        for changes in ({}, {"campaign_id": campaign["id"]}, {"audience": None}, {"audience": {"enabled": False}}):
+            body = json.dumps(tenant.code_body(**changes)).encode()
+            for headers in (PLAIN, PLAIN | KEY):
+                assert await compare(api, rival, restart_ids, body, headers=headers) == 201
+    assert framework.requests_count - before == 16  # The half that was sent to it.
+
+
+async def test_every_odd_body_is_answered_as_by_the_framework(
+    tenant: Tenant, rival: Rival, restart_ids: Callable[[], None], subtests: pytest.Subtests
+) -> None:
+    valid = tenant.code_body()
+    bodies = [{name: value for name, value in valid.items() if name != left_out} for left_out in valid]
+    bodies += [valid | {name: value} for name in MEMBERS for value in ODD_VALUES]
+    statuses = set()
+    for content in [json.dumps(body).encode() for body in bodies] + list(RAW_BODIES):
+        with subtests.test(content[:200]):
+            statuses.add(await compare(tenant.api, rival, restart_ids, content))
+    assert statuses >= {201, 400, 404, 413, 422}
+
+
+async def test_odd_headers_and_queries_are_answered_as_by_the_framework(
+    tenant: Tenant, rival: Rival, restart_ids: Callable[[], None], subtests: pytest.Subtests
+) -> None:
+    valid = json.dumps(tenant.code_body()).encode()
+    no_canonical_form = json.dumps(tenant.code_body(intent=INTENT | {"resource": {"t": "x" * 16384}})).encode()
+    organization = {"X-Svc-Organization-Id": tenant.organization_id}
+    for headers, query in (
+        ({"Idempotency-Key": "short"}, ""),
+        ({"Idempotency-Key": ""}, ""),
+        (organization, ""),
+        ({"X-Svc-Organization-Id": "another"}, ""),
+        ({"Authorization": ""}, ""),
+        ({"Authorization": "Bearer xak_" + "a" * 43}, ""),
+        ({"Cookie": "a=b", "Origin": "https://example.org"}, ""),
+        ({}, "?"),
+        ({}, f"?organization_id={tenant.organization_id}"),
+        ({}, "?dry_run=true"),
+        (KEY, "?dry_run=true"),
+        ({}, "?unknown=1"),
+    ):
+        for content in (valid, no_canonical_form, b"{}", b"{"):
+            with subtests.test(headers=headers, query=query, content=content[:20]):
+                whole = PLAIN | headers
+                assert await compare(tenant.api, rival, restart_ids, content, headers=whole, query=query) < 500
+
+
+async def test_callers_without_the_right_are_answered_as_by_the_framework(
+    people: People, rival: Rival, restart_ids: Callable[[], None], subtests: pytest.Subtests
+) -> None:
+    tenant, foreign = await people.tenant_of("owner"), await people.tenant_of("owner")
+    keys = {
+        "without the scope": await tenant.make_key(scopes=["codes:read"]),
+        "of another organisation": await foreign.make_key(),
+        "that was revoked": await tenant.make_key(),
+    }
+    await tenant.api.post(f"/v1/api-keys/{keys['that was revoked']['id']}/revoke", params=tenant.query)
+    callers = {name: tenant.api.other(token=key["secret"]) for name, key in keys.items()}
+    callers["stranger"] = people.person("stranger")
+    callers["nobody"] = tenant.api.other(token=None)
+    for name, api in callers.items():
+        for project_id in (tenant.project_id, foreign.project_id, "prj_" + "a" * 22):
+            with subtests.test(name, project_id=project_id):
+                content = json.dumps(tenant.code_body(project_id=project_id)).encode()
+                assert await compare(api, rival, restart_ids, content) in {401, 403, 404}
+
+
+async def test_a_used_up_quota_and_a_used_key_are_answered_as_by_the_framework(
+    tenant: Tenant, rival: Rival, restart_ids: Callable[[], None]
+) -> None:
+    valid, other = (json.dumps(tenant.code_body(issuer=issuer)).encode() for issuer in ("one", "other"))
+    restart_ids()
+    first = await answer(tenant.api, valid, PLAIN | KEY, "")
+    for headers in (PLAIN, PLAIN | UNUSUAL):
+        assert await answer(tenant.api, valid, headers | KEY, "") == first
+    refused = [await answer(tenant.api, other, headers | KEY, "") for headers in (PLAIN, PLAIN | UNUSUAL)]
+    assert refused[0] == refused[1]
+    assert refused[0][0] == 409
+    await tenant.make_quota(rival, 0)
+    assert await compare(tenant.api, rival, restart_ids, other) == 429
