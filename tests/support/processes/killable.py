@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,7 +84,9 @@ class Killable:
 
 
 @contextlib.contextmanager
-def running_core(database_url: Secret, audience_url: str, **changes: str) -> Iterator[tuple[str, ForkedCommand]]:
+def running_core(
+    database_url: Secret, audience_url: str, *, log: str = os.devnull, **changes: str
+) -> Iterator[tuple[str, ForkedCommand]]:
     """Run Core on this database; yield its URL and its process. `changes` are settings by field name."""
     environ = {
         **_environ(database_url, audience_url),
@@ -96,22 +99,24 @@ def running_core(database_url: Secret, audience_url: str, **changes: str) -> Ite
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         command = ["serve", "core", "--port", str(port), "--beside-others"]
-        with _running(command, environ) as process:
+        with _running(command, environ, log=log) as process:
             url = f"http://127.0.0.1:{port}"
             until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
             yield url, process
 
 
 @contextlib.contextmanager
-def running_worker(database_url: Secret, audience_url: str, **changes: str) -> Iterator[ForkedCommand]:
+def running_worker(
+    database_url: Secret, audience_url: str, *, log: str = os.devnull, **changes: str
+) -> Iterator[ForkedCommand]:
     """Run Core's worker on this database. `changes` are settings by field name."""
     environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name.upper()}": changes[name] for name in changes}
-    with _running(["work", "core"], environ) as process:
+    with _running(["work", "core"], environ, log=log) as process:
         yield process
 
 
 @contextlib.contextmanager
-def running_audience(database_url: Secret) -> Iterator[tuple[str, ForkedCommand]]:
+def running_audience(database_url: Secret, *, log: str = os.devnull) -> Iterator[tuple[str, ForkedCommand]]:
     """Run Audience on this database, on the machine's clock; yield its URL and its process."""
     settings = audience_settings(database_url)
     environ = {
@@ -122,7 +127,7 @@ def running_audience(database_url: Secret) -> Iterator[tuple[str, ForkedCommand]
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-    with _running([str(port)], environ, _SERVE_AUDIENCE) as process:
+    with _running([str(port)], environ, _SERVE_AUDIENCE, log=log) as process:
         url = f"http://127.0.0.1:{port}"
         until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
         yield url, process
@@ -142,9 +147,10 @@ def running_console(port: int, **changes: str) -> Iterator[ForkedCommand]:
 
 
 def _running(
-    arguments: list[str], environ: dict[str, str], script: Path | None = None
+    arguments: list[str], environ: dict[str, str], script: Path | None = None, *, log: str = os.devnull
 ) -> contextlib.AbstractContextManager[ForkedCommand]:
-    return running_command(share_command_server(), arguments, clean_environ(environ), script=script)
+    streams = (os.devnull, log)
+    return running_command(share_command_server(), arguments, clean_environ(environ), script=script, streams=streams)
 
 
 def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:
