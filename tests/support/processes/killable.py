@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from support.processes.command_server import ForkedCommand, running_command, sha
 from support.processes.up_process import clean_environ, status_of, until
 
 _START_S = 30
+_NO_VARIABLES: Final[Mapping[str, str]] = {}
 _SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
 OPERATOR: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 
@@ -85,9 +86,17 @@ class Killable:
 
 @contextlib.contextmanager
 def running_core(
-    database_url: Secret, audience_url: str, *, log: str = os.devnull, **changes: str
+    database_url: Secret,
+    audience_url: str,
+    *,
+    log: str = os.devnull,
+    variables: Mapping[str, str] = _NO_VARIABLES,
+    **changes: str,
 ) -> Iterator[tuple[str, ForkedCommand]]:
-    """Run Core on this database; yield its URL and its process. `changes` are settings by field name."""
+    """Run Core on this database; yield its URL and its process.
+
+    `changes` are settings by field name, `variables` others of the environment.
+    """
     environ = {
         **_environ(database_url, audience_url),
         "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
@@ -95,6 +104,7 @@ def running_core(
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_PRIVATE_TIMEOUT_S": "60",
         **{f"SOUNDMARK_{name.upper()}": value for name, value in changes.items()},
+        **variables,
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]

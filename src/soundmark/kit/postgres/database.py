@@ -17,7 +17,9 @@ from soundmark.kit import deadline, open_transaction
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres import releases as postgres_releases
+from soundmark.kit.postgres.traced_cursor import TracedCursor
 from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Params, Tx, describe_unavailable
+from soundmark.kit.tracing.spans import is_recording
 
 R = TypeVar("R")
 
@@ -45,7 +47,8 @@ _OPTIONS: Final = " ".join(
 
 def connect_options(application_name: str) -> dict[str, Any]:
     """Return the keyword arguments of every connection that we open."""
-    return {"options": _OPTIONS, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": application_name}
+    options = {"options": _OPTIONS, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": application_name}
+    return {**options, "cursor_factory": TracedCursor} if is_recording() else options
 
 
 class Database:

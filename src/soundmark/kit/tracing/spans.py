@@ -4,7 +4,7 @@ Without a recorder, which `kit.tracing.switch` sets, nothing is recorded, and on
 has templates, ids, statuses and the text of statements; never a path, a parameter of a statement or a body.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import Token
 from types import TracebackType
 from typing import Final, Literal, Protocol, Self, TypeAlias
@@ -168,12 +168,15 @@ def enter_child(name: str, kind: Kind, attributes: Attributes) -> Place | _Nowhe
     return Place(_recorder.begin_child(name, kind, parent, attributes))
 
 
-def enter_batch(name: str, traces: Iterable[TraceContext | None]) -> Place | _Nowhere:
+def enter_batch(name: str, traces: Collection[TraceContext | None]) -> Place | _Nowhere:
     """Return a place below the first of `traces` that is recorded, linked to the others, for work done for them all."""
-    recorded = [trace for trace in traces if trace is not None and trace.span is not None]
-    if _recorder is None or not recorded:
+    if _recorder is None:
         return _NOWHERE
-    return Place(_recorder.begin_child(name, "internal", recorded[0], {}, recorded[1:]))
+    recorded = [trace for trace in traces if trace is not None and trace.span is not None]
+    if not recorded:
+        return _NOWHERE
+    size = {"soundmark.batch_size": len(traces)}
+    return Place(_recorder.begin_child(name, "internal", recorded[0], size, recorded[1:]))
 
 
 def trace_endpoint(app: AsgiApp, route: str, entropy: Entropy, is_trusted: Callable[[Scope], bool]) -> AsgiApp:
