@@ -107,6 +107,24 @@ def test_a_terminal_shows_the_time_alone_and_colours(monkeypatch: pytest.MonkeyP
     assert rendered(level="error", event="broken") == "10:48:36Z core     error broken"
 
 
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_every_line_has_the_id_of_its_trace(log_format: str) -> None:
+    """Those of libraries too."""
+    body = """
+from soundmark.kit.tracing.context import TraceContext, current
+current.set(TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", 0))
+logger.info("request", request_id="req_1", method="GET", route="/v1/keys", status=200, duration_ms=1.0)
+logger.error("failed")
+logging.getLogger("library").warning("lost %s", 3)
+"""
+    member = {
+        "json": '"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"',
+        "text": " trace_id=4bf92f3577b34da6a3ce929d0e0e4736",
+    }
+    lines = logged(body, log_format=log_format)
+    assert [member[log_format] in line for line in lines] == [True, True, True]
+
+
 def test_events_below_the_level_are_left_out() -> None:
     body = 'logger.debug("one"); logger.info("two"); logger.warning("three"); logger.error("four")'
     assert [event["event"] for event in events(body, level="warning")] == ["three", "four"]

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Final
 
 import structlog
@@ -24,17 +25,18 @@ from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
 from soundmark.kit.http.limits.factory import make_rate_limit
-from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller, holds_credential
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import HealthCheck, health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.http.requests.routes import install_validation_handler
+from soundmark.kit.http.requests.routes import NO_TELEMETRY, install_validation_handler
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import is_current, require_current
 from soundmark.kit.postgres.sessions import SessionOptions
 from soundmark.kit.startup import explain_failures
+from soundmark.kit.tracing.spans import trace_endpoint
 from soundmark.settings import AudienceSettings
 
 _REPORTS_AT_ONCE: Final = 2
@@ -74,12 +76,14 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
         HealthCheck("database", database_is_ready, "shared"),
         HealthCheck("database_read_only", ctx.db.is_writable, "shared"),
     )
+    is_core = partial(holds_credential, credentials=settings.audience_credential)
     private = HttpEdge(
         Guard(app, settings.audience_credential),
         settings.base_url,
         entropy,
         describe_refused=clients.describe_refused,
         describe_caller=describe_caller,
+        is_trusted=is_core,
     )
     ingest = Ingest(
         entropy,
@@ -89,10 +93,11 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
         refused=refused,
         credentials=settings.audience_credential,
     )
-    return _front(ingest, private)
+    traced = trace_endpoint(ingest, PATH, entropy, lambda scope: is_core(scope) or clients.is_proxy(scope))
+    return _front(traced, private)
 
 
-def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
+def _front(ingest: AsgiApp, rest: AsgiApp) -> AsgiApp:
     """Return an app that serves events, which need no credential of ours, in front of the private routes."""
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,7 +111,14 @@ def _front(ingest: Ingest, rest: AsgiApp) -> AsgiApp:
 
 def _routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
     """Return every private route. Only Core calls them, so they are not published."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
+    )
     for feature in (integrations, entitlements, operations, usage, reports, legacy, purges):
         app.include_router(feature.router)
     return app

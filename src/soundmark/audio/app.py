@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Final
 
 import structlog
@@ -18,7 +19,7 @@ from soundmark.audio.render import QueueFull, Renderer, RenderQueue
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.asgi import AsgiApp
-from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller
+from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller, holds_credential
 from soundmark.kit.http.requests.bodies import read_body
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.edge import GONE, HttpEdge, install_problem_handlers
@@ -78,7 +79,8 @@ def create_app(settings: AudioSettings) -> AsgiApp:
     entropy = SystemEntropy()
     clients = ClientAddresses(AddressReader(()), AddressDigest(entropy), SystemClock())
     guard = Guard(app, settings.audio_credential)
-    return HttpEdge(guard, _NO_BASE_URL, entropy, clients.describe_refused, describe_caller)
+    is_core = partial(holds_credential, credentials=settings.audio_credential)
+    return HttpEdge(guard, _NO_BASE_URL, entropy, clients.describe_refused, describe_caller, is_core)
 
 
 async def render(request: Request) -> Response:

@@ -2,11 +2,13 @@
 
 import asyncio
 import importlib
+import os
 from typing import Annotated, Any, Final
 
 import structlog
 import typer
 
+import soundmark
 from soundmark import settings
 from soundmark.cli import Refused
 from soundmark.cli.deployment import read_settings
@@ -14,6 +16,7 @@ from soundmark.kit import log
 from soundmark.kit.http.server.connection import ConnectionLimits
 from soundmark.kit.http.server.serve import Listen, run
 from soundmark.kit.http.server.sockets import CannotListen, reserve_port
+from soundmark.kit.tracing.switch import recording_spans
 from soundmark.supervision.workers import run_workers
 
 app = typer.Typer(add_completion=False)
@@ -53,7 +56,8 @@ def serve(
             asyncio.run(run_workers(component, listen, workers))
         else:
             limits = ConnectionLimits(given.connections_max, given.connections_per_address, given.trusted_proxies)
-            run(_make(component, given), listen, limits)
+            with recording_spans(f"soundmark-{component}", soundmark.__version__, os.environ):
+                run(_make(component, given), listen, limits)
     except CannotListen as refusal:
         raise Refused(str(refusal)) from None
 

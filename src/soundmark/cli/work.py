@@ -2,16 +2,19 @@
 
 import asyncio
 import importlib
+import os
 from typing import Annotated, Any
 
 import typer
 
+import soundmark
 from soundmark import settings
 from soundmark.cli import Refused
 from soundmark.cli.databases import WithDatabase
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.kit import log
 from soundmark.kit.postgres.jobs import WorkerFailed
+from soundmark.kit.tracing.switch import recording_spans
 
 app = typer.Typer(add_completion=False)
 
@@ -28,7 +31,8 @@ def work(
     given = read_settings(settings.JOBS[component], data_dir)
     log.configure(level=given.log_level, log_format=given.log_format, component=f"{component}-jobs")
     try:
-        asyncio.run(_run(component, given))
+        with recording_spans(f"soundmark-{component}-jobs", soundmark.__version__, os.environ):
+            asyncio.run(_run(component, given))
     except WorkerFailed as failed:
         raise Refused(f"the jobs of {component} stopped: {failed}") from None
 

@@ -53,7 +53,7 @@ from soundmark.core.features.webhooks.delivery import routes as webhook_tests
 from soundmark.core.features.webhooks.endpoints import routes as webhook_endpoints
 from soundmark.core.hot.answers import Answers
 from soundmark.core.hot.lookup import QUERY_TIMEOUT_S, BroadcastLookup
-from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, Resolve
+from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, ROUTE, Resolve
 from soundmark.core.live.clock_offset import ClockOffset
 from soundmark.core.live.draft_counts import DraftCounts
 from soundmark.core.published.routes import publication_routes
@@ -69,7 +69,7 @@ from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import HealthCheck, health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
-from soundmark.kit.http.requests.routes import install_validation_handler
+from soundmark.kit.http.requests.routes import NO_TELEMETRY, install_validation_handler
 from soundmark.kit.postgres.database_server import DESCRIBE_SERVER
 from soundmark.kit.postgres.lease import RENEW_EVERY_S, Lease
 from soundmark.kit.postgres.link import Call
@@ -77,6 +77,7 @@ from soundmark.kit.postgres.schema_version import require_current
 from soundmark.kit.postgres.shared_connection import Preface, SharedConnection
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import running
+from soundmark.kit.tracing.spans import trace_endpoint
 from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
@@ -142,9 +143,10 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
         HealthCheck("audio", ctx.audio.is_ready, "shown"),
     )
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
-    tenants = HttpEdge(IssuanceShortcut(app), settings.base_url, entropy, partial(describe_refused, clients))
+    describe = partial(describe_refused, clients)
+    tenants = HttpEdge(IssuanceShortcut(app), settings.base_url, entropy, describe, is_trusted=clients.is_proxy)
     edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)
-    return _front(resolve, edge)
+    return _front(trace_endpoint(resolve, ROUTE, entropy, clients.is_proxy), edge)
 
 
 def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
@@ -156,6 +158,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        telemetry=NO_TELEMETRY,
         # A path with a trailing slash is a different path.
         redirect_slashes=False,
     )
@@ -197,7 +200,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
     return app
 
 
-def _front(resolve: Resolve, rest: AsgiApp) -> AsgiApp:
+def _front(resolve: AsgiApp, rest: AsgiApp) -> AsgiApp:
     """Return an app that serves resolutions itself and leaves the rest to the framework."""
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:

@@ -952,6 +952,7 @@ CREATE TABLE webhook_acts (
     data            text        NOT NULL,
     xr_ids          text[],
     endpoint_ids    text[]      NOT NULL,
+    traceparent     text,
     created_at      timestamptz NOT NULL,
     CONSTRAINT webhook_acts_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT webhook_acts_organization_fkey FOREIGN KEY (organization_id)
@@ -983,6 +984,7 @@ CREATE TABLE webhook_events (
     actor_type      text        NOT NULL,
     actor_id        text        NOT NULL,
     data            text        NOT NULL,
+    traceparent     text,
     created_at      timestamptz NOT NULL,
     CONSTRAINT webhook_events_pkey PRIMARY KEY (organization_id, id)
 );

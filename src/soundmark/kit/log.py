@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 import structlog
 
+from soundmark.kit.tracing.context import add_trace_id
+
 LogFormat = Literal["text", "json"]
 
 _COLOURS: Final = {"debug": "\x1b[2m", "warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
@@ -25,6 +27,7 @@ def configure(*, level: str, log_format: LogFormat | None, component: str) -> No
     as_text = log_format == "text" or (log_format is None and is_terminal)
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        add_trace_id,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),

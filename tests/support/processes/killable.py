@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from support.processes.command_server import ForkedCommand, running_command, sha
 from support.processes.up_process import clean_environ, status_of, until
 
 _START_S = 30
+_NO_VARIABLES: Final[Mapping[str, str]] = {}
 _SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
 OPERATOR: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 
@@ -83,8 +85,18 @@ class Killable:
 
 
 @contextlib.contextmanager
-def running_core(database_url: Secret, audience_url: str, **changes: str) -> Iterator[tuple[str, ForkedCommand]]:
-    """Run Core on this database; yield its URL and its process. `changes` are settings by field name."""
+def running_core(
+    database_url: Secret,
+    audience_url: str,
+    *,
+    log: str = os.devnull,
+    variables: Mapping[str, str] = _NO_VARIABLES,
+    **changes: str,
+) -> Iterator[tuple[str, ForkedCommand]]:
+    """Run Core on this database; yield its URL and its process.
+
+    `changes` are settings by field name, `variables` others of the environment.
+    """
     environ = {
         **_environ(database_url, audience_url),
         "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
@@ -92,26 +104,29 @@ def running_core(database_url: Secret, audience_url: str, **changes: str) -> Ite
         "SOUNDMARK_OPERATOR_TOKEN": OPERATOR_TOKEN,
         "SOUNDMARK_PRIVATE_TIMEOUT_S": "60",
         **{f"SOUNDMARK_{name.upper()}": value for name, value in changes.items()},
+        **variables,
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         command = ["serve", "core", "--port", str(port), "--beside-others"]
-        with _running(command, environ) as process:
+        with _running(command, environ, log=log) as process:
             url = f"http://127.0.0.1:{port}"
             until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
             yield url, process
 
 
 @contextlib.contextmanager
-def running_worker(database_url: Secret, audience_url: str, **changes: str) -> Iterator[ForkedCommand]:
+def running_worker(
+    database_url: Secret, audience_url: str, *, log: str = os.devnull, **changes: str
+) -> Iterator[ForkedCommand]:
     """Run Core's worker on this database. `changes` are settings by field name."""
     environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name.upper()}": changes[name] for name in changes}
-    with _running(["work", "core"], environ) as process:
+    with _running(["work", "core"], environ, log=log) as process:
         yield process
 
 
 @contextlib.contextmanager
-def running_audience(database_url: Secret) -> Iterator[tuple[str, ForkedCommand]]:
+def running_audience(database_url: Secret, *, log: str = os.devnull) -> Iterator[tuple[str, ForkedCommand]]:
     """Run Audience on this database, on the machine's clock; yield its URL and its process."""
     settings = audience_settings(database_url)
     environ = {
@@ -122,7 +137,7 @@ def running_audience(database_url: Secret) -> Iterator[tuple[str, ForkedCommand]
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-    with _running([str(port)], environ, _SERVE_AUDIENCE) as process:
+    with _running([str(port)], environ, _SERVE_AUDIENCE, log=log) as process:
         url = f"http://127.0.0.1:{port}"
         until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
         yield url, process
@@ -142,9 +157,10 @@ def running_console(port: int, **changes: str) -> Iterator[ForkedCommand]:
 
 
 def _running(
-    arguments: list[str], environ: dict[str, str], script: Path | None = None
+    arguments: list[str], environ: dict[str, str], script: Path | None = None, *, log: str = os.devnull
 ) -> contextlib.AbstractContextManager[ForkedCommand]:
-    return running_command(share_command_server(), arguments, clean_environ(environ), script=script)
+    streams = (os.devnull, log)
+    return running_command(share_command_server(), arguments, clean_environ(environ), script=script, streams=streams)
 
 
 def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:

@@ -9,6 +9,6 @@ from soundmark.kit import log
 from soundmark.kit.http.server.serve import Listen, run
 
 if __name__ == "__main__":
-    log.configure(level="warning", log_format="json", component="audience")
     settings = declared.read(declared.AudienceSettings, os.environ)
+    log.configure(level=settings.log_level, log_format=settings.log_format, component="audience")
     run(create_app(settings), Listen("127.0.0.1", int(sys.argv[1])))

@@ -28,6 +28,7 @@ from soundmark.kit.http.responses.problems import (
     Unauthenticated,
     UnsupportedMediaType,
 )
+from soundmark.kit.tracing.context import find_trace_id
 from soundmark.wire.audience_event import EVENT_MAX_BYTES, SIGNATURE_HEADER
 from soundmark.wire.private.problems import EventQuotaExceeded
 
@@ -90,7 +91,8 @@ class Ingest:
             outcome = problem
         except Exception as error:  # noqa: BLE001 - the edge of this route answers and logs whatever escapes
             # Without its text and its traceback, which could contain the request.
-            _log.error("internal_error", request_id=identity, error=type(error).__name__)
+            trace_id = find_trace_id(scope["headers"], self._entropy)
+            _log.error("internal_error", request_id=identity, trace_id=trace_id, error=type(error).__name__)
             outcome = InternalError()
         if isinstance(outcome, str):
             assert delivery is not None, "only a delivered event is recorded"
@@ -99,12 +101,13 @@ class Ingest:
             await send_document(scope, send, _STATUS[outcome], self._head % identity.encode(), answer)
             return
         if client is not None:
-            outcome = await self._note_refused(client, outcome, delivery, identity)
+            ids = {"request_id": identity, "trace_id": find_trace_id(scope["headers"], self._entropy)}
+            outcome = await self._note_refused(client, outcome, delivery, ids)
         _outcomes.labels(outcome.code).inc()
         await self._responses.send_problem(send, outcome, identity)
 
     async def _note_refused(
-        self, client: bytes, problem: Problem, delivery: PendingEvent | None, identity: str
+        self, client: bytes, problem: Problem, delivery: PendingEvent | None, ids: dict[str, str]
     ) -> Problem:
         """Return the answer to a sender whose event was refused: the problem, or RateLimited after too many.
 
@@ -116,10 +119,10 @@ class Ingest:
             except RateLimited as limited:
                 return limited
         if isinstance(problem, Unauthenticated):
-            _log.info("event_refused", request_id=identity, code=problem.code, address=client.hex())
+            _log.info("event_refused", **ids, code=problem.code, address=client.hex())
         elif isinstance(problem, EventQuotaExceeded) and delivery is not None:
             caller = delivery.unread.integration_id
-            _log.info("event_refused", request_id=identity, code=problem.code, caller=caller, address=client.hex())
+            _log.info("event_refused", **ids, code=problem.code, caller=caller, address=client.hex())
         return problem
 
 

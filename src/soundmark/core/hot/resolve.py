@@ -25,8 +25,10 @@ from soundmark.kit.http.responses.problems import (
     RateLimited,
     ValidationFailed,
 )
+from soundmark.kit.tracing.context import find_trace_id
 
 PATH_PREFIX: Final = "/v1/resolve/"
+ROUTE: Final = PATH_PREFIX + "{broadcast_token}"
 PROOF_HEADER_NAME: Final = "X-Svc-Resolution-Proof"
 PROOF_HEADER: Final = PROOF_HEADER_NAME.lower().encode()
 PROOF_VALUE: Final = b"ed25519-v1"
@@ -89,14 +91,16 @@ class Resolve:
             digest = self._digests.of(subject, self._clock.unix_s())
             verdict = await self._limit.hit(digest)
             if verdict.is_first_refused:
-                _log.warning("resolutions_limited", address=digest.hex(), for_s=verdict.reset_s)
+                trace_id = find_trace_id(scope["headers"], self._entropy)
+                _log.warning("resolutions_limited", address=digest.hex(), for_s=verdict.reset_s, trace_id=trace_id)
             # The head is made before the answer is known, so that all responses of a batch can be sent without delay.
             head = self._head % (identity.encode(), verdict.remaining, verdict.reset_s)
             outcome = await self._lookup.ask(_question(scope, verdict))
         except Problem as problem:
             outcome = problem
         except Exception:  # noqa: BLE001 - the edge of this route: every error is logged and gets a response
-            _log.exception("internal_error", request_id=identity)
+            trace_id = find_trace_id(scope["headers"], self._entropy)
+            _log.exception("internal_error", request_id=identity, trace_id=trace_id)
             outcome = InternalError()
         if not isinstance(outcome, bytes):
             await self._send_problem(send, outcome, identity, verdict)

@@ -12,6 +12,7 @@ from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.ids import mint
+from soundmark.kit.tracing.context import find_traceparent
 
 
 async def record(
@@ -105,4 +106,5 @@ def _entry(
         metadata=canonicalize(facts).decode(),
         created_at=now,
         finalised_at=now,
+        traceparent=find_traceparent(),
     )

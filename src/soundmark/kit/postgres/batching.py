@@ -10,6 +10,8 @@ from typing import Final, Generic, TypeVar
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, Problem
 from soundmark.kit.postgres.sessions import STATEMENT_TIMEOUT_S
 from soundmark.kit.tasks import cancel_and_wait
+from soundmark.kit.tracing.context import TraceContext, current
+from soundmark.kit.tracing.spans import enter_batch
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,6 +25,7 @@ class _Entry(Generic[T, R]):
     size: int
     submitted_at_s: float
     outcome: asyncio.Future[R | Problem]
+    trace: TraceContext | None
 
     def settle(self, outcome: R | Problem) -> None:
         """Give the caller the outcome, unless they have left."""
@@ -69,7 +72,7 @@ class Batcher(Generic[T, R]):
         waits for longer than `patience_s`. An item whose future is cancelled before its batch starts is dropped.
         """
         loop = asyncio.get_running_loop()
-        entry: _Entry[T, R] = _Entry(item, size, loop.time(), loop.create_future())
+        entry: _Entry[T, R] = _Entry(item, size, loop.time(), loop.create_future(), current.get())
         entries = self._queues.get(queue)
         if entries is None:
             self._start(queue, deque((entry,)))
@@ -110,7 +113,8 @@ class Batcher(Generic[T, R]):
             await asyncio.sleep(0)
             while entries:
                 batch = self._take_batch(entries)
-                await self._settle(batch)
+                with enter_batch("batch", [entry.trace for entry in batch]):
+                    await self._settle(batch)
         finally:
             del self._queues[queue]
             for entry in (*batch, *entries):

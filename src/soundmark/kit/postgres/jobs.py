@@ -5,15 +5,17 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
+from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
@@ -27,6 +29,8 @@ from soundmark.kit.postgres.sessions import (
     connect_options,
 )
 from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.tracing.context import PARENT_HEADER, STATE_HEADER, current, outgoing_headers
+from soundmark.kit.tracing.spans import enter_job
 
 KEPT_DAYS: Final = 7
 CONCURRENCY: Final = 8
@@ -46,6 +50,7 @@ _DOUBLINGS_MAX: Final = 10
 
 C = TypeVar("C")
 
+_entropy: Final = SystemEntropy()  # For the ids of traces, which no test needs to know.
 _log: Final = structlog.get_logger()
 
 
@@ -89,14 +94,27 @@ class Queue:
     async def defer(self, tx: Tx, task: str, *, lock: str, **ids: str) -> None:
         """Run `task` with `ids` once the transaction has committed.
 
-        Jobs with the same `lock` run one at a time. A job gets only ids, and reads everything else when it runs.
+        Jobs with the same `lock` run one at a time. A job gets only ids, and reads everything else when it runs. The
+        current trace is stored with it, and `run_worker` continues it.
         """
         deferrer = self._app.configure_task(task, lock=lock, connection=tx.connection)
         try:
-            await deferrer.defer_async(**ids)
+            await deferrer.defer_async(**ids, **outgoing_headers())
         except ConnectorException as error:
             # The transaction judges its own failure.
             raise error.__cause__ or error from None
+
+
+async def _continue_trace(run: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker) -> Any:
+    """Run a job in the trace that was stored with it, or else in a new one; what it is called with is without it."""
+    ids: dict[str, Any] = context.job.task_kwargs
+    traceparent, tracestate = ids.pop(PARENT_HEADER, None), ids.pop(STATE_HEADER, None)
+    place = enter_job(context.job.task_name, "consumer", _entropy, traceparent, tracestate)
+    place.note({"soundmark.job_id": context.job.id or 0})
+    # Also for what is logged when the job has failed. Each job has a task of its own.
+    current.set(place.trace)
+    with place:
+        return await run()
 
 
 class _Jobs(JobManager):
@@ -143,7 +161,11 @@ def jobs_app(url: Secret, *, application_name: str, session: SessionOptions = DI
         connection_class=HostsConnection,
         kwargs=connect_options(url, application_name, session),
     )
-    app = App(connector=connector, periodic_defaults={"max_delay": _OVERDUE_MAX_S})
+    app = App(
+        connector=connector,
+        periodic_defaults={"max_delay": _OVERDUE_MAX_S},
+        worker_defaults={"worker_middleware": [_continue_trace]},
+    )
     app.job_manager = _Jobs(connector)
     _add_housekeeping(app)
     return app

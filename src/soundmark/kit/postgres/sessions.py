@@ -11,6 +11,8 @@ from psycopg.conninfo import conninfo_attempts_async, conninfo_to_dict
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.postgres.traced_cursor import TracedCursor
+from soundmark.kit.tracing.spans import is_recording
 
 C = TypeVar("C")
 
@@ -77,6 +79,8 @@ def blocking_options(url: Secret) -> dict[str, Any]:
 def connect_options(url: Secret, application_name: str, session: SessionOptions) -> dict[str, Any]:
     """Return the keyword arguments of every connection that a process opens with `HostsConnection`."""
     options = {**_find_unset(url, _DEFAULTS), "application_name": application_name}
+    if is_recording():
+        options["cursor_factory"] = TracedCursor
     if not session.sends_startup:
         return {**options, "prepare_threshold": None}
     ours = [f"-c {name}={value}" for name, value in session.settings().items()]

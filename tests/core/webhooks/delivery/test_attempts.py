@@ -49,6 +49,26 @@ async def test_a_message_is_the_rendered_event_with_the_headers_of_standard_webh
     assert len(consumer.messages) == 1
 
 
+async def test_every_attempt_has_the_trace_of_the_act(
+    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, steps: Steps, rival: Rival, clock: FakeClock
+) -> None:
+    """A consumer can say which of its requests an event follows from. Without a trace, an attempt begins one."""
+    await endpoints.make(consumer.url)
+    consumer.reactions.append(500)
+    trace = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", "tracestate": "a=1"}
+    assert (await tenant.api.post("/v1/campaigns", json=tenant.campaign_body(), headers=trace)).status == 201
+    await steps.deliver()
+    clock.advance(seconds=RETRY_AFTER[0].total_seconds() * 2)
+    await steps.deliver()
+    assert [message.headers["traceparent"] for message in consumer.messages] == [trace["traceparent"]] * 2
+    assert "tracestate" not in consumer.messages[0].headers
+    await tenant.make_campaign("Tomorrow")
+    await fan_out(steps.ctx)
+    await rival.run("UPDATE webhook_events SET traceparent = NULL")
+    await steps.deliver()
+    assert consumer.messages[-1].headers["traceparent"].startswith("00-")
+
+
 @pytest.mark.parametrize(
     ("reaction", "expected"),
     [

@@ -19,12 +19,14 @@ async def test_an_endpoint_gets_a_signed_test_even_if_it_is_disabled(
     endpoint = await tenant.make_webhook_endpoint(url=f"{consumer.url}/a", event_types=["code.issued"])
     path = f"/v1/webhook-endpoints/{endpoint['id']}"
     assert (await tenant.api.call("PATCH", path, params=tenant.query, json={"enabled": False})).status == 200
-    answer = await tenant.api.post(f"{path}/test", params=tenant.query)
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+    answer = await tenant.api.post(f"{path}/test", params=tenant.query, headers={"traceparent": traceparent})
     assert (answer.status, answer.json["status_code"], answer.json["error"]) == (200, 204, None)
     assert 0 <= answer.json["duration_ms"] < 15_000
     (message,) = consumer.messages
     assert message.signed_by(endpoint["secret"])
     assert message.id.startswith("evn_")
+    assert message.headers["traceparent"] == traceparent
     assert message.content["type"] == "webhook.test"
     assert message.content["data"] == {
         "organization_id": tenant.organization_id,

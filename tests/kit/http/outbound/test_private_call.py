@@ -127,6 +127,7 @@ async def test_the_component_gets_the_caller_the_request_id_and_the_deadline() -
     assert "x-svc-operation-id: aud_1" in lines
     assert "x-svc-timeout-ms: 12500" in lines
     assert "x-svc-caller: soundmark-test" in lines
+    assert not [line for line in lines if line.startswith("trace")], "outside of a trace"
     assert "content-type: application/json" in lines
     assert json.loads(server.requests[0].partition(b"\r\n\r\n")[2]) == {"a": 1}
 

@@ -65,7 +65,10 @@ Stage = Literal["requested", "final"]
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One entry. `metadata` is canonical JSON; `finalised_at` is None while the outcome is `requested`."""
+    """One entry. `metadata` is canonical JSON; `finalised_at` is None while the outcome is `requested`.
+
+    `traceparent` is the place in a trace that the entry was made at. It is kept with the act, not with the entry.
+    """
 
     id: str
     organization_id: str
@@ -77,6 +80,7 @@ class AuditEntry:
     metadata: str
     created_at: datetime
     finalised_at: datetime | None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class ClaimedDelivery:
     sealed_earlier_secret: bytes | None = field(repr=False)
     earlier_secret_until: datetime | None
     failing_since: datetime | None
+    traceparent: str | None = None  # Of the act.
 
     @property
     def event(self) -> WebhookEvent:

@@ -10,6 +10,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_CODES_MAX
 from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array, time_array
 from soundmark.kit.postgres.transaction import AnyTx, Tx
+from soundmark.kit.tracing.context import find_traceparent
 
 _SELECT: Final[LiteralString] = """
     SELECT xr_id, organization_id, project_id, campaign_id, issuer, issued_at, expires_at, broadcast_token,
@@ -199,9 +200,10 @@ async def update_revoked_in_campaign(
               FROM revoked
         ), announced AS (
             INSERT INTO webhook_acts
-                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids, created_at)
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids,
+                    traceparent, created_at)
             SELECT %(organization_id)s, %(act_id)s || '.' || number, %(project_id)s, 'code.revoked', %(actor_type)s,
-                   %(actor_id)s, '{}', array_agg(xr_id), endpoint_ids, %(now)s
+                   %(actor_id)s, '{}', array_agg(xr_id), endpoint_ids, %(traceparent)s::text, %(now)s
               FROM parts CROSS JOIN listening
              WHERE endpoint_ids IS NOT NULL
              GROUP BY number, endpoint_ids
@@ -216,6 +218,7 @@ async def update_revoked_in_campaign(
             "act_codes_max": ACT_CODES_MAX,
             "actor_type": scope.actor.type,
             "actor_id": scope.actor.id,
+            "traceparent": find_traceparent(),
             "now": now,
         },
     )

@@ -9,7 +9,14 @@ from soundmark.kit.postgres.transaction import AnyTx
 
 
 async def insert_reached(
-    tx: AnyTx, organization_id: str, quota: Quota, percents: Sequence[int], *, act_id: str, now: datetime
+    tx: AnyTx,
+    organization_id: str,
+    quota: Quota,
+    percents: Sequence[int],
+    *,
+    act_id: str,
+    traceparent: str | None,
+    now: datetime,
 ) -> None:
     """Insert each threshold that was not announced this month, and the act that announces it.
 
@@ -32,11 +39,11 @@ async def insert_reached(
             RETURNING percent
         )
         INSERT INTO webhook_acts
-               (organization_id, id, type, actor_type, actor_id, data, endpoint_ids, created_at)
+               (organization_id, id, type, actor_type, actor_id, data, endpoint_ids, traceparent, created_at)
         SELECT %(organization_id)s, %(act_id)s || '.' || percent, 'quota.threshold_reached', 'system', 'soundmark',
                jsonb_build_object('month', %(month)s::text, 'percent', percent, 'issued', %(issued)s::bigint,
                                   'monthly_quota', %(monthly_quota)s::bigint)::text,
-               endpoint_ids, %(now)s
+               endpoint_ids, %(traceparent)s::text, %(now)s
           FROM reached CROSS JOIN listening
         """,
         {
@@ -46,6 +53,7 @@ async def insert_reached(
             "issued": quota.issued_count,
             "monthly_quota": quota.monthly_quota,
             "act_id": act_id,
+            "traceparent": traceparent,
             "now": now,
         },
     )

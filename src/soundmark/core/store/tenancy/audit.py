@@ -10,6 +10,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.kit.postgres.arrays import text_array
 from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
+from soundmark.kit.tracing.context import find_traceparent
 
 _BEGINNING_OF_TIME: Final = datetime.min.replace(tzinfo=UTC)
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
@@ -28,8 +29,8 @@ async def insert(tx: AnyTx, entries: Sequence[AuditEntry], *, stage: Stage) -> N
         WITH fresh AS (
             SELECT *
               FROM unnest(%(ids)s::text[], %(project_ids)s::text[], %(actions)s::text[], %(actor_types)s::text[],
-                          %(actor_ids)s::text[], %(metadata)s::text[])
-                   AS fresh (id, project_id, action, actor_type, actor_id, metadata)
+                          %(actor_ids)s::text[], %(metadata)s::text[], %(traceparents)s::text[])
+                   AS fresh (id, project_id, action, actor_type, actor_id, metadata, traceparent)
         ), recorded AS (
             INSERT INTO audit_entries
                    (organization_id, id, project_id, action, actor_type, actor_id, outcome, metadata, created_at,
@@ -43,13 +44,14 @@ async def insert(tx: AnyTx, entries: Sequence[AuditEntry], *, stage: Stage) -> N
              WHERE organization_id = %(organization_id)s
         ), announced AS (
             INSERT INTO webhook_acts
-                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids, created_at)
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids,
+                    traceparent, created_at)
             SELECT %(organization_id)s, id, project_id,
                    CASE action WHEN 'code.batch_issued' THEN 'code.issued' ELSE action END,
                    actor_type, actor_id, metadata,
                    CASE action WHEN 'code.batch_issued'
                                THEN ARRAY(SELECT jsonb_array_elements_text(metadata::jsonb -> 'xr_ids')) END,
-                   endpoint_ids, %(created_at)s
+                   endpoint_ids, traceparent, %(created_at)s
               FROM fresh CROSS JOIN listening
              WHERE endpoint_ids IS NOT NULL
                AND %(outcome)s = 'completed'
@@ -71,6 +73,7 @@ async def insert(tx: AnyTx, entries: Sequence[AuditEntry], *, stage: Stage) -> N
             "actor_types": text_array(entry.actor_type for entry in entries),
             "actor_ids": text_array(entry.actor_id for entry in entries),
             "metadata": text_array(entry.metadata for entry in entries),
+            "traceparents": text_array(entry.traceparent for entry in entries),
         },
     )
 
@@ -151,15 +154,17 @@ async def update_outcome(tx: Tx, intent: AuditIntent, *, outcome: FinalOutcome, 
              WHERE organization_id = %(organization_id)s
         ), announced AS (
             INSERT INTO webhook_acts
-                   (organization_id, id, project_id, type, actor_type, actor_id, data, endpoint_ids, created_at)
-            SELECT organization_id, id, project_id, action, actor_type, actor_id, metadata, endpoint_ids, %(now)s
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, endpoint_ids, traceparent,
+                    created_at)
+            SELECT organization_id, id, project_id, action, actor_type, actor_id, metadata, endpoint_ids,
+                   %(traceparent)s::text, %(now)s
               FROM entry CROSS JOIN listening
              WHERE endpoint_ids IS NOT NULL
                AND %(outcome)s = 'completed'
         )
         SELECT count(*) FROM entry
         """,
-        {**asdict(intent), "outcome": outcome, "now": now},
+        {**asdict(intent), "outcome": outcome, "traceparent": find_traceparent(), "now": now},
     )
     return bool(finalised)
 

@@ -130,7 +130,8 @@ async def update_claimed(
                   delivery.next_attempt_at AS lease_until, event.id AS event_id, event.project_id,
                   event.type AS event_type, event.actor_type, event.actor_id, event.data,
                   event.created_at AS event_created_at, endpoint.url, endpoint.sealed_secret,
-                  endpoint.sealed_earlier_secret, endpoint.earlier_secret_until, endpoint.failing_since
+                  endpoint.sealed_earlier_secret, endpoint.earlier_secret_until, endpoint.failing_since,
+                  event.traceparent
         """,
         {
             "organization_id": organization_id,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.tracing.context import find_traceparent
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +141,10 @@ async def insert_acts(tx: Tx, organization_id: str, *, act_id: str, after: Expir
              WHERE organization_id = %(organization_id)s
         ), announced AS (
             INSERT INTO webhook_acts
-                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids, created_at)
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids,
+                    traceparent, created_at)
             SELECT %(organization_id)s, %(act_id)s || '.' || project_id, project_id, 'code.expired', 'system',
-                   'soundmark', '{}', array_agg(xr_id), endpoint_ids, %(now)s
+                   'soundmark', '{}', array_agg(xr_id), endpoint_ids, %(traceparent)s::text, %(now)s
               FROM held CROSS JOIN listening
              WHERE endpoint_ids IS NOT NULL
              GROUP BY project_id, endpoint_ids
@@ -156,6 +158,7 @@ async def insert_acts(tx: Tx, organization_id: str, *, act_id: str, after: Expir
             "after_id": after.xr_id,
             "last_at": last.expires_at,
             "last_id": last.xr_id,
+            "traceparent": find_traceparent(),
             "now": now,
         },
     )

@@ -49,7 +49,7 @@ async def insert_events(tx: Tx, organization_id: str, *, acts_max: int, rows_max
     count: int = await tx.value(
         """
         WITH locked AS MATERIALIZED (
-            SELECT id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids, created_at
+            SELECT id, project_id, type, actor_type, actor_id, data, xr_ids, endpoint_ids, traceparent, created_at
               FROM webhook_acts
              WHERE organization_id = %(organization_id)s
              ORDER BY created_at, id
@@ -75,13 +75,13 @@ async def insert_events(tx: Tx, organization_id: str, *, acts_max: int, rows_max
                    project_id, type, actor_type, actor_id,
                    CASE WHEN code.xr_id IS NULL THEN data
                         ELSE jsonb_build_object('xr_id', code.xr_id)::text END AS data,
-                   endpoint_ids, created_at
+                   endpoint_ids, traceparent, created_at
               FROM taken
              CROSS JOIN unnest(coalesce(taken.xr_ids, ARRAY[NULL::text])) AS code (xr_id)
         ), recorded AS (
             INSERT INTO webhook_events
-                   (organization_id, id, project_id, type, actor_type, actor_id, data, created_at)
-            SELECT %(organization_id)s, id, project_id, type, actor_type, actor_id, data, created_at
+                   (organization_id, id, project_id, type, actor_type, actor_id, data, traceparent, created_at)
+            SELECT %(organization_id)s, id, project_id, type, actor_type, actor_id, data, traceparent, created_at
               FROM made
         ), addressed AS (
             INSERT INTO webhook_deliveries

@@ -18,6 +18,8 @@ from soundmark.kit.http.requests.private_endpoint import JSON_TYPE, PrivateEndpo
 from soundmark.kit.http.requests.private_headers import CALLER_HEADER, OPERATION_HEADER, TIMEOUT_HEADER, write_timeout
 from soundmark.kit.http.responses.problems import ERRORS_MAX, FieldError, Location, Problem, Unauthenticated
 from soundmark.kit.open_transaction import assert_no_transaction
+from soundmark.kit.tracing.context import outgoing_headers
+from soundmark.kit.tracing.spans import enter_child
 
 PROBLEM_TYPE: Final = "application/problem+json"
 
@@ -178,6 +180,19 @@ class PrivateChannel:
 
         Raises: _CallFailed.
         """
+        name = f"{endpoint.method} {endpoint.path}"
+        attributes = {
+            "http.request.method": endpoint.method,
+            "url.template": endpoint.path,
+            "peer.service": self._component.name,
+        }
+        with enter_child(name, "client", attributes) as place:
+            response = await self._send(endpoint, request)
+            place.note({"http.response.status_code": response.status})
+        return response
+
+    async def _send(self, endpoint: PrivateEndpoint[R], request: PrivateRequest) -> PrivateResponse:
+        """Raises: _CallFailed."""
         sending = self._client.stream(
             endpoint.method,
             endpoint.path.format_map(request.path),
@@ -207,6 +222,7 @@ class PrivateChannel:
             "x-request-id": request.request_id,
             TIMEOUT_HEADER: write_timeout(self._timeout_s),
             CALLER_HEADER: self._caller,
+            **outgoing_headers(),
         }
 
     async def _read_body(self, response: httpx2.Response) -> bytes:

@@ -1,4 +1,4 @@
-"""The ASGI app around every component: request ids, the log line, and problem documents for all errors."""
+"""The ASGI app around every component: request ids, traces, the log line, and problem documents for all errors."""
 
 import logging
 import re
@@ -27,6 +27,7 @@ from soundmark.kit.http.responses.problems import (
     Problem,
     Unauthenticated,
 )
+from soundmark.kit.tracing.spans import Place, enter_request
 
 GONE: Final = 499  # The logged status for a caller who left before the response; nobody receives it.
 
@@ -58,10 +59,11 @@ def request_id(headers: list[Header], entropy: Entropy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HttpEdge:
-    """An ASGI app around `app`: request id, log line, `Cache-Control`, and problem documents for all errors.
+    """An ASGI app around `app`: request id, trace, log line, `Cache-Control`, and problem documents for all errors.
 
     `HEAD` is answered wherever `GET` is, and cookies are left out. `describe_caller` returns what to log about the
     caller of every request, `describe_refused` what to log in addition about a refused one (401, 403, 429).
+    `is_trusted` returns whether the sender of a request may decide that its trace is sampled.
     """
 
     app: AsgiApp
@@ -69,11 +71,17 @@ class HttpEdge:
     entropy: Entropy
     describe_refused: Callable[[Scope], Mapping[str, str]] = lambda _scope: {}
     describe_caller: Callable[[Scope], Mapping[str, str]] = lambda _scope: {}
+    is_trusted: Callable[[Scope], bool] = lambda _scope: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        is_recorded = scope["path"] not in _PROBES
+        with enter_request(scope, self.entropy, self.is_trusted, is_recorded=is_recorded) as place:
+            await self._answer(scope, receive, send, place)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, place: Place) -> None:
         identity = request_id(scope["headers"], self.entropy)
         scope.setdefault("state", {})["request_id"] = identity
         is_head = scope["method"] == "HEAD"
@@ -91,13 +99,15 @@ class HttpEdge:
         finally:
             # Removed, because the server keeps the scope as long as the connection is open.
             scope["state"].pop("json", None)
+            # The template, never the path, because a path may contain a token.
+            route = getattr(inner_scope.get("route"), "path", None)
+            place.note_response(scope["method"], route, answered.status, identity)
             _log.log(
                 _level_of(scope["path"], answered.status),
                 "request",
                 request_id=identity,
                 method=scope["method"],
-                # The template, never the path, because a path may contain a token.
-                route=getattr(inner_scope.get("route"), "path", None),
+                route=route,
                 status=answered.status,
                 duration_ms=round((time.perf_counter() - started_s) * 1000, 1),
                 **self.describe_caller(inner_scope),

@@ -28,6 +28,11 @@ class ClientAddresses:
         headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
         return self._digest.of(self._reader.subject(client[0] if client else None, headers), self._clock.unix_s())
 
+    def is_proxy(self, scope: Scope) -> bool:
+        """Return whether a trusted proxy sent a request."""
+        client = scope.get("client")
+        return client is not None and self._reader.is_trusted(client[0])
+
     def describe_refused(self, scope: Scope) -> dict[str, str]:
         """Return what the log says about the client whose request was refused."""
         return {"address": self.digest_of(scope).hex()}

@@ -1,7 +1,7 @@
 """Issuing the queued requests of one organisation together, in one transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from soundmark.core.context import RequestContext
@@ -45,12 +45,16 @@ from soundmark.kit.text.months import day_of, month_of
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequest:
-    """One request in an organisation's queue. `intent` is canonical; `integration` is its state in Audience."""
+    """One request in an organisation's queue. `intent` is canonical; `integration` is its state in Audience.
+
+    `traceparent` is its place in a trace, which the transaction of many requests has not.
+    """
 
     scope: TenantScope
     request: IssueRequest
     intent: bytes
     integration: IntegrationState
+    traceparent: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,13 @@ async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> l
                 if reached := evaluation.quota.list_reached():
                     act_id = mint(ctx.entropy, ACT_PREFIX)
                     await quota_thresholds.insert_reached(
-                        tx, organization_id, evaluation.quota, reached, act_id=act_id, now=evaluation.quota.at
+                        tx,
+                        organization_id,
+                        evaluation.quota,
+                        reached,
+                        act_id=act_id,
+                        traceparent=evaluation.entries[-1].traceparent,
+                        now=evaluation.quota.at,
                     )
                 if evaluation.new_receipts:
                     await issuance_receipts.insert_or_update(tx, organization_id, evaluation.new_receipts)
@@ -200,7 +210,7 @@ class _GroupEvaluation:
 
     def _audit_entry(self, queued: QueuedRequest, issued: Sequence[Code]) -> AuditEntry:
         is_single = queued.request.route == "single"
-        return audit.entry_of(
+        entry = audit.entry_of(
             queued.scope,
             self._ctx.entropy,
             "code.issued" if is_single else "code.batch_issued",
@@ -208,6 +218,7 @@ class _GroupEvaluation:
             project_id=queued.request.project_id,
             **({"xr_id": issued[0].xr_id} if is_single else {"xr_ids": [code.xr_id for code in issued]}),
         )
+        return replace(entry, traceparent=queued.traceparent)
 
     def _keep_receipt(self, request: IssueRequest, response: bytes) -> None:
         keyed = request.keyed

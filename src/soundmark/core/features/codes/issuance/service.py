@@ -19,6 +19,7 @@ from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.months import month_of
+from soundmark.kit.tracing.context import find_traceparent
 from soundmark.wire.private.problems import IntegrationNotFound
 
 
@@ -54,7 +55,7 @@ async def issue_codes(
         await find_answer(ctx, scope, request.project_id, request.keyed)
         raise
     integration = await _check_integration_once(ctx, scope, request, request_id)
-    queued = QueuedRequest(scope, request, intent, integration)
+    queued = QueuedRequest(scope, request, intent, integration, find_traceparent())
     issued: IssueResult = await ctx.issuances.run(queued, queue=scope.organization_id, size=request.count)
     return issued
 

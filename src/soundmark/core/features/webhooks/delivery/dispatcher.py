@@ -35,6 +35,7 @@ from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.notifications import Listener
 from soundmark.kit.tasks import cancel_and_wait, running, wait_for_event
+from soundmark.kit.tracing.spans import enter_job
 
 AttemptResult = Literal["delivered", "retried", "failed"]
 
@@ -252,11 +253,13 @@ class Dispatcher:
             self._begin_attempts()
 
     async def _find_response(self, delivery: ClaimedDelivery) -> int | str:
-        try:
-            return await attempt(self._ctx, delivery)
-        except Exception as error:  # noqa: BLE001 - such as a secret that cannot be unsealed; others are not affected
-            _log.error("webhook_not_attempted", delivery_id=delivery.id, error=type(error).__name__, exc_info=error)
-            return INTERNAL_ERROR
+        with enter_job("webhook", "consumer", self._ctx.entropy, delivery.traceparent) as place:
+            place.note({"soundmark.delivery_id": delivery.id})
+            try:
+                return await attempt(self._ctx, delivery)
+            except Exception as error:  # noqa: BLE001 - such as a secret that cannot be unsealed; others are not affected
+                _log.error("webhook_not_attempted", delivery_id=delivery.id, error=type(error).__name__, exc_info=error)
+                return INTERNAL_ERROR
 
     async def _store(self) -> None:
         """Store what followed from attempts, and give back what was not attempted.

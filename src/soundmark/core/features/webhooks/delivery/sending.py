@@ -10,6 +10,8 @@ from soundmark.core.domain.webhooks.event import WebhookEvent, render_body
 from soundmark.core.steps.webhook_secrets import SealedSecrets, open_secrets
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.outbound.guarded_client import NotSent
+from soundmark.kit.tracing.context import PARENT_HEADER, find_traceparent
+from soundmark.kit.tracing.spans import enter_child
 
 _USER_AGENT: Final = "Soundmark-Webhooks"
 
@@ -35,10 +37,19 @@ async def send(ctx: Context, url: str, event: WebhookEvent, sealed: SealedSecret
     now = ctx.clock.now()
     body = render_body(event)
     headers = make_headers(open_secrets(ctx.sealer, sealed, now=now), event.id, body, now=now)
-    try:
-        return await ctx.webhooks.post(url, headers, body, timeout_s=TIMEOUT_S)
-    except NotSent as failed:
-        return failed.reason
+    with enter_child(
+        "POST webhook", "client", {"http.request.method": "POST", "soundmark.event_id": event.id}
+    ) as place:
+        # Without `tracestate`, which may say something about our systems that is not for everybody.
+        if traceparent := find_traceparent():
+            headers[PARENT_HEADER] = traceparent
+        try:
+            status = await ctx.webhooks.post(url, headers, body, timeout_s=TIMEOUT_S)
+        except NotSent as failed:
+            place.note({}, error=failed.reason)
+            return failed.reason
+        place.note({"http.response.status_code": status})
+        return status
 
 
 def make_headers(secrets: Sequence[Secret], event_id: str, body: bytes, *, now: datetime) -> dict[str, str]:

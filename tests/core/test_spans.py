@@ -1,0 +1,119 @@
+"""What Core records of a request: templates, statements and calls, and nothing that is anybody's."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanKind
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import OPERATOR, running_core
+from support.processes.running_apps import running_core as running_app
+from support.tenancy.tenant import Tenant, make_tenant
+from support.tracing.collector import running_collector
+from support.tracing.recorded import Recorded, attributes_of, recording
+
+from soundmark.kit.crypto.secret import Secret
+
+ISSUER = "Issuer with a confidential name"
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+TRACE = {"traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01"}
+_STOP_S = 20  # Half of what the SDK would wait.
+
+
+@pytest.fixture
+def recorded() -> Iterator[Recorded]:
+    """The spans of everything in this process."""
+    with recording() as made:
+        yield made
+
+
+@pytest.fixture
+async def traced(
+    recorded: Recorded, database_url: Secret, audio_url: str, measuring_url: str, clock: FakeClock
+) -> AsyncIterator[Tenant]:
+    """An organisation at a Core whose spans are recorded."""
+    settings = core_settings(database_url, audio_url=audio_url, audience_url=measuring_url)
+    assert recorded.recorder is not None, "a Core that starts now is recorded"
+    async with running_app(settings, clock) as api:
+        yield await make_tenant(api)
+
+
+def below(recorded: Recorded, parent: ReadableSpan) -> set[str]:
+    """Return the names of the spans directly below another."""
+    assert parent.context is not None
+    return {span.name for span in recorded.spans if span.parent and span.parent.span_id == parent.context.span_id}
+
+
+async def test_a_request_has_its_statements_and_calls_below_it(recorded: Recorded, traced: Tenant) -> None:
+    code = await traced.make_code(issuer=ISSUER)
+    await traced.api.get(f"/v1/codes/{code['xr_id']}/audio", params=traced.query, headers=TRACE)
+    recorded.recorder.stop()
+    assert {"POST /render", "SELECT codes"} <= below(recorded, recorded.only("GET /v1/codes/{xr_id}/audio"))
+    call = recorded.only("POST /render", SpanKind.CLIENT)
+    assert attributes_of(call)["peer.service"] == "audio"
+    assert attributes_of(call)["http.response.status_code"] == 200
+    assert "POST /render" in below(recorded, call), "Audio continues the trace"
+
+
+async def test_a_batch_is_below_the_request_that_it_is_for(recorded: Recorded, traced: Tenant) -> None:
+    await traced.make_code(issuer=ISSUER)
+    recorded.recorder.stop()
+    assert "batch" in below(recorded, recorded.only("POST /v1/codes"))
+    of_batches = [below(recorded, span) for span in recorded.spans if span.name == "batch"]
+    assert any({"INSERT INTO broadcasts", "INSERT INTO audit_entries"} <= names for names in of_batches)
+
+
+async def test_no_token_name_credential_or_parameter_is_recorded(recorded: Recorded, traced: Tenant) -> None:
+    code = await traced.make_code(issuer=ISSUER)
+    token = code["broadcast_token"]
+    integration = await traced.make_integration()
+    assert (await traced.api.resolve(token)).status == 200
+    assert (await traced.api.get(f"/v1/resolved/{token}")).status == 404
+    query = {**traced.query, "broadcast_token": token}
+    assert (await traced.api.get("/v1/codes", params=query)).status == 422
+    recorded.recorder.stop()
+    assert attributes_of(recorded.only("GET /v1/resolve/{broadcast_token}"))["http.response.status_code"] == 200
+    text = recorded.text()
+    assert "db.query.text" in text
+    for secret in (token, integration["hmac_secret"], OPERATOR_TOKEN, ISSUER, "Radio Nordlicht", code["xr_id"]):
+        assert secret not in text
+    assert traced.organization_id not in text, "not even in what begins a transaction"
+
+
+async def test_a_stopping_core_sends_its_last_spans(database_url: Secret, measuring_url: str, tenant: Tenant) -> None:
+    assert tenant is not None, "Core's database is in use"
+    with running_collector() as collector:
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "600000"}
+        with running_core(database_url, measuring_url, variables=variables) as (url, process):
+            await read_organizations(url)
+            process.send_signal(15)
+            assert process.wait(_STOP_S) == 0
+    assert ("soundmark-core", "GET /v1/organizations", TRACE_ID) in collector.spans
+
+
+@pytest.mark.parametrize("is_reachable", [True, False])
+async def test_a_collector_that_is_away_costs_spans_and_nothing_else(
+    database_url: Secret, measuring_url: str, tenant: Tenant, is_reachable: bool
+) -> None:
+    """It does not answer, or nobody is there. Requests are answered, and the process stops when it is told to."""
+    assert tenant is not None, "Core's database is in use"
+    with running_collector(answers=False) as collector:
+        variables = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url if is_reachable else "http://127.0.0.1:9",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "600",
+            "OTEL_BSP_SCHEDULE_DELAY": "1",
+        }
+        with running_core(database_url, measuring_url, variables=variables) as (url, process):
+            await read_organizations(url)
+            assert not is_reachable or collector.has_request.wait(_STOP_S)
+            await read_organizations(url)
+            process.send_signal(15)
+            assert process.wait(_STOP_S) == 0
+        assert collector.spans == []
+
+
+async def read_organizations(url: str) -> None:
+    async with httpx2.AsyncClient(base_url=url, headers={**OPERATOR, **TRACE}) as client:
+        assert (await client.get("/v1/organizations")).status_code == 200

@@ -1,0 +1,1 @@
+"""A recorder whose spans stay in memory, and a collector that takes them over the network."""
