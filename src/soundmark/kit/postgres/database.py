@@ -10,6 +10,7 @@ from typing import Any, Final, LiteralString, TypeVar
 import psycopg
 import structlog
 from psycopg import sql
+from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -20,6 +21,7 @@ from soundmark.kit.postgres import releases as postgres_releases
 from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Params, Tx, describe_unavailable
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 EVERY_TENANT: Final = "*"  # For operators' commands on all tenants; few tables show their rows to it.
 
@@ -29,6 +31,9 @@ _ACQUIRE_TIMEOUT_S: Final = 3.0
 # The pool doubles its pause after every failed attempt. It gives up early, and the next request starts over, so that
 # the database is found within seconds of its return, however long the outage was.
 _RECONNECT_TIMEOUT_S: Final = 2.0
+_WAKE_EVERY_S: Final = 60.0
+# After three quiet seconds the kernel asks the other side, and after two unanswered questions it gives up.
+_KEEPALIVE: Final = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 2}
 _ATTEMPTS: Final = 3
 _log: Final = structlog.get_logger()
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -46,6 +51,13 @@ _OPTIONS: Final = " ".join(
 def connect_options(application_name: str) -> dict[str, Any]:
     """Return the keyword arguments of every connection that we open."""
     return {"options": _OPTIONS, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": application_name}
+
+
+class ListeningConnection(psycopg.AsyncConnection[Any]):
+    """A connection that sleeps while it waits for a notification; psycopg's own wakes ten times a second."""
+
+    async def wait(self, gen: PQGen[T], interval: float = _WAKE_EVERY_S, timeout: float | None = None) -> T:  # noqa: ASYNC109 - theirs
+        return await super().wait(gen, interval, timeout)
 
 
 class Database:
@@ -196,8 +208,8 @@ class Database:
         Raises: DatabaseUnavailable.
         """
         try:
-            return await psycopg.AsyncConnection.connect(
-                self.url.reveal(), autocommit=True, **connect_options(f"{self._application_name}-hot")
+            return await ListeningConnection.connect(
+                self.url.reveal(), autocommit=True, **_KEEPALIVE, **connect_options(f"{self._application_name}-hot")
             )
         except psycopg.OperationalError:
             raise DatabaseUnavailable from None

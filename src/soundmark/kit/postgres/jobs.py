@@ -5,8 +5,9 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+import psycopg
 import structlog
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException, UniqueViolation
@@ -16,7 +17,12 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
-from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S, Database, connect_options
+from soundmark.kit.postgres.database import (
+    CONNECT_TIMEOUT_S,
+    Database,
+    ListeningConnection,
+    connect_options,
+)
 from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
 from soundmark.kit.postgres.transaction import Tx
 
@@ -24,7 +30,7 @@ KEPT_DAYS: Final = 7
 CONCURRENCY: Final = 8
 GRACE_S: Final = 10
 
-_POOL_SIZE: Final = 4
+_POOL_SIZE: Final = 2  # Its statements are short, and each connection costs PostgreSQL 3 to 5 MiB.
 _ACQUIRE_TIMEOUT_S: Final = 3.0
 _HEARTBEAT_S: Final = 10
 _STALLED_AFTER_S: Final = 30  # Three heartbeats.
@@ -118,6 +124,11 @@ class _Pool(AsyncConnectionPool):
         await super().open(wait, timeout)
 
 
+async def _commit_each_statement(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Save the queue a BEGIN and a COMMIT for each statement: each of them is a change of its own."""
+    await connection.set_autocommit(True)
+
+
 def jobs_app(url: Secret, *, application_name: str) -> App:
     """Return the queue in the database at `url`, with its housekeeping tasks; it is not open yet.
 
@@ -126,11 +137,13 @@ def jobs_app(url: Secret, *, application_name: str) -> App:
     """
     connector = PsycopgConnector(
         pool_factory=_Pool,
+        connection_class=ListeningConnection,
         conninfo=url.reveal(),
         min_size=1,
         max_size=_POOL_SIZE,
         timeout=_ACQUIRE_TIMEOUT_S,
         kwargs=connect_options(application_name),
+        configure=_commit_each_statement,
     )
     app = App(connector=connector, periodic_defaults={"max_delay": _OVERDUE_MAX_S})
     app.job_manager = _Jobs(connector)
