@@ -12,15 +12,40 @@ import pytest
         ("soundmark_sdk", {"numpy", "fastapi"}),
         ("soundmark.console.app", {"numpy", "fastapi", "opentelemetry"}),
         ("soundmark.audio.app", {"fastapi", "opentelemetry"}),
-        ("soundmark.core.worker", {"fastapi", "starlette", "opentelemetry"}),
+        ("soundmark.core.worker", {"fastapi", "starlette", "requests", "opentelemetry"}),
         ("soundmark.audience.worker", {"fastapi", "starlette", "numpy", "opentelemetry"}),
         # FastAPI imports OpenTelemetry's interface. What records and sends is loaded where it is switched on.
-        ("soundmark.core.app", {"opentelemetry.sdk", "opentelemetry.exporter"}),
-        ("soundmark.audience.app", {"opentelemetry.sdk", "opentelemetry.exporter"}),
+        ("soundmark.core.app", {"requests", "urllib3", "opentelemetry.sdk", "opentelemetry.exporter"}),
+        ("soundmark.audience.app", {"numpy", "opentelemetry.sdk", "opentelemetry.exporter"}),
         ("soundmark.cli.serve", {"opentelemetry"}),
     ],
 )
 def test_a_process_loads_no_library_that_it_does_not_use(module: str, unused: set[str]) -> None:
-    program = f"import sys; import {module}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) & unused == set()
+    assert _loaded_by(f"import {module}") & unused == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unused"),
+    [
+        (["serve", "audio"], {"psycopg"}),
+        (["serve", "console"], {"psycopg"}),
+        (["work", "audience"], {"soundmark.core"}),
+    ],
+)
+def test_a_command_loads_no_other_component_and_nothing_of_up(arguments: list[str], unused: set[str]) -> None:
+    """Nor what draws tracebacks for a terminal. The command is refused for want of settings."""
+    program = f"""\
+from soundmark.cli import main
+sys.argv[1:] = {arguments}
+try: main()
+except SystemExit: pass"""
+    loaded = _loaded_by(program)
+    assert "structlog" in loaded
+    assert loaded & (unused | {"rich", "soundmark.supervision", "soundmark.embedded"}) == set()
+
+
+def _loaded_by(program: str) -> set[str]:
+    """Return the names of the modules that a process has loaded after `program`."""
+    program = f"import sys\n{program}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env={})
+    return set(done.stdout.split())

@@ -19,7 +19,7 @@ from support.processes.running_apps import served_in_thread
 
 from soundmark.audience.app import create_app
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.startup import CannotStart
+from soundmark.kit.http.server.serve import CannotStart
 
 WRONG = [None, "", "wrong-credential-altogether", CREDENTIAL + "x", f"{CREDENTIAL},{CREDENTIAL}"]
 

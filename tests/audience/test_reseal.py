@@ -17,9 +17,9 @@ from soundmark.kit.crypto.resealing import Resealed, ResealRefused, require_open
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.http.server.serve import CannotStart
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.migrations import migrate
-from soundmark.kit.startup import CannotStart
 
 SCHEMA = (Path(__file__).parents[2] / "src" / "soundmark" / "audience" / "schema.sql").read_text(encoding="utf-8")
 NEW_KEY, WRONG_KEY = "A" * 43, "B" * 42 + "A"

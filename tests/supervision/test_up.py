@@ -23,7 +23,9 @@ from support.processes.up_process import (
     write_note,
 )
 
+from soundmark.embedded.postgres import choose_shared_buffers_mib
 from soundmark.kit.postgres.releases import find_warning
+from soundmark.operating_system.memory import find_memory_bytes
 
 pytestmark = pytest.mark.xdist_group("up")
 
@@ -114,6 +116,7 @@ def test_postgres_runs_with_safe_settings(up: Up) -> None:
         "ssl": "off",
         "password_encryption": "scram-sha-256",
         "server_encoding": "UTF8",
+        "shared_buffers": str(choose_shared_buffers_mib(find_memory_bytes()) * 128),  # Pages of 8 KiB.
     }
     with psycopg.connect(**{**details, "user": "postgres"}) as connection:
         rows = connection.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(expected)])

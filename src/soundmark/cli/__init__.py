@@ -24,6 +24,7 @@ import typer.core
 import typer.main
 
 from soundmark.kit.garbage_collection import collect_seldom
+from soundmark.kit.optional_imports import hide_optional
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("soundmark.cli.up:app", "Run everything on this machine, with a PostgreSQL of its own."),
@@ -57,6 +58,8 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "openapi": ("soundmark.cli.contract:openapi", "Write the OpenAPI document of the public API."),
     "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of the formats that programs exchange."),
 }
+
+_LASTING: Final = ("up", "serve", "work")  # Their processes run for months.
 
 
 class Refused(Exception):
@@ -96,6 +99,10 @@ class _CommandsByName(typer.core.TyperGroup):
 
 def _load(name: str) -> Any:
     path, summary = _COMMANDS[name]
+    if name in _LASTING:
+        # It would load what draws tracebacks for a terminal; `kit.log` writes ours.
+        with hide_optional("rich"):
+            importlib.import_module("structlog")
     module, _, attribute = path.partition(":")
     command = typer.main.get_command(getattr(importlib.import_module(module), attribute))
     command.name = name

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from soundmark.cli import Refused
 from soundmark.cli.deployment import read_settings
@@ -16,9 +16,7 @@ from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
 from soundmark.kit.postgres.sessions import CannotConnect, SessionOptions
-from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, ProcessSettings
-
-WithDatabase = Literal["core", "audience"]
+from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, ProcessSettings, WithDatabase
 
 T = TypeVar("T")
 

@@ -15,8 +15,6 @@ from soundmark.cli import Refused
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
-from soundmark.supervision.data_dir import MASTER_KEY_FILE, UP_FILE, DataDirRefused, read_up_file
-from soundmark.supervision.plan import audience_credential
 
 DataDir = Annotated[
     Path | None,
@@ -53,6 +51,9 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
     """
     if data_dir is None:
         return os.environ
+    # Imported only now, so that a serving process, which has no data dir, loads nothing of `up`.
+    from soundmark.supervision.data_dir import MASTER_KEY_FILE, UP_FILE, DataDirRefused, read_up_file  # noqa: PLC0415
+
     try:
         up = read_up_file(data_dir / UP_FILE)
     except DataDirRefused as refused:
@@ -72,6 +73,8 @@ def overlay_environment(known: Mapping[str, str]) -> dict[str, str]:
 
 def _credential_of(environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return Audience's credential as `up` derives it from the master key; nothing if there is no master key."""
+    from soundmark.supervision.plan import audience_credential  # noqa: PLC0415 - see above
+
     try:
         credential = audience_credential(Secret(environ.get(f"{PREFIX}MASTER_KEY", "")), SystemEntropy())
     except ValueError:

@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 
 from soundmark.cli import Refused
-from soundmark.cli.databases import WithDatabase, database_settings
+from soundmark.cli.databases import database_settings
 from soundmark.cli.deployment import DataDir
 from soundmark.kit.postgres.migrations import MigrationFailed
 from soundmark.kit.postgres.migrations import migrate as apply_revisions
+from soundmark.settings import WithDatabase
 
 app = typer.Typer(add_completion=False)
 

@@ -9,7 +9,7 @@ import typer
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli import Refused, accounting
 from soundmark.cli.catalog import catalog
-from soundmark.cli.databases import WithDatabase, run_on_audience, run_on_core
+from soundmark.cli.databases import run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
 from soundmark.cli.entitle import entitle
 from soundmark.cli.release_readiness import release_readiness
@@ -20,7 +20,7 @@ from soundmark.kit.crypto.resealing import reseal as reseal_everything
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX
-from soundmark.settings import AudienceDatabaseSettings, AudienceKeysSettings, KeysSettings
+from soundmark.settings import AudienceDatabaseSettings, AudienceKeysSettings, KeysSettings, WithDatabase
 from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, read_master_keys, replace_master_key
 from soundmark.supervision.plan import audience_master_key
 

@@ -17,7 +17,6 @@ from soundmark.kit.http.server.connection import ConnectionLimits
 from soundmark.kit.http.server.serve import Listen, run
 from soundmark.kit.http.server.sockets import CannotListen, reserve_port
 from soundmark.kit.tracing.switch import recording_spans
-from soundmark.supervision.workers import run_workers
 
 app = typer.Typer(add_completion=False)
 _log: Final = structlog.get_logger()
@@ -53,6 +52,9 @@ def serve(
             reserve_port(listen.host, listen.port).close()
             _warn_of_settings(given)
         if workers > 1:
+            # Imported only now, so that a serving process loads no supervisor.
+            from soundmark.supervision.workers import run_workers  # noqa: PLC0415
+
             asyncio.run(run_workers(component, listen, workers))
         else:
             limits = ConnectionLimits(given.connections_max, given.connections_per_address, given.trusted_proxies)

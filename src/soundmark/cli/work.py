@@ -10,7 +10,6 @@ import typer
 import soundmark
 from soundmark import settings
 from soundmark.cli import Refused
-from soundmark.cli.databases import WithDatabase
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.kit import log
 from soundmark.kit.postgres.jobs import WorkerFailed
@@ -21,7 +20,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def work(
-    component: Annotated[WithDatabase, typer.Argument(help="The component whose jobs to run.")],
+    component: Annotated[settings.WithDatabase, typer.Argument(help="The component whose jobs to run.")],
     data_dir: DataDir = None,
 ) -> None:
     """Run the background jobs of one component until Ctrl-C or SIGTERM.
@@ -37,6 +36,6 @@ def work(
         raise Refused(f"the jobs of {component} stopped: {failed}") from None
 
 
-async def _run(component: WithDatabase, given: Any) -> None:
+async def _run(component: settings.WithDatabase, given: Any) -> None:
     # Imported by name when it is needed, so that a process loads no other component.
     await importlib.import_module(f"soundmark.{component}.worker").run(given)

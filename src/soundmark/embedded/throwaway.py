@@ -13,7 +13,12 @@ from soundmark.embedded.postgres import Cluster, RunningCluster
 from soundmark.operating_system.os_user import OsUser, can_enter, unprivileged_user
 
 # Its data need not survive a crash.
-_HASTY: Final = (("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off"))
+_HASTY: Final = (
+    ("fsync", "off"),
+    ("full_page_writes", "off"),
+    ("synchronous_commit", "off"),
+    ("shared_buffers", "256MB"),
+)
 # Without the iterations that make its password slow to guess, a connection takes half the time. The setting is new in
 # PostgreSQL 16.
 _BUNDLED: Final = (("scram_iterations", "1"),)

@@ -5,12 +5,9 @@ from collections.abc import Iterator
 
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.http.server.serve import CannotStart
 from soundmark.kit.postgres.schema_version import SchemaOutdated
 from soundmark.kit.postgres.sessions import CannotConnect
-
-
-class CannotStart(Exception):
-    """An operator must fix something first; the message is one line that names it, without secrets."""
 
 
 @contextlib.contextmanager

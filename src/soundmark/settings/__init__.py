@@ -26,6 +26,7 @@ from soundmark.settings.process import ProcessSettings as ProcessSettings
 from soundmark.settings.process import ServedSettings as ServedSettings
 
 Component = Literal["core", "audience", "audio", "console"]
+WithDatabase = Literal["core", "audience"]
 
 COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "core": CoreSettings,
@@ -33,7 +34,7 @@ COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "audio": AudioSettings,
     "console": ConsoleSettings,
 }
-JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
+JOBS: Final[Mapping[WithDatabase, type[ProcessSettings]]] = {
     "core": CoreJobsSettings,
     "audience": AudienceDatabaseSettings,
 }

@@ -24,8 +24,8 @@ from soundmark.kit.crypto.resealing import reseal as reseal_columns
 from soundmark.kit.crypto.sealing import SealBroken, Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.http.server.serve import CannotStart
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.startup import CannotStart
 
 SCHEMA = (Path(__file__).parents[3] / "src" / "soundmark" / "core" / "schema.sql").read_text(encoding="utf-8")
 NEW_KEY, WRONG_KEY = "A" * 43, "B" * 42 + "A"

@@ -1,13 +1,18 @@
 """Events that are set when a transaction commits elsewhere, and what happens to them when a connection is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 import pytest
 from support.database.notes_table import break_database, terminate_connections
 from support.database.rival import Rival
 
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres import notifications
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.notifications import Listener
@@ -84,3 +89,38 @@ async def test_a_listener_that_is_cut_off_over_and_over_hears_again(
     await kit_rival.run("NOTIFY others")
     async with asyncio.timeout(60):
         await waiting.others.wait()
+
+
+async def test_waiting_for_a_notification_does_not_wake_the_process(
+    waiting: Waiting, kit_url: Secret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """psycopg itself would look ten times a second, in every process, whether anything happens or not."""
+
+    def notify() -> None:
+        with psycopg.connect(kit_url.reveal(), autocommit=True) as connection:
+            connection.execute("NOTIFY notes")
+
+    loop = asyncio.get_running_loop()
+    await waiting.until_listening()
+    timers: list[float] = []
+    call_later = loop.call_later
+
+    def note_and_call_later(after_s: float, callback: Callable[..., object], *rest: Any) -> asyncio.TimerHandle:
+        timers.append(after_s)
+        return call_later(after_s, callback, *rest)
+
+    monkeypatch.setattr(loop, "call_later", note_and_call_later)
+
+    await asyncio.to_thread(notify)
+    await waiting.notes.wait()
+
+    assert timers == [60]
+
+
+async def test_the_kernel_finds_a_server_that_disappeared_within_seconds(db: Database) -> None:
+    async with await db.dedicated_connection() as connection:
+        with socket.socket(fileno=os.dup(connection.fileno())) as ours:
+            assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            idle_s, interval_s, count = (ours.getsockopt(socket.IPPROTO_TCP, option) for option in options)
+    assert idle_s + interval_s * count <= 5

@@ -19,7 +19,7 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.tasks import running, wait_for_event
 
 REFRESH_S: Final = 0.5
-_REFRESH_NOTIFIED_S: Final = 5.0  # While notifications arrive; one may be lost.
+_REFRESH_NOTIFIED_S: Final = 30.0  # While notifications arrive.
 _UNKNOWN_KEY_REFRESH_S: Final = 0.2  # Forged key ids cannot cause more frequent queries than this.
 
 _log: Final = structlog.get_logger()

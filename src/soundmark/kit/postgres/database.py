@@ -24,6 +24,7 @@ from soundmark.kit.postgres.sessions import (
     STATEMENT_TIMEOUT_S,
     CannotConnect,
     HostsConnection,
+    ListeningConnection,
     SessionOptions,
     connect_options,
     describe_refusal,
@@ -232,7 +233,7 @@ class Database:
 
     async def _connect(self, application_name: str) -> psycopg.AsyncConnection[Any]:
         options = connect_options(self.url, application_name, self.session)
-        return await HostsConnection.connect(self.url.reveal(), autocommit=True, **options)
+        return await ListeningConnection.connect(self.url.reveal(), autocommit=True, **options)
 
     @contextlib.asynccontextmanager
     async def _run_begun(self, begin: bytes, *, is_beside: bool = False) -> AsyncIterator[Tx]:

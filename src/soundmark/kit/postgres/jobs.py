@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+import psycopg
 import structlog
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException, UniqueViolation
@@ -24,7 +25,7 @@ from soundmark.kit.postgres.sessions import (
     CONNECT_TIMEOUT_S,
     DIRECT,
     CannotConnect,
-    HostsConnection,
+    ListeningConnection,
     SessionOptions,
     connect_options,
 )
@@ -36,7 +37,7 @@ KEPT_DAYS: Final = 7
 CONCURRENCY: Final = 8
 GRACE_S: Final = 10
 
-_POOL_SIZE: Final = 4
+_POOL_SIZE: Final = 2  # Its statements are short, and each connection costs PostgreSQL 3 to 5 MiB.
 _ACQUIRE_TIMEOUT_S: Final = 3.0
 RECONNECT_MAX_S: Final = 60
 _RECONNECT_PAUSE_S: Final = 1.0
@@ -146,6 +147,11 @@ class _Pool(AsyncConnectionPool):
         await super().open(wait, timeout)
 
 
+async def _commit_each_statement(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Save the queue a BEGIN and a COMMIT for each statement: each of them is a change of its own."""
+    await connection.set_autocommit(True)
+
+
 def jobs_app(url: Secret, *, application_name: str, session: SessionOptions = DIRECT) -> App:
     """Return the queue in the database at `url`, with its housekeeping tasks; it is not open yet.
 
@@ -158,8 +164,9 @@ def jobs_app(url: Secret, *, application_name: str, session: SessionOptions = DI
         min_size=1,
         max_size=_POOL_SIZE,
         timeout=_ACQUIRE_TIMEOUT_S,
-        connection_class=HostsConnection,
+        connection_class=ListeningConnection,
         kwargs=connect_options(url, application_name, session),
+        configure=_commit_each_statement,
     )
     app = App(
         connector=connector,

@@ -1,7 +1,7 @@
 """Notifications of PostgreSQL: events of a process that are set when a transaction commits elsewhere.
 
 A notification may be lost with a connection. So who waits for one also looks by itself, seldom while `is_listening` and
-often otherwise.
+often otherwise. The kernel finds within five seconds that a server is gone, even if it disappeared without a word.
 """
 
 import asyncio

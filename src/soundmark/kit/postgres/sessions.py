@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_attempts_async, conninfo_to_dict
 
 from soundmark.kit.crypto.secret import Secret
@@ -15,6 +16,7 @@ from soundmark.kit.postgres.traced_cursor import TracedCursor
 from soundmark.kit.tracing.spans import is_recording
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 CONNECT_TIMEOUT_S: Final = 3
 HOST_TIMEOUT_S: Final = 1  # For each of several hosts: a third of what a lookup may take (`QUERY_TIMEOUT_S`).
@@ -22,6 +24,7 @@ STATEMENT_TIMEOUT_S: Final = 30
 # A server without power sends no reset. What was sent and is not acknowledged for so long ends the connection, and so
 # does a silence after which nothing answers a question: three questions, from the fifth second on.
 PEER_TIMEOUT_S: Final = 10
+_WAKE_EVERY_S: Final = 60.0
 _MS_OF_S: Final = 1000
 _DEFAULTS: Final[Mapping[str, int | str]] = {
     # Never a standby, whose answers may be old and which accepts no writes.
@@ -126,6 +129,13 @@ def _find_unset(url: Secret, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the URL does not set itself."""
     given = conninfo_to_dict(url.reveal())
     return {name: value for name, value in options.items() if name not in given}
+
+
+class ListeningConnection(HostsConnection):
+    """A connection that sleeps while it waits for a notification; psycopg's own wakes ten times a second."""
+
+    async def wait(self, gen: PQGen[T], interval: float = _WAKE_EVERY_S, timeout: float | None = None) -> T:  # noqa: ASYNC109 - theirs
+        return await super().wait(gen, interval, timeout)
 
 
 _failed_at_s: Final[dict[tuple[Any, ...], float]] = {}  # By host; it holds those of the configuration.

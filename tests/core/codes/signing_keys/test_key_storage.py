@@ -13,7 +13,7 @@ from soundmark.core.features.codes.signing_keys import service
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.crypto.signing import SEED_BYTES, SigningKey
-from soundmark.kit.startup import CannotStart
+from soundmark.kit.http.server.serve import CannotStart
 
 from .conftest import WRITE_LOCK, Keys, read_published_keys
 

@@ -8,8 +8,6 @@ from starlette.responses import Response
 
 from soundmark.audience.domain.integration import Workspace
 from soundmark.audience.edge import Ctx, IntegrationPath, serve
-from soundmark.audience.features.reports import service
-from soundmark.audience.features.reports.wire import report_view
 from soundmark.kit.http.requests.routes import JsonRoute
 from soundmark.kit.http.responses.negotiation import choose_media_type
 from soundmark.kit.http.responses.problems import FieldError, NotAcceptable, ValidationFailed
@@ -31,6 +29,10 @@ async def read_report(
     media_type = choose_media_type(request.headers.getlist("accept"), (_JSON, _CSV))
     if media_type is None:
         raise NotAcceptable(f"This is available as {_JSON} and {_CSV}.")
+    # Imported with the first report, because NumPy takes 14 MiB, and most processes record all day and count seldom.
+    from soundmark.audience.features.reports import service  # noqa: PLC0415
+    from soundmark.audience.features.reports.wire import report_view  # noqa: PLC0415
+
     workspace = _find_workspace(query) or await service.get_workspace(ctx, integration_id)
     report = report_view(await service.read_report(ctx, workspace, integration_id, query), query)
     content = report.model_dump_json().encode() if media_type == _JSON else report_csv(report)

@@ -20,7 +20,6 @@ from soundmark.kit.garbage_collection import collect_seldom
 from soundmark.kit.http.server import sockets
 from soundmark.kit.http.server.connection import Connection, ConnectionGate, ConnectionLimits, limit_memory_of_peers
 from soundmark.kit.metrics import metrics_app
-from soundmark.kit.startup import CannotStart
 from soundmark.kit.tasks import wait_for_event
 
 GRACE_S: Final = 10
@@ -28,6 +27,10 @@ _TICK_S: Final = 1.0
 _TICKS_OF_UVICORN: Final = 10  # It ticks ten times a second, and makes the Date header every tenth time.
 _FILES_RESERVED: Final = 256  # For the database, the private components, logs and the loop itself.
 _log: Final = structlog.get_logger()
+
+
+class CannotStart(Exception):
+    """An operator must fix something first; the message is one line that names it, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)

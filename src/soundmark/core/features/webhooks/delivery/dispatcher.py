@@ -63,7 +63,7 @@ def note_backlog(backlog: Backlog, *, now: datetime) -> None:
 FanOut: TypeAlias = Callable[[Context], Awaitable[int]]
 
 IDLE_S: Final = 0.2  # Between two looks while something is due, or while no notification would arrive.
-_LOOK_EVERY_S: Final = 5.0  # A notification may be lost.
+_LOOK_EVERY_S: Final = 30.0  # While notifications arrive.
 _GATHER_S: Final = 0.05  # Attempts that end within it are stored together.
 _TROUBLE_S: Final = 1.0
 _WATCH_EVERY_S: Final = 15.0
