@@ -27,7 +27,7 @@ from soundmark.kit.http.limits.factory import make_rate_limit
 from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
-from soundmark.kit.http.requests.health import health_routes
+from soundmark.kit.http.requests.health import HealthCheck, health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import install_validation_handler
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
@@ -56,11 +56,11 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
             finally:
                 await refused.aclose()
 
-    async def database_is_ready() -> bool:
+    async def database_is_ready() -> bool | str:
         """Return whether the database answers and has every table that this release needs."""
         try:
             async with ctx.db.snapshot() as tx:
-                return await is_current(tx, "soundmark.audience")
+                return await is_current(tx, "soundmark.audience") or "schema_outdated"
         except DatabaseUnavailable:
             return False
 
@@ -69,7 +69,10 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
     install_problem_handlers(app, settings.base_url)
     install_validation_handler(app, settings.base_url)
     # In front, so that a probe is not matched against every other route.
-    app.router.routes[:0] = health_routes({"database": database_is_ready})
+    app.router.routes[:0] = health_routes(
+        HealthCheck("database", database_is_ready, "shared"),
+        HealthCheck("database_read_only", ctx.db.is_writable, "shared"),
+    )
     private = HttpEdge(
         Guard(app, settings.audience_credential),
         settings.base_url,

@@ -72,7 +72,7 @@ def create_app(settings: AudioSettings) -> AsgiApp:
         finally:
             await app.state.queue.aclose()
 
-    app = Starlette(lifespan=lifespan, routes=[*health_routes({}), Route(RENDER.path, render, methods=[RENDER.method])])
+    app = Starlette(lifespan=lifespan, routes=[*health_routes(), Route(RENDER.path, render, methods=[RENDER.method])])
     app.router.redirect_slashes = False
     install_problem_handlers(app, _NO_BASE_URL)
     entropy = SystemEntropy()

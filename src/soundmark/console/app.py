@@ -45,7 +45,7 @@ from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
 from soundmark.kit.http.outbound.tls import share_tls_context
 from soundmark.kit.http.requests.client_address import AddressReader
-from soundmark.kit.http.requests.health import health_routes
+from soundmark.kit.http.requests.health import HealthCheck, health_routes
 from soundmark.settings import ConsoleSettings
 
 PAGES: Final[tuple[BaseRoute, ...]] = (
@@ -117,7 +117,7 @@ def assemble_app(console: Console) -> AsgiApp:
     receiver = Mount("/static/receiver", serve_files(receiver_folder()))
     static = Mount("/static", serve_files(STATIC_FOLDER))
     # Without Core it still answers: its pages say what is wrong. Readiness is for those who watch it.
-    health = health_routes({"core": console.core.is_reachable})
+    health = health_routes(HealthCheck("core", console.core.is_reachable, "process"))
     routes = [*health, receiver, static, *PAGES]
     app = Starlette(lifespan=lifespan, routes=routes, exception_handlers=front.handlers)
     app.state.console = console

@@ -65,7 +65,7 @@ from soundmark.kit.http.limits.local import RateLimit
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
-from soundmark.kit.http.requests.health import health_routes
+from soundmark.kit.http.requests.health import HealthCheck, health_routes
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import install_validation_handler
 from soundmark.kit.postgres.schema_version import require_current
@@ -124,9 +124,14 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     install_problem_handlers(app, settings.base_url)
     install_validation_handler(app, settings.base_url, refine=refine_problem)
     app.router.routes.extend(publication_routes(app, settings.base_url))
-    checks = {"database": ctx.db.is_ready, "audio": ctx.audio.is_ready, "audience": ctx.audience.is_ready}
     # First, so that a probe is not compared with every other route.
-    app.router.routes[:0] = health_routes(checks)
+    app.router.routes[:0] = health_routes(
+        HealthCheck("database", ctx.db.is_ready, "shared"),
+        HealthCheck("database_read_only", ctx.db.is_writable, "shared"),
+        HealthCheck("signing_key", ctx.live_keyring.is_current, "process"),
+        HealthCheck("audience", ctx.audience.is_ready, "shown"),
+        HealthCheck("audio", ctx.audio.is_ready, "shown"),
+    )
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
     tenants = HttpEdge(app, settings.base_url, entropy, partial(describe_refused, clients))
     edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)

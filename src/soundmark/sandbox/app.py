@@ -55,7 +55,7 @@ def make_routes(systems: Systems) -> list[Route]:
     )
     desk_api = DeskApi(systems.desk, options.secret("SUPPORT_API_KEY"), options.desk_mailbox_id, shared)
     return [
-        *health_routes({}),
+        *health_routes(),
         Route("/style.css", style),
         *Overview(systems).routes(),
         *Control(systems).routes(),

@@ -187,7 +187,7 @@ async def test_a_process_reports_that_it_is_up_but_not_ready(api: Api, superuser
     async with outage(superuser):
         assert (await api.get("/healthz")).status == 200
         answer = await api.get("/readyz")
-        assert (answer.status, answer.json) == (503, {"status": "not_ready", "unavailable": ["database"]})
+        assert (answer.status, answer.json["unavailable"]) == (503, ["database"])
     async with asyncio.timeout(30):
         while (await api.get("/readyz")).status != 200:
             pass

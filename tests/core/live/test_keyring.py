@@ -131,9 +131,11 @@ async def test_no_failure_ends_the_refreshing(live_keyring: Watched, ctx: Contex
             await live_keyring.until(*[type(failure).__name__] * 3)
             assert live_keyring.keyring is before
             assert errors(logged) == [("signing_keys_not_refreshed", type(failure).__name__)]
+            assert not await live_keyring.is_current()
             live_keyring.failure = None
             await live_keyring.until("read", "read")
             assert live_keyring.keyring.active.key_id == new
+            assert await live_keyring.is_current()
 
 
 async def test_a_failure_that_returns_is_logged_again(live_keyring: Watched) -> None:
@@ -153,6 +155,7 @@ async def test_an_unavailable_database_is_not_an_internal_error(live_keyring: Wa
             before = live_keyring.keyring
             live_keyring.failure = DatabaseUnavailable()
             await live_keyring.until("DatabaseUnavailable", "DatabaseUnavailable")
+            assert await live_keyring.is_current()
             assert live_keyring.keyring is before
     assert errors(logged) == []
 

@@ -41,6 +41,7 @@ class LiveKeyring:
         self._opened: dict[str, SigningKey] = {}
         self._genuine: set[tuple[str, bytes]] = set()
         self._foreign: set[tuple[str, bytes]] = set()  # Each is reported once.
+        self._trouble: type[Exception] | None = None
         self._refreshing: asyncio.Lock = asyncio.Lock()
         self._searched_at_s = float("-inf")
         self._changed: Final = asyncio.Event()
@@ -74,22 +75,25 @@ class LiveKeyring:
         async with running("signing-key-notifications", self._listener.keep_listening()):
             await self._keep_current()
 
+    async def is_current(self) -> bool:
+        """Return False if the keys cannot be read although the database answers, such as a key that does not open."""
+        return self._trouble is None
+
     async def _keep_current(self) -> None:
-        known_trouble: type[Exception] | None = None
         while True:
             await wait_for_event(self._changed, _REFRESH_NOTIFIED_S if self._listener.is_listening else REFRESH_S)
             self._changed.clear()
             try:
                 await self.refresh()
-                known_trouble = None
+                self._trouble = None
             except DatabaseUnavailable:
                 await asyncio.sleep(REFRESH_S)  # Readiness and every request report it.
                 self._changed.set()
             except Exception as error:  # noqa: BLE001 - if this loop ended, the process would sign with an old key
                 # Logged once, not twice a second, as long as it is the same error.
-                if type(error) is not known_trouble:
-                    known_trouble = type(error)
-                    _log.error("signing_keys_not_refreshed", error=known_trouble.__name__, exc_info=error)
+                if type(error) is not self._trouble:
+                    self._trouble = type(error)
+                    _log.error("signing_keys_not_refreshed", error=self._trouble.__name__, exc_info=error)
 
     async def _read(self) -> None:
         # Only under the lock: of two concurrent reads, the older result could win and hide a key.

@@ -178,6 +178,17 @@ class Database:
         except DatabaseUnavailable:
             return False
 
+    async def is_writable(self) -> bool | str:
+        """Return "read_only" if the server answers and accepts no writes, such as a standby; otherwise True."""
+        try:
+            async with self.snapshot() as tx:
+                is_read_only = await tx.value(
+                    "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean"
+                )
+        except DatabaseUnavailable:
+            return True
+        return "read_only" if is_read_only else True
+
     async def _judge_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Log each release that serves us and lacks fixes, once; the server may change while we run.
 

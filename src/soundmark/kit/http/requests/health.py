@@ -1,9 +1,9 @@
-"""`/healthz` and `/readyz`: whether the process runs, and whether everything that it needs is available."""
+"""`/healthz` and `/readyz`: whether the process runs, and whether it can do its work."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, Literal, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -12,23 +12,41 @@ from starlette.routing import Route
 SHARED_S: Final = 1.0  # How long a result is reused: probes arrive every few seconds, floods far more often.
 # Above the longest wait of our own checks (a connection that must be replaced), below a probe's usual timeout.
 CHECK_TIMEOUT_S: Final = 4.0
+DRAINING: Final = "soundmark.draining"  # In the state of the lifespan, which the server sets and every request sees.
 
-Check = Callable[[], Awaitable[bool]]
+_OK: Final = "ok"
+_DOWN: Final = "down"
+
+
+class HealthCheck(NamedTuple):
+    """One thing that a process needs.
+
+    `find_result` returns True if it is fine, False if it is down, or else the reason in one lower-case word of the
+    form `read_only`, which everyone may read: no version, no address, no name of a tenant. If it raises or takes longer
+    than `CHECK_TIMEOUT_S`, the thing counts as down. It runs at most once a second.
+
+    `counts` says when a failure makes the process not ready:
+
+    - "process": always;
+    - "shared": always, except for `/readyz?scope=process`, because it fails for every process of the component at once;
+    - "shown": never.
+    """
+
+    name: str
+    find_result: Callable[[], Awaitable[bool | str]]
+    counts: Literal["process", "shared", "shown"]
 
 
 class Readiness:
-    """Some checks, which run at most once a second for all callers.
+    """Some checks, which run at most once a second for all callers."""
 
-    A check that is late or raises counts as not passed.
-    """
-
-    def __init__(self, checks: Mapping[str, Check]) -> None:
-        self._checks: Final = checks
-        self._asking: asyncio.Task[list[str]] | None = None
+    def __init__(self, checks: Iterable[HealthCheck]) -> None:
+        self._checks: Final = tuple(checks)
+        self._asking: asyncio.Task[dict[str, Any]] | None = None
         self._asked_until_s = 0.0
 
-    async def find_unavailable(self) -> list[str]:
-        """Return the names of the checks that do not pass, as of at most `SHARED_S` ago.
+    async def find(self) -> dict[str, Any]:
+        """Return the body of `/readyz`, as of at most `SHARED_S` ago.
 
         While the checks run, all callers wait for the same run.
         """
@@ -38,34 +56,54 @@ class Readiness:
             asking = self._asking = asyncio.create_task(self._ask(), name="readiness")
         return await asyncio.shield(asking)
 
-    async def _ask(self) -> list[str]:
-        answers = await asyncio.gather(*(_passes(check) for check in self._checks.values()))
+    async def _ask(self) -> dict[str, Any]:
+        results = await asyncio.gather(*(_find_result(check) for check in self._checks))
         self._asked_until_s = asyncio.get_running_loop().time() + SHARED_S
-        return sorted(name for name, passed in zip(self._checks, answers, strict=True) if not passed)
+        failed = [check for check, result in zip(self._checks, results, strict=True) if result != _OK]
+        unavailable = sorted(check.name for check in failed if check.counts != "shown")
+        degraded = sorted(check.name for check in failed if check.counts == "shown")
+        return {
+            "status": "not_ready" if unavailable else "degraded" if degraded else "ready",
+            "checks": {check.name: result for check, result in zip(self._checks, results, strict=True)},
+            "unavailable": unavailable,
+            "degraded": degraded,
+        }
 
 
-def health_routes(checks: Mapping[str, Check]) -> list[Route]:
-    """Return the routes: `/healthz` answers 200; `/readyz` answers 200, or 503 naming the `checks` that do not pass.
+def health_routes(*checks: HealthCheck) -> list[Route]:
+    """Return the routes: `/healthz` answers 200; `/readyz` answers 200, or 503 if a check that counts fails.
 
-    Neither needs a credential, so the cost of `/readyz` does not depend on how often it is called, and it says nothing
-    but names.
+    While the process drains, `/readyz` is 503. Neither needs a credential, so the cost of `/readyz` does not depend on
+    how often it is called.
     """
-    readiness = Readiness(checks)
+    whole = Readiness(checks)
+    of_process = Readiness(check for check in checks if check.counts == "process")
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def readyz(_: Request) -> Response:
-        unavailable = await readiness.find_unavailable()
-        status, code = ("not_ready", HTTPStatus.SERVICE_UNAVAILABLE) if unavailable else ("ready", HTTPStatus.OK)
-        return JSONResponse({"status": status, "unavailable": unavailable}, status_code=code)
+    async def readyz(request: Request) -> Response:
+        if request.scope.get("state", {}).get(DRAINING):
+            body = {
+                "status": "not_ready",
+                "checks": {"process": "draining"},
+                "unavailable": ["process"],
+                "degraded": [],
+            }
+        else:
+            body = await (of_process if request.query_params.get("scope") == "process" else whole).find()
+        is_ready = body["status"] != "not_ready"
+        return JSONResponse(body, status_code=HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     return [Route("/healthz", healthz, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])]
 
 
-async def _passes(check: Check) -> bool:
+async def _find_result(check: HealthCheck) -> str:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
-            return await check()
-    except Exception:  # noqa: BLE001 - after any error in a check, the dependency counts as unavailable
-        return False
+            result = await check.find_result()
+    except Exception:  # noqa: BLE001 - after any error in a check, what it checks counts as down
+        return _DOWN
+    if isinstance(result, str):
+        return result
+    return _OK if result else _DOWN
