@@ -193,7 +193,7 @@ async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(
         for _ in range(2):
             await jobs.project_entitlement(ctx, **ids)  # type: ignore[arg-type]  # a mode
     finally:
-        await ctx.audience.aclose()
+        await ctx.cells.aclose()
         await ctx.db.close()
     rows = await measuring.rows(
         "SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM entitlements"
@@ -210,5 +210,5 @@ async def test_a_job_is_run_again_while_audience_is_down(tenant: Tenant, setting
             await jobs.project_entitlement(ctx, organization_id=tenant.organization_id, mode="contract")
         await jobs.project_entitlement(ctx, organization_id="org_" + "A" * 22, mode="contract")
     finally:
-        await ctx.audience.aclose()
+        await ctx.cells.aclose()
         await ctx.db.close()

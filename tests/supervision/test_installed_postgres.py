@@ -19,7 +19,7 @@ from soundmark.embedded.throwaway import throwaway_cluster
 from soundmark.kit.postgres.migrations import migrate
 from soundmark.kit.postgres.releases import find_warning, is_supported, major_of, write_version
 from soundmark.operating_system.os_user import OsUser, can_run, unprivileged_user
-from soundmark.supervision.plan import DATABASES
+from soundmark.supervision.plan import name_databases
 
 SECOND = "of the wheel"
 # Debian's and Ubuntu's place, and that of the project's own packages for Fedora and its relatives.
@@ -149,7 +149,7 @@ def test_up_runs_on_the_named_postgres_and_on_no_other_afterwards(second: Path, 
         assert f" contains {bundled}; {advice}" in line
         again = Cluster(data_dir / "postgresql", user, folder).start()
         try:
-            with psycopg.connect(again.superuser_url_of(DATABASES["core"]).reveal()) as connection:
+            with psycopg.connect(again.superuser_url_of(name_databases()["core"]).reveal()) as connection:
                 assert connection.execute("SELECT text FROM remembered").fetchall() == [("on another",)]
         finally:
             again.stop()

@@ -13,7 +13,6 @@ from soundmark.kit.settings import SettingsInvalid
 from soundmark.operating_system.os_user import OsUser
 from soundmark.sandbox.options import ADDRESSES, defaults_for_core
 from soundmark.supervision.plan import (
-    DATABASES,
     Options,
     Plan,
     Ports,
@@ -22,6 +21,7 @@ from soundmark.supervision.plan import (
     audience_master_key,
     check,
     console_key,
+    name_databases,
     read_given_settings,
 )
 from soundmark.supervision.reloading import write_environments
@@ -104,7 +104,7 @@ def test_successes_are_logged_only_on_request(given: dict[str, str], environs: s
     check(made)
     for component in settings.COMPONENTS:
         assert made.serving(component).environ["SOUNDMARK_LOG_LEVEL"] == environs
-    for component in DATABASES:
+    for component in name_databases():
         assert made.working(component).environ["SOUNDMARK_LOG_LEVEL"] == environs
         assert made.migrating(component).environ["SOUNDMARK_LOG_LEVEL"] == environs
 
@@ -113,7 +113,7 @@ def test_everything_that_serves_or_migrates_runs_as_the_same_user() -> None:
     user = OsUser("somebody", 12345, 23456)
     made = replace(plan({}), user=user)
     programs = [made.serving(component) for component in settings.COMPONENTS]
-    programs += [make(component) for make in (made.working, made.migrating) for component in DATABASES]
+    programs += [make(component) for make in (made.working, made.migrating) for component in name_databases()]
     assert [program.user for program in programs] == [user] * 8
 
 

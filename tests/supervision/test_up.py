@@ -49,8 +49,11 @@ def test_up_json_holds_exactly_what_is_documented_for_the_owner_alone(up: Up) ->
         "operator_token",
         "core_database_url",
         "audience_database_url",
+        "cells",
         "pid",
     }
+    cell = {name: up.where[name] for name in ("audience_url", "audience_database_url")}
+    assert up.where["cells"] == [{"name": "main", **cell}]
     assert set(up.where["metrics_urls"]) == {"core", "audience", "audio", "console"}
     assert up.where["pid"] == up.process.pid
     for name in ("up.json", "master.key", "lock"):

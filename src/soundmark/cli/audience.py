@@ -25,7 +25,7 @@ from soundmark.core.problems import AudienceUnavailable
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.http.requests.strict_json import INTEGER_MAX
 from soundmark.kit.text.ids import mint
-from soundmark.settings import LegacyImportSettings
+from soundmark.settings import CellCommandSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -108,7 +108,7 @@ def import_legacy(
     measured events.
     """
     days = read_days(file)
-    given = read_settings(LegacyImportSettings, data_dir)
+    given = read_settings(CellCommandSettings, data_dir)
 
     async def command(ctx: Context) -> None:
         await import_legacy_days(ctx, organization, project, days, request_id=mint(ctx.entropy, "req_"))

@@ -12,7 +12,8 @@ from rich.console import Console
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli import Refused
 from soundmark.cli.databases import run_on_audience, run_on_core
-from soundmark.cli.deployment import read_settings
+from soundmark.cli.deployment import read_audience_databases, read_settings
+from soundmark.core.steps.cells import list_cells_in_use
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.embedded.backup import (
     Backup,
@@ -33,9 +34,9 @@ from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX
 from soundmark.operating_system.files import NotTrusted, read_trusted, write_private
-from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, KeysSettings
+from soundmark.settings import MAIN_CELL, AudienceDatabaseSettings, CoreDatabaseSettings, KeysSettings
 from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, read_master_keys
-from soundmark.supervision.plan import audience_master_key
+from soundmark.supervision.plan import audience_master_key, name_databases
 from soundmark.supervision.stopped import run_stopped_databases
 
 backup = typer.Typer(add_completion=False)
@@ -55,18 +56,21 @@ def backup_command(
         typer.Option(metavar="FILE", help="Audience's master key, unless it is the one that `up` derives."),
     ] = None,
 ) -> None:
-    """Back up both databases, as of one point in time, and their master keys. Everything can keep running.
+    """Back up all databases, as of one point in time, and their master keys. Everything can keep running.
+
+    Without --data-dir, there can be one cell alone. Where SOUNDMARK_AUDIENCE_CELLS_FILE lists more, back up each
+    database with PostgreSQL's own means.
 
     Keep the folder secret: anyone who can read it can sign as you.
     """
     with _refusing():
         deployment = _running_deployment(data_dir, audience_master_key_file)
-        with _say.status("Writing both databases ..."):
+        with _say.status("Writing the databases ..."):
             made = make_backup(deployment, folder)
-    core = made.rows["core"]
+    core, events = made.rows["core"], sum(rows["events"] for part, rows in made.rows.items() if part != "core")
     typer.echo(
         f"{folder} contains everything as of {made.created_at}: {core['organizations']} organisations, "
-        f"{core['codes']} Codes, {made.rows['audience']['events']} events. It contains the master keys: keep it secret."
+        f"{core['codes']} Codes, {events} events. It contains the master keys: keep it secret."
     )
 
 
@@ -75,7 +79,7 @@ def restore_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `soundmark backup` wrote.")],
     data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=_STOPPED)] = None,
 ) -> None:
-    """Restore a backup into two empty databases that nothing uses.
+    """Restore a backup into empty databases that nothing uses.
 
     Without --data-dir, the databases are those in the environment. All changes after the backup are lost: Codes that
     were revoked since then resolve again until you revoke them again.
@@ -83,24 +87,32 @@ def restore_command(
     with _refusing():
         found = read_backup(folder)
         if data_dir is None:
+            if _cells_count(found) > 1:
+                raise Refused(f"this backup has {_cells_count(found)} cells: restore it with --data-dir")
             _fill(found, _databases_of_environment())
             where = "Give Core and Audience their master keys from the backup, then run `soundmark migrate` for both."
         else:
             _restore_beside(found, data_dir)
-            where = f"Start it: soundmark up --data-dir {data_dir}"
+            cells = f" --cells {_cells_count(found)}" if _cells_count(found) > 1 else ""
+            where = f"Start it: soundmark up --data-dir {data_dir}{cells}"
     typer.echo(f"Restored everything as of {found.created_at}. {where}")
+
+
+def _cells_count(found: Backup) -> int:
+    return len(found.rows) - 1
 
 
 def _fill(found: Backup, urls: Mapping[Part, Secret]) -> None:
     require_restorable(urls)
-    with _say.status("Filling both databases ..."):
+    with _say.status("Filling the databases ..."):
         fill(found, urls)
 
 
 def _restore_beside(found: Backup, data_dir: Path) -> None:
     """Restore into a data dir, and write the master key there."""
     key = found.master_keys["core"]
-    if audience_master_key(key).reveal() != found.master_keys["audience"].reveal():
+    derived = audience_master_key(key).reveal()
+    if any(each.reveal() != derived for part, each in found.master_keys.items() if part != "core"):
         raise Refused(
             "this backup has two independent master keys, but `soundmark up` derives one from the other: restore it "
             "without --data-dir, into two databases of your own"
@@ -108,12 +120,11 @@ def _restore_beside(found: Backup, data_dir: Path) -> None:
     given = os.environ.get(f"{PREFIX}MASTER_KEY", "").strip()
     if given and given != key.reveal():
         raise Refused("SOUNDMARK_MASTER_KEY is not the key of this backup; unset it")
-    with run_stopped_databases(data_dir) as databases:
-        urls: dict[Part, Secret] = {"core": databases["core"], "audience": databases["audience"]}
+    with run_stopped_databases(data_dir, name_databases(_cells_count(found))) as urls:
         require_restorable(urls)
         # The key first: if this process dies halfway, what it restored can still be opened.
         write_private(data_dir / MASTER_KEY_FILE, key.reveal() + "\n")
-        with _say.status("Filling both databases ..."):
+        with _say.status("Filling the databases ..."):
             fill(found, urls)
 
 
@@ -123,11 +134,12 @@ def _databases_of_environment() -> dict[Part, Secret]:
 
 
 def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -> Deployment:
-    """Find both databases and the master keys that open them.
+    """Find all databases and the master keys that open them.
 
     Raises: Refused.
     """
-    core, audience = read_settings(KeysSettings, data_dir), read_settings(AudienceDatabaseSettings, data_dir)
+    core, audiences = read_settings(KeysSettings, data_dir), read_audience_databases(data_dir)
+    _require_every_cell(core, audiences)
     core_keys = [core.master_key, *(_find_previous_key(data_dir))]
     core_key = _opening(
         core_keys, lambda keys: run_on_core(core, "backup", lambda ctx: require_openable(ctx.db, CORE_SEALED, keys))
@@ -138,16 +150,40 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
         candidates = [_read_key(audience_key_file)]
     else:
         candidates = [audience_master_key(core_key), core_key]
-    audience_key = _opening(
+    urls: dict[Part, Secret] = {"core": core.core_database_url}
+    keys: dict[Part, Secret] = {"core": core_key}
+    for part, audience in audiences.items():
+        urls[part], keys[part] = audience.audience_database_url, _find_audience_key(audience, candidates)
+    return Deployment(urls, keys)
+
+
+def _require_every_cell(core: KeysSettings, audiences: Mapping[Part, AudienceDatabaseSettings]) -> None:
+    """Refuse a backup that would leave out a cell that is in use.
+
+    Raises: Refused.
+    """
+    in_use = run_on_core(core, "backup", list_cells_in_use)
+    if len(audiences) == 1 and set(in_use) - {MAIN_CELL}:
+        raise Refused(
+            f"this command knows one cell, and {', '.join(in_use)} are in use: back up each database with PostgreSQL's "
+            "own means"
+        )
+
+
+def _find_audience_key(audience: AudienceDatabaseSettings, candidates: Sequence[Secret]) -> Secret:
+    """Return the candidate that opens every sealed value of an Audience.
+
+    Raises: Refused.
+    """
+    key = _opening(
         candidates,
         lambda keys: run_on_audience(audience, "backup", lambda db: require_openable(db, AUDIENCE_SEALED, keys)),
     )
-    if audience_key is None:
+    if key is None:
         raise Refused(
             "no known key opens the sealed values in Audience's database: give its key with --audience-master-key-file"
         )
-    urls: dict[Part, Secret] = {"core": core.core_database_url, "audience": audience.audience_database_url}
-    return Deployment(urls, {"core": core_key, "audience": audience_key})
+    return key
 
 
 def _opening(keys: Sequence[Secret], require: Callable[[list[Sealer]], None]) -> Secret | None:

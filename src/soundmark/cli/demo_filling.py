@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ import numpy as np
 import psycopg
 from soundmark_sdk import Intent
 from soundmark_sdk.client import Client
-from soundmark_sdk.client.records import Code
+from soundmark_sdk.client.records import Code, Integration
 from soundmark_sdk.client.requests import IssueRequest
 
 from soundmark.audience.domain.packing import RECEIVER_CLASSES, country_number
@@ -60,6 +60,11 @@ class RunningService:
     operator_token: str
     audience_database_url: str
     sandbox_url: str | None
+    cell_database_urls: Mapping[str, str] = field(default_factory=dict)  # By `events_url`, if there are several cells.
+
+    def database_url_of(self, integration: Integration) -> str:
+        """Return the URL of the database that has an integration."""
+        return self.cell_database_urls.get(integration.events_url or "", self.audience_database_url)
 
 
 def fill(service: RunningService, clock: Clock, say: Say) -> None:
@@ -173,7 +178,11 @@ class _Filling:
         integration = self._client.integrations.create("contract", retention_days=_RETENTION_DAYS)
         codes = self._issue(None, 3, life=timedelta(days=60), integration_id=integration.id)
         return _store_events(
-            self._service.audience_database_url, integration.id, [code.xr_id for code in codes], self._now, self._chance
+            self._service.database_url_of(integration),
+            integration.id,
+            [code.xr_id for code in codes],
+            self._now,
+            self._chance,
         )
 
     def _buy(self, sandbox_url: str) -> int:

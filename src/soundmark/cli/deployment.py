@@ -6,7 +6,7 @@ The environment takes precedence, setting by setting.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -24,6 +24,7 @@ DataDir = Annotated[
 ]
 
 _FROM_UP_FILE: Final = {
+    "audience_cells_file": "AUDIENCE_CELLS_FILE",
     "audience_database_url": "AUDIENCE_DATABASE_URL",
     "audience_url": "AUDIENCE_URL",
     "base_url": "BASE_URL",
@@ -44,6 +45,19 @@ def read_settings(model: type[S], data_dir: Path | None = None) -> S:
         raise Refused(str(invalid)) from None
 
 
+def read_audience_databases(data_dir: Path | None = None) -> dict[str, settings.AudienceDatabaseSettings]:
+    """Read the settings of Audience's database, and of that of each further cell in the data dir, by unit.
+
+    Raises: Refused.
+    """
+    found = {"audience": read_settings(settings.AudienceDatabaseSettings, data_dir)}
+    if data_dir is not None:
+        for cell in _read_up_file(data_dir).get("cells", [])[1:]:
+            url = Secret(cell["audience_database_url"])
+            found[f"audience-{cell['name']}"] = found["audience"].model_copy(update={"audience_database_url": url})
+    return found
+
+
 def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
     """Return the environment, completed by the settings of the data dir.
 
@@ -51,19 +65,28 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
     """
     if data_dir is None:
         return os.environ
-    # Imported only now, so that a serving process, which has no data dir, loads nothing of `up`.
-    from soundmark.supervision.data_dir import MASTER_KEY_FILE, UP_FILE, DataDirRefused, read_up_file  # noqa: PLC0415
+    from soundmark.supervision.data_dir import MASTER_KEY_FILE  # noqa: PLC0415 - see below
 
-    try:
-        up = read_up_file(data_dir / UP_FILE)
-    except DataDirRefused as refused:
-        raise Refused(str(refused)) from None
+    up = _read_up_file(data_dir)
     known = {PREFIX + setting: str(up[member]) for member, setting in _FROM_UP_FILE.items() if member in up}
     key_file = data_dir / MASTER_KEY_FILE
     if key_file.exists():
         known[f"{PREFIX}MASTER_KEY"] = key_file.read_text(encoding="utf-8").strip()
     known |= _credential_of(overlay_environment(known))
+    if f"{PREFIX}AUDIENCE_CELLS_FILE" in known:  # They are in the file.
+        del known[f"{PREFIX}AUDIENCE_URL"], known[f"{PREFIX}AUDIENCE_CREDENTIAL"]
     return overlay_environment(known)
+
+
+def _read_up_file(data_dir: Path) -> dict[str, Any]:
+    """Raises: Refused."""
+    # Imported only now, so that a serving process, which has no data dir, loads nothing of `up`.
+    from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file  # noqa: PLC0415
+
+    try:
+        return read_up_file(data_dir / UP_FILE)
+    except DataDirRefused as refused:
+        raise Refused(str(refused)) from None
 
 
 def overlay_environment(known: Mapping[str, str]) -> dict[str, str]:

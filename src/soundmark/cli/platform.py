@@ -9,8 +9,9 @@ import typer
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli import Refused, accounting
 from soundmark.cli.catalog import catalog
+from soundmark.cli.cell import cell
 from soundmark.cli.databases import run_on_audience, run_on_core
-from soundmark.cli.deployment import DataDir, deployment_environ, read_settings
+from soundmark.cli.deployment import DataDir, deployment_environ, read_audience_databases, read_settings
 from soundmark.cli.entitle import entitle
 from soundmark.cli.release_readiness import release_readiness
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 app.command()(catalog)
+app.command()(cell)
 app.command()(entitle)
 app.command()(release_readiness)
 app.add_typer(accounting.app, name="accounting")
@@ -37,7 +39,7 @@ app.add_typer(accounting.app, name="accounting")
 
 @app.callback()
 def platform() -> None:
-    """Show the catalogue and release readiness, grant entitlements, retry draft invoices, change the master key."""
+    """Show the catalogue and release readiness, grant entitlements, name cells, retry drafts, change the master key."""
 
 
 @app.command()
@@ -48,7 +50,7 @@ def reseal(
     ],
     component: Annotated[
         WithDatabase | None,
-        typer.Option(help="The component whose secrets to reseal. Default: core; with a data dir, both."),
+        typer.Option(help="The component whose secrets to reseal. Default: core; with a data dir, all."),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -79,22 +81,23 @@ def _reseal_beside(data_dir: Path | None, new: Secret) -> tuple[Resealed, str]:
     """Reseal Core's secrets, and Audience's if the data dir has them. Return also which components they belong to."""
     given = read_settings(KeysSettings, data_dir)
     old = [given.master_key, *_find_other_keys(data_dir, given.master_key, new)]
-    audience = _audience_beside(data_dir)
-    if audience is None:
+    audiences = _audiences_beside(data_dir)
+    if not audiences:
         return _reseal_core(given, old=old, new=new), "Core"
-    return _reseal_both(given, audience, old=old, new=new), "Core and Audience"
+    return _reseal_all(given, audiences, old=old, new=new), "Core and Audience"
 
 
-def _reseal_both(
-    given: KeysSettings, audience: AudienceDatabaseSettings, *, old: Sequence[Secret], new: Secret
+def _reseal_all(
+    given: KeysSettings, audiences: Sequence[AudienceDatabaseSettings], *, old: Sequence[Secret], new: Secret
 ) -> Resealed:
-    """Reseal both databases of a data dir. After an interruption between them, running it again completes it."""
+    """Reseal all databases of a data dir. After an interruption between them, running it again completes it."""
     theirs = [audience_master_key(key) for key in (new, *old)]
-    # Checked first, so that neither is refused after the other was changed.
-    _refusing(run_on_audience, audience, lambda db: require_openable(db, AUDIENCE_SEALED, _sealers(theirs)))
-    core = _reseal_core(given, old=old, new=new)
-    moved = _reseal_audience(audience, old=theirs[1:], new=theirs[0])
-    return Resealed(core.moved_count + moved.moved_count, core.already_count + moved.already_count)
+    # Checked first, so that none is refused after another was changed.
+    for audience in audiences:
+        _refusing(run_on_audience, audience, lambda db: require_openable(db, AUDIENCE_SEALED, _sealers(theirs)))
+    done = [_reseal_core(given, old=old, new=new)]
+    done += [_reseal_audience(audience, old=theirs[1:], new=theirs[0]) for audience in audiences]
+    return Resealed(sum(each.moved_count for each in done), sum(each.already_count for each in done))
 
 
 def _reseal_core(given: KeysSettings, *, old: Sequence[Secret], new: Secret) -> Resealed:
@@ -120,11 +123,11 @@ def _refusing(
         raise Refused(f"nothing was changed: {refused}") from None
 
 
-def _audience_beside(data_dir: Path | None) -> AudienceDatabaseSettings | None:
-    """Return the settings of Audience's database; None if the data dir does not know it."""
+def _audiences_beside(data_dir: Path | None) -> list[AudienceDatabaseSettings]:
+    """Return the settings of Audience's database in each cell; none if the data dir does not know it."""
     if data_dir is None or not deployment_environ(data_dir).get(f"{PREFIX}AUDIENCE_DATABASE_URL"):
-        return None
-    return read_settings(AudienceDatabaseSettings, data_dir)
+        return []
+    return list(read_audience_databases(data_dir).values())
 
 
 def _sealers(keys: Sequence[Secret]) -> list[Sealer]:

@@ -18,7 +18,7 @@ from soundmark.kit.postgres.releases import find_warning
 from soundmark.kit.settings import PREFIX
 from soundmark.sandbox.options import ADDRESSES, choose_credentials, defaults_for_core
 from soundmark.supervision.data_dir import UP_FILE
-from soundmark.supervision.plan import Options, Plan, SandboxPlan
+from soundmark.supervision.plan import CELLS_MAX, Options, Plan, SandboxPlan
 from soundmark.supervision.sign_in_link import make_sign_in_link
 from soundmark.supervision.up import Postgres, Refusal, Reports, run
 
@@ -42,6 +42,12 @@ def up(
         typer.Option(min=0, max=65535, help="The port of the console. Default: 8083 if it is free, otherwise another."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="The number of HTTP processes of each component.")] = 1,
+    cells: Annotated[
+        int,
+        typer.Option(
+            min=1, max=CELLS_MAX, help="The number of Audiences that share the measuring, each with its own database."
+        ),
+    ] = 1,
     demo: Annotated[bool, typer.Option("--demo", help="Run `soundmark demo` once, then keep serving.")] = False,
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Also run `soundmark sandbox`, and let Core use its stand-ins.")
@@ -70,6 +76,7 @@ def up(
         sandbox=_plan_sandbox() if sandbox else None,
         console_port=console_port,
         serve_as_root=serve_as_root,
+        cells_count=cells,
     )
 
     def ready(plan: Plan, home: Home, postgres: Postgres) -> None:
@@ -105,7 +112,7 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
         "Public API": f"[bold]{plan.address('core')}[/]",
         "Console": f"[bold]{plan.address('console')}[/]",
         "Sign in": _say_how_to_sign_in(plan),
-        "Private": f"{plan.address('audience')} (Audience), {plan.address('audio')} (Audio)",
+        "Private": f"{_list_audiences(plan)}, {plan.address('audio')} (Audio)",
         "Operator token": f"in {plan.options.data_dir / UP_FILE}",
     }
     if plan.sandbox_url is not None:
@@ -120,6 +127,13 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
     console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
     for name, text in lines.items():
         console.print(f"  {name:<16}{text}", highlight=False)
+
+
+def _list_audiences(plan: Plan) -> str:
+    cells = plan.cells()
+    if len(cells) == 1:
+        return f"{plan.address('audience')} (Audience)"
+    return ", ".join(f"{plan.address(unit)} (Audience, cell {name})" for name, unit in cells.items())
 
 
 def _say_how_to_sign_in(plan: Plan) -> str:

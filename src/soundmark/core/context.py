@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.channel.cells import Cells
 from soundmark.core.domain.tenancy.scope import Role
 from soundmark.core.live.audit_chain import AuditChain
+from soundmark.core.live.integration_cells import IntegrationCells
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.providers.dolibarr.client import AccountingClient
@@ -56,7 +57,7 @@ class Context:
     entropy: Entropy
     sealer: Sealer
     platform_settings: PlatformSettings
-    audience: AudienceChannel
+    cells: Cells
     card: CardProvider
     local: LocalProvider
     accounting: AccountingClient
@@ -90,6 +91,7 @@ class RequestContext(Context):
     local_questions: dict[str, asyncio.Task[Any]]
     local_notification_limit: RateLimit
     webhook_replays: Turns
+    integration_cells: IntegrationCells
     live_keyring: LiveKeyring
     chain: AuditChain
     cursors: Cursors

@@ -23,7 +23,7 @@ async def open_context(settings: WiredSettings, name: str) -> AsyncIterator[Cont
     async with contextlib.AsyncExitStack() as stack:
         await ctx.db.open()
         stack.push_async_callback(ctx.db.close)
-        stack.push_async_callback(ctx.audience.aclose)
+        stack.push_async_callback(ctx.cells.aclose)
         stack.push_async_callback(ctx.accounting.aclose)
         stack.push_async_callback(ctx.webhooks.aclose)
         await require_current(ctx.db, "soundmark.core")

@@ -4,13 +4,24 @@
 -- The keys of every tenant table begin with organization_id, so no row can belong to two tenants, and each table can be
 -- divided by organisation.
 
+-- `audience_cell` names the Audience that has everything of the organisation; it is set by the first integration or
+-- import, and never changes. The operator may name a cell before that.
 CREATE TABLE organizations (
-    id                    text        NOT NULL,
-    name                  text        NOT NULL,
-    created_at            timestamptz NOT NULL,
-    deletion_requested_at timestamptz,
-    CONSTRAINT organizations_pkey PRIMARY KEY (id)
+    id                      text        NOT NULL,
+    name                    text        NOT NULL,
+    created_at              timestamptz NOT NULL,
+    deletion_requested_at   timestamptz,
+    audience_cell           text,
+    preferred_audience_cell text,
+    CONSTRAINT organizations_pkey PRIMARY KEY (id),
+    CONSTRAINT organizations_cell_check CHECK (audience_cell ~ '^[a-z0-9-]{1,40}$'),
+    CONSTRAINT organizations_preferred_cell_check CHECK (preferred_audience_cell ~ '^[a-z0-9-]{1,40}$')
 );
+
+-- Counts the organisations of each cell, and finds the cells in use.
+CREATE INDEX organizations_by_cell ON organizations (audience_cell) WHERE audience_cell IS NOT NULL;
+CREATE INDEX organizations_by_preferred_cell ON organizations (preferred_audience_cell)
+    WHERE preferred_audience_cell IS NOT NULL;
 
 CREATE TABLE members (
     organization_id text        NOT NULL,
@@ -39,6 +50,20 @@ CREATE TABLE projects (
 );
 
 CREATE INDEX projects_newest_first ON projects (organization_id, created_at DESC, id DESC);
+
+-- The cell of each integration, for events, which name no organisation. A row is written before Audience is asked to
+-- create the integration, so it is there before the first event.
+CREATE TABLE integration_cells (
+    integration_id  text NOT NULL,
+    organization_id text NOT NULL,
+    project_id      text NOT NULL,
+    cell            text NOT NULL,
+    CONSTRAINT integration_cells_pkey PRIMARY KEY (integration_id),
+    CONSTRAINT integration_cells_project_fkey FOREIGN KEY (organization_id, project_id)
+        REFERENCES projects (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX integration_cells_of_project ON integration_cells (organization_id, project_id);
 
 -- All that a resolution reads. Its key is the token, because a receiver knows no organisation: broadcasts_pkey alone
 -- keeps tokens unique, and codes refers to no row here, so that the two tables may be divided by keys of their own.

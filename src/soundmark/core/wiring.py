@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from soundmark.core.channel.audience import AudienceChannel
 from soundmark.core.channel.audio import AudioChannel
+from soundmark.core.channel.cells import Cell, Cells, CellSource
 from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.billing.local_limit import limit_of_address
 from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest, issue_group
 from soundmark.core.live.audit_chain import AuditChain
+from soundmark.core.live.integration_cells import IntegrationCells
 from soundmark.core.live.keyring import LiveKeyring
 from soundmark.core.live.platform_settings import PlatformSettings
 from soundmark.core.problems import AudienceUnavailable, AudioUnavailable
@@ -36,6 +39,7 @@ from soundmark.kit.postgres.promotions import Promotions
 from soundmark.kit.postgres.sessions import SessionOptions
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
+from soundmark.settings.cells import MAIN_CELL, find_version, read_cells
 from soundmark.settings.core import (
     AudienceChannelSettings,
     CoreDatabaseSettings,
@@ -116,6 +120,7 @@ def make_request_context(
             clock=its_clock,
         ),
         webhook_replays=Turns(),
+        integration_cells=IntegrationCells(db),
         live_keyring=LiveKeyring(db, sealer, its_clock),
         chain=AuditChain(db, sealer, its_clock, parts["entropy"]),
         cursors=Cursors(sealer.derive("cursors")),
@@ -138,9 +143,7 @@ def _parts(
     if isinstance(settings, KeysSettings):
         parts["sealer"] = Sealer(parse_master_key(settings.master_key.reveal()), entropy)
     if isinstance(settings, AudienceChannelSettings):
-        credential = settings.audience_credential[0]
-        component = PrivateComponent("audience", settings.audience_url, credential, AudienceUnavailable)
-        parts["audience"] = AudienceChannel(_open_channel(settings, component, application_name))
+        parts["cells"] = _cells(settings, application_name, clock)
     if isinstance(settings, CoreJobsSettings):
         parts |= _parts_of_jobs(settings, PlatformSettings(db, parts["sealer"], settings))
     return parts
@@ -169,6 +172,42 @@ def _parts_of_jobs(settings: CoreJobsSettings, platform_settings: PlatformSettin
         ),
         "desk": DeskClient(extra_ca_file=extra_ca_file),
     }
+
+
+def _cells(settings: AudienceChannelSettings, caller: str, clock: Clock) -> Cells:
+    source = _cells_of_file(settings.audience_cells_file) if settings.audience_cells_file else _only_cell(settings)
+
+    def connect(cell: Cell) -> AudienceChannel:
+        name = cell.name if source.is_divided else None
+        component = PrivateComponent("audience", cell.url, cell.credential, AudienceUnavailable, name)
+        return AudienceChannel(_open_channel(settings, component, caller), cell.events_url)
+
+    return Cells(source, connect, clock)
+
+
+def _only_cell(settings: AudienceChannelSettings) -> CellSource:
+    """Return the one cell of a deployment without a file. Its publishers may not reach Audience itself, but Core."""
+    assert settings.audience_url is not None, "without a file of cells, this is set"
+    assert settings.audience_credential is not None, "without a file of cells, this is set"
+    base_url = settings.base_url if isinstance(settings, CoreJobsSettings) else settings.audience_url
+    cell = Cell(
+        MAIN_CELL, settings.audience_url, settings.audience_credential[0], takes_new=True, events_url=_events(base_url)
+    )
+    return CellSource(lambda: None, lambda: [cell], is_divided=False)
+
+
+def _cells_of_file(file: Path) -> CellSource:
+    def read() -> list[Cell]:
+        return [
+            Cell(each.name, each.url, each.credential[0], takes_new=each.takes_new, events_url=_events(each.url))
+            for each in read_cells(file)
+        ]
+
+    return CellSource(partial(find_version, file), read, is_divided=True)
+
+
+def _events(base_url: str) -> str:
+    return f"{base_url}/v1/events"
 
 
 def _open_channel(settings: PrivateSettings, component: PrivateComponent, caller: str) -> PrivateChannel:

@@ -66,7 +66,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         ):
             await run_worker(app, ctx.db.session)
     finally:
-        await ctx.audience.aclose()
+        await ctx.cells.aclose()
         await ctx.card.aclose()
         await ctx.local.aclose()
         await ctx.accounting.aclose()

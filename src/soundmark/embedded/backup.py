@@ -1,18 +1,20 @@
-"""A backup of a deployment: both databases at one moment, and the master keys that open their sealed values.
+"""A backup of a deployment: all databases at one moment, and the master keys that open their sealed values.
 
-It is a folder of mode 0700 with `core.dump`, `audience.dump`, `core-master.key`, `audience-master.key` and
-`manifest.json`, which holds the digests of the others. An unfinished folder has another name.
+It is a folder of mode 0700 with `core.dump`, `audience.dump`, `core-master.key`, `audience-master.key`, two such files
+for each further cell, and `manifest.json`, which holds the digests of the others. An unfinished folder has another
+name.
 """
 
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, TypeAlias
 
 import soundmark
 from soundmark.embedded import dumps
@@ -21,12 +23,13 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.operating_system.files import flush_directory, write_private
 
-Part = Literal["core", "audience"]
+Part: TypeAlias = str  # `core`, `audience`, or the Audience of a further cell, such as `audience-cell-2`.
 
-PARTS: Final[tuple[Part, ...]] = ("core", "audience")
 FORMAT: Final = "soundmark-backup-v1"
 
 _MANIFEST: Final = "manifest.json"
+_PART: Final = re.compile(r"core|audience(-cell-\d{1,3})?")
+_DUMPS_AT_ONCE: Final = 4
 _ATTEMPTS: Final = 50
 _BLOCK_BYTES: Final = 1024 * 1024
 # Core writes one of these before every change that it makes in Audience. If none of them changes between the two
@@ -50,7 +53,7 @@ class BackupRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The URLs of both databases, and the master keys of both components."""
+    """The URLs of all databases, Core's first, and the master keys of their components."""
 
     urls: Mapping[Part, Secret]
     master_keys: Mapping[Part, Secret]
@@ -73,8 +76,8 @@ class Backup:
 def make_backup(deployment: Deployment, folder: Path) -> Backup:
     """Create `folder` with a backup of a deployment, which may keep running.
 
-    1. Take a snapshot of Core's database, then one of Audience's; repeat this if Core began a change in Audience in
-       between. 2. Dump both. 3. Write the keys and the manifest, flush everything to the disk and rename the folder.
+    1. Take a snapshot of Core's database, then one of each cell's; repeat this if Core began a change in one of them in
+       between. 2. Dump all. 3. Write the keys and the manifest, flush everything to the disk and rename the folder.
 
     Raises: BackupRefused; dumps.DumpFailed. A failed backup leaves nothing behind.
     """
@@ -87,13 +90,13 @@ def make_backup(deployment: Deployment, folder: Path) -> Backup:
     except OSError as error:
         raise BackupRefused(f"{unfinished} cannot be created: {error.strerror}") from None
     try:
-        with _open_snapshots(deployment.urls) as snapshots, ThreadPoolExecutor(len(PARTS)) as threads:
+        with _open_snapshots(deployment.urls) as snapshots, ThreadPoolExecutor(_DUMPS_AT_ONCE) as threads:
             created_at = format_timestamp(SystemClock().now())
             dumping = [threads.submit(dumps.dump, snapshots[part], unfinished / f"{part}.dump") for part in snapshots]
             rows = {part: snapshot.rows() for part, snapshot in snapshots.items()}
             for each in dumping:
                 each.result()
-        for part in PARTS:
+        for part in deployment.urls:
             (unfinished / f"{part}.dump").chmod(0o600)
             write_private(unfinished / f"{part}-master.key", deployment.master_keys[part].reveal() + "\n")
         manifest = {
@@ -121,11 +124,12 @@ def read_backup(folder: Path) -> Backup:
         manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
             raise BackupRefused(f"{folder} is a backup in a format other than {FORMAT}")
-        for name in sorted({f"{part}{suffix}" for part in PARTS for suffix in (".dump", "-master.key")}):
+        parts = _parts_of(manifest["rows"])
+        for name in sorted({f"{part}{suffix}" for part in parts for suffix in (".dump", "-master.key")}):
             if _digest_of(folder / name) != manifest["sha256"][name]:
                 raise BackupRefused(f"{folder / name} does not match the manifest: it was altered or cut short")
-        keys = {part: Secret((folder / f"{part}-master.key").read_text(encoding="ascii").strip()) for part in PARTS}
-        return Backup(folder, manifest["created_at"], {part: manifest["rows"][part] for part in PARTS}, keys)
+        keys = {part: Secret((folder / f"{part}-master.key").read_text(encoding="ascii").strip()) for part in parts}
+        return Backup(folder, manifest["created_at"], {part: manifest["rows"][part] for part in parts}, keys)
     except OSError as error:
         raise BackupRefused(f"{error.filename or folder} cannot be read: {error.strerror}") from None
     except (KeyError, TypeError, ValueError):
@@ -137,9 +141,9 @@ def require_restorable(urls: Mapping[Part, Secret]) -> None:
 
     Raises: BackupRefused; dumps.DumpFailed.
     """
-    for part in PARTS:
-        dumps.require_unused(urls[part])
-        held = [] if dumps.is_half_restored(urls[part]) else _content(dumps.count_rows(urls[part]))
+    for part, url in urls.items():
+        dumps.require_unused(url)
+        held = [] if dumps.is_half_restored(url) else _content(dumps.count_rows(url))
         if held:
             raise BackupRefused(
                 f"{part.capitalize()}'s database is not empty ({', '.join(held[:3])}): restore into a new one"
@@ -147,31 +151,44 @@ def require_restorable(urls: Mapping[Part, Secret]) -> None:
 
 
 def fill(backup: Backup, urls: Mapping[Part, Secret]) -> None:
-    """Restore a backup into two databases that `require_restorable` accepts.
+    """Restore a backup into the databases of its parts, which `require_restorable` accepts.
 
-    1. Empty and mark both. 2. Fill Audience's, then Core's, each all or nothing. 3. Count every row. 4. Remove the
-    marks. After an interruption, `require_restorable` accepts both again, and this starts over.
+    1. Empty and mark all. 2. Fill those of Audience, then Core's, each all or nothing. 3. Count every row. 4. Remove
+    the marks. After an interruption, `require_restorable` accepts all again, and this starts over.
 
     Raises: BackupRefused; dumps.DumpFailed.
     """
-    for part in PARTS:
+    parts = list(backup.rows)
+    for part in parts:
         dumps.empty(urls[part])
-    for part in reversed(PARTS):
+    for part in reversed(parts):
         dumps.restore(backup.dump_of(part), urls[part])
-    for part in PARTS:
+    for part in parts:
         if dumps.count_rows(urls[part]) != backup.rows[part]:
             raise BackupRefused(f"{part.capitalize()}'s database differs from the backup; run this again")
-    dumps.finish([urls[part] for part in PARTS])
+    dumps.finish([urls[part] for part in parts])
 
 
 @contextlib.contextmanager
 def _open_snapshots(urls: Mapping[Part, Secret]) -> Iterator[dict[Part, dumps.Snapshot]]:
     for _ in range(_ATTEMPTS):
-        with dumps.open_snapshot(urls["core"]) as core, dumps.open_snapshot(urls["audience"]) as audience:
-            if core.values(_CHANGES) == dumps.read_now(urls["core"], _CHANGES):
-                yield {"core": core, "audience": audience}
+        with contextlib.ExitStack() as stack:
+            snapshots = {part: stack.enter_context(dumps.open_snapshot(url)) for part, url in urls.items()}
+            if snapshots["core"].values(_CHANGES) == dumps.read_now(urls["core"], _CHANGES):
+                yield snapshots
                 return
     raise BackupRefused("integrations or keys changed during the backup; try again later")
+
+
+def _parts_of(rows: Mapping[Part, Any]) -> list[Part]:
+    """Return the parts of a backup, whose names are those of files.
+
+    Raises: ValueError.
+    """
+    parts = list(rows)
+    if parts[:2] != ["core", "audience"] or not all(map(_PART.fullmatch, parts)):
+        raise ValueError("these are not the parts of a deployment")
+    return parts
 
 
 def _content(rows: Mapping[str, int]) -> list[str]:

@@ -45,6 +45,11 @@ def make_home(home: Home, data_dir: Path) -> None:
     make_private_directory(home.path, home.user)
 
 
+def place_beside_cluster(home: Home, data_dir: Path, name: str) -> Path:
+    """Return the path of `name` in the data dir, or beside a cluster that is elsewhere, for the same reason."""
+    return home.path.with_name(f"{home.path.name}-{name}") if home.elsewhere else data_dir / name
+
+
 def make_private_directory(path: Path, user: OsUser | None) -> None:
     """Create the folder `path` if it is missing; only `user` (None: ourselves) can enter it."""
     if path.exists():

@@ -11,16 +11,17 @@ from soundmark.settings.audience import AudienceDatabaseSettings as AudienceData
 from soundmark.settings.audience import AudienceKeysSettings as AudienceKeysSettings
 from soundmark.settings.audience import AudienceSettings as AudienceSettings
 from soundmark.settings.audio import AudioSettings as AudioSettings
+from soundmark.settings.cells import MAIN_CELL as MAIN_CELL
 from soundmark.settings.commands import ClientSettings as ClientSettings
 from soundmark.settings.commands import ContractSettings as ContractSettings
 from soundmark.settings.commands import SandboxSettings as SandboxSettings
 from soundmark.settings.commands import UpSettings as UpSettings
 from soundmark.settings.console import ConsoleSettings as ConsoleSettings
+from soundmark.settings.core import CellCommandSettings as CellCommandSettings
 from soundmark.settings.core import CoreDatabaseSettings as CoreDatabaseSettings
 from soundmark.settings.core import CoreJobsSettings as CoreJobsSettings
 from soundmark.settings.core import CoreSettings as CoreSettings
 from soundmark.settings.core import KeysSettings as KeysSettings
-from soundmark.settings.core import LegacyImportSettings as LegacyImportSettings
 from soundmark.settings.core import RotationSettings as RotationSettings
 from soundmark.settings.process import ProcessSettings as ProcessSettings
 from soundmark.settings.process import ServedSettings as ServedSettings
@@ -34,7 +35,7 @@ COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "audio": AudioSettings,
     "console": ConsoleSettings,
 }
-JOBS: Final[Mapping[WithDatabase, type[ProcessSettings]]] = {
+JOBS: Final[Mapping[str, type[ProcessSettings]]] = {
     "core": CoreJobsSettings,
     "audience": AudienceDatabaseSettings,
 }
@@ -50,7 +51,7 @@ READERS: Final[Mapping[str, type[ProcessSettings]]] = {
     "audience keys": AudienceKeysSettings,
     "keys": KeysSettings,
     "rotation": RotationSettings,
-    "legacy import": LegacyImportSettings,
+    "cell commands": CellCommandSettings,
     "contract": ContractSettings,
     "client": ClientSettings,
     "up": UpSettings,

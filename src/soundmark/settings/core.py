@@ -2,8 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
+from soundmark.settings.cells import CellsFile
 from soundmark.settings.fields import (
     Credentials,
     Currency,
@@ -35,10 +37,22 @@ class PrivateSettings(OutgoingSettings):
 
 
 class AudienceChannelSettings(PrivateSettings):
-    """Settings of every process that calls Audience."""
+    """Settings of every process that calls Audience: one, or those of a file of cells."""
 
-    audience_url: HttpUrl
-    audience_credential: Credentials
+    audience_cells_file: CellsFile | None = None
+    audience_url: Annotated[HttpUrl | None, Field(validate_default=True)] = None
+    audience_credential: Annotated[Credentials | None, Field(validate_default=True)] = None
+
+    @field_validator("audience_url", "audience_credential")
+    @classmethod
+    def _require_one_or_cells(cls, value: object, info: ValidationInfo) -> object:
+        # For each setting by itself, so that it is named together with all other wrong settings.
+        has_file = info.data.get("audience_cells_file", ...)  # Missing if the file is wrong, which is reported itself.
+        if has_file is None and value is None:
+            raise PydanticCustomError("missing", "is not set")
+        if has_file not in {None, ...} and value is not None:
+            raise ValueError("cannot be set beside SOUNDMARK_AUDIENCE_CELLS_FILE")
+        return value
 
 
 class CoreDatabaseSettings(ProcessSettings, SessionSettings):
@@ -57,8 +71,8 @@ class RotationSettings(KeysSettings, AudienceChannelSettings):
     """Settings of the commands that activate a signing key, which Audience must know before it signs."""
 
 
-class LegacyImportSettings(CoreDatabaseSettings, AudienceChannelSettings):
-    """Settings of the command that imports aggregates into Audience."""
+class CellCommandSettings(CoreDatabaseSettings, AudienceChannelSettings):
+    """Settings of the commands that import aggregates into Audience, or name the cell of an organisation."""
 
 
 class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings, PoolSettings):

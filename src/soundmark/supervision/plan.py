@@ -1,10 +1,11 @@
 """The plan of what `soundmark up` runs: secrets, and the environment of each process."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias, cast
 
 from soundmark import settings
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
@@ -20,7 +21,10 @@ from soundmark.supervision.supervisor import Program, soundmark
 
 LOOPBACK: Final = "127.0.0.1"
 SANDBOX: Final = "sandbox"
-DATABASES: Final[Mapping[settings.Component, str]] = {"core": "soundmark_core", "audience": "soundmark_audience"}
+CELLS_MAX: Final = 16  # Each has three processes and some twenty connections to the one PostgreSQL.
+
+# A component, of which there is one, or the Audience of a further cell, such as `audience-cell-2`.
+Unit: TypeAlias = str
 
 _LOG_LEVEL: Final = "warning"  # Routine messages would bury what a person at a terminal needs to see.
 _ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
@@ -31,6 +35,8 @@ _OURS: Final = {
     "CORE_DATABASE_URL": _OWN_POSTGRES,
     "AUDIENCE_DATABASE_URL": _OWN_POSTGRES,
     "AUDIENCE_URL": "`up` runs Audience itself",
+    "AUDIENCE_CELLS_FILE": "`up` runs Audience itself; say how often with --cells",
+    "AUDIENCE_SCHEMA": _OWN_POSTGRES,
     "AUDIO_URL": "`up` runs Audio itself",
     "CORE_URL": "`up` runs Core itself",
     "CONSOLE_TICKETS_PATH": "`up` creates a folder for the tickets itself",
@@ -66,14 +72,15 @@ class Options:
     sandbox: SandboxPlan | None = None
     console_port: int | None = None
     serve_as_root: bool = False  # Allowed where no other user can; it never is the choice otherwise.
+    cells_count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The ports of everything that listens."""
 
-    serving: Mapping[settings.Component, int]
-    metrics: Mapping[settings.Component, int]
+    serving: Mapping[Unit, int]
+    metrics: Mapping[Unit, int]
     postgres: int
     sandbox: int | None = None
 
@@ -84,6 +91,7 @@ class Plan:
 
     `given` are the caller's settings, by name without prefix. `tickets` is the folder of the tickets with which the
     operator signs in to the console; None: the operator cannot. `console_state` is the folder for the console's state.
+    `cells_file` is the file of several cells; None: there is one.
     """
 
     options: Options
@@ -92,14 +100,24 @@ class Plan:
     credentials: Mapping[settings.Component, Secret]
     operator_token: Secret
     master_key: Secret
-    database_urls: Mapping[settings.Component, Secret]
+    database_urls: Mapping[Unit, Secret]
     tickets: Path | None = None
     console_state: Path | None = None
     user: OsUser | None = None
+    cells_file: Path | None = None
 
-    def host(self, component: settings.Component) -> str:
-        """Return the address that `component` listens on."""
-        match component:
+    def units(self) -> list[Unit]:
+        """Return the names of everything that serves, as in `COMPONENTS`, and after it the further cells."""
+        return [*settings.COMPONENTS, *audience_units(self.options.cells_count)[1:]]
+
+    def cells(self) -> dict[str, Unit]:
+        """Return the Audience of each cell, by the cell's name."""
+        units = audience_units(self.options.cells_count)
+        return {unit.removeprefix("audience-") if unit != "audience" else settings.MAIN_CELL: unit for unit in units}
+
+    def host(self, unit: Unit) -> str:
+        """Return the address that `unit` listens on."""
+        match unit:
             case "core":
                 return self.options.host
             case "console":
@@ -107,11 +125,11 @@ class Plan:
             case _:
                 return LOOPBACK
 
-    def address(self, component: settings.Component) -> str:
-        """Return the URL of `component` on this machine."""
-        host = self.host(component)
+    def address(self, unit: Unit) -> str:
+        """Return the URL of `unit` on this machine."""
+        host = self.host(unit)
         host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
-        return f"http://{host}:{self.ports.serving[component]}"
+        return f"http://{host}:{self.ports.serving[unit]}"
 
     @property
     def can_operator_sign_in(self) -> bool:
@@ -125,28 +143,28 @@ class Plan:
         """The URL of the sandbox, if there is one."""
         return None if self.ports.sandbox is None else f"http://{LOOPBACK}:{self.ports.sandbox}"
 
-    def settings_of(self, component: settings.Component) -> dict[str, str]:
-        """Return the settings of one component, without any other component's secrets."""
-        port = str(self.ports.metrics[component])
-        return {**self._select_settings(component, settings.COMPONENTS[component]), f"{PREFIX}METRICS_PORT": port}
+    def settings_of(self, unit: Unit) -> dict[str, str]:
+        """Return the settings of one unit, without any other component's secrets."""
+        port = str(self.ports.metrics[unit])
+        return {**self._select_settings(unit, settings.COMPONENTS[component_of(unit)]), f"{PREFIX}METRICS_PORT": port}
 
-    def database_setting_of(self, component: settings.Component) -> dict[str, str]:
-        """Return the settings of a process that uses only the database of `component`."""
+    def database_setting_of(self, unit: Unit) -> dict[str, str]:
+        """Return the settings of a process that uses only the database of `unit`."""
         values = {"LOG_LEVEL": _LOG_LEVEL, **self.given}
         log_settings = {PREFIX + name: values[name] for name in ("LOG_LEVEL", "LOG_FORMAT") if name in values}
-        return {**log_settings, f"{PREFIX}{component.upper()}_DATABASE_URL": self.database_urls[component].reveal()}
+        return {**log_settings, PREFIX + _database_setting(unit): self.database_urls[unit].reveal()}
 
-    def serving(self, component: settings.Component) -> Program:
-        """Return the process that serves `component`."""
-        where = ("--host", self.host(component), "--port", str(self.ports.serving[component]))
-        argv = soundmark("serve", component, *where, "--workers", str(self.options.workers_count))
-        return Program(component, argv, {**foreign_environ(), **self.settings_of(component)}, user=self.user)
+    def serving(self, unit: Unit) -> Program:
+        """Return the process that serves `unit`."""
+        where = ("--host", self.host(unit), "--port", str(self.ports.serving[unit]))
+        argv = soundmark("serve", component_of(unit), *where, "--workers", str(self.options.workers_count))
+        return Program(unit, argv, {**foreign_environ(), **self.settings_of(unit)}, user=self.user)
 
-    def working(self, component: settings.Component) -> Program:
-        """Return the process that runs the background jobs of `component`."""
-        argv = soundmark("work", component)
-        taken = self._select_settings(component, settings.JOBS[component])
-        return Program(f"{component} jobs", argv, {**foreign_environ(), **taken}, user=self.user)
+    def working(self, unit: Unit) -> Program:
+        """Return the process that runs the background jobs of `unit`."""
+        component = component_of(unit)
+        taken = self._select_settings(unit, settings.JOBS[component])
+        return Program(f"{unit} jobs", soundmark("work", component), {**foreign_environ(), **taken}, user=self.user)
 
     def sandboxing(self) -> Program:
         """Return the process of the sandbox, which sends its webhooks to Core on this machine."""
@@ -155,18 +173,32 @@ class Plan:
         environ = {**foreign_environ(), **taken, f"{PREFIX}BASE_URL": self.address("core")}
         return Program(SANDBOX, argv, environ, user=self.user)
 
-    def migrating(self, component: settings.Component) -> Program:
-        """Return the process that brings the database of `component` to the current schema, and ends."""
-        environ = {**foreign_environ(), **self.database_setting_of(component)}
-        return Program(f"migrate {component}", soundmark("migrate", component), environ, user=self.user)
+    def migrating(self, unit: Unit) -> Program:
+        """Return the process that brings the database of `unit` to the current schema, and ends."""
+        environ = {**foreign_environ(), **self.database_setting_of(unit)}
+        return Program(f"migrate {unit}", soundmark("migrate", component_of(unit)), environ, user=self.user)
 
-    def _select_settings(self, component: settings.Component, model: type[settings.ProcessSettings]) -> dict[str, str]:
-        """Return the settings of a process of `component`, without any other component's secrets."""
+    def cells_document(self) -> str:
+        """Return the content of `cells_file`."""
+        credential = self.credentials["audience"].reveal()
+        cells = [
+            {"name": name, "url": self.address(unit), "credential": credential, "takes_new": True}
+            for name, unit in self.cells().items()
+        ]
+        return json.dumps(cells, indent=2) + "\n"
+
+    def _select_settings(self, unit: Unit, model: type[settings.ProcessSettings]) -> dict[str, str]:
+        """Return the settings of a process of `unit`, without any other component's secrets."""
+        component = component_of(unit)
         taken = {name.upper() for name in model.model_fields}
-        foreign = {f"{name.upper()}_DATABASE_URL" for name in DATABASES if name != component}
+        foreign = {_database_setting(name) for name in ("core", "audience") if name != component}
         values = {**self._make_secrets(), **self.given}
         if component == "audience":
             values["MASTER_KEY"] = audience_master_key(self.master_key).reveal()
+            values[_database_setting(unit)] = self.database_urls[unit].reveal()
+        if component == "core" and self.cells_file is not None:
+            values["AUDIENCE_CELLS_FILE"] = str(self.cells_file)
+            foreign |= {"AUDIENCE_URL", "AUDIENCE_CREDENTIAL"}
         if component == "console":
             # It gets a key derived from it, and the operator's token only if the operator can sign in there.
             foreign |= {"MASTER_KEY"} if self.tickets is not None else {"MASTER_KEY", "OPERATOR_TOKEN"}
@@ -188,7 +220,7 @@ class Plan:
             "WEBHOOK_ALLOW_LOOPBACK": str("OIDC_ISSUER" not in self.given).lower(),
             "MASTER_KEY": self.master_key.reveal(),
             **{f"{name.upper()}_CREDENTIAL": secret.reveal() for name, secret in self.credentials.items()},
-            **{f"{name.upper()}_DATABASE_URL": url.reveal() for name, url in self.database_urls.items()},
+            **{_database_setting(name): self.database_urls[name].reveal() for name in ("core", "audience")},
             **self._make_sandbox_settings(),
         }
 
@@ -201,6 +233,26 @@ class Plan:
             **{name: secret.reveal() for name, secret in sandbox.credentials.items()},
             **sandbox.defaults,
         }
+
+
+def component_of(unit: Unit) -> settings.Component:
+    """Return the component that a unit is."""
+    return "audience" if unit.startswith("audience-") else cast("settings.Component", unit)
+
+
+def audience_units(cells_count: int) -> list[Unit]:
+    """Return the Audience of each cell: the first is the component itself, in the cell `main`."""
+    return ["audience", *(f"audience-cell-{number}" for number in range(2, cells_count + 1))]
+
+
+def name_databases(cells_count: int = 1) -> dict[Unit, str]:
+    """Return the name of each unit's database."""
+    units = ["core", *audience_units(cells_count)]
+    return {unit: f"soundmark_{unit.replace('-', '_')}" for unit in units}
+
+
+def _database_setting(unit: Unit) -> str:
+    return f"{component_of(unit).upper()}_DATABASE_URL"
 
 
 def audience_master_key(master_key: Secret) -> Secret:
@@ -252,9 +304,9 @@ def check(plan: Plan) -> None:
 
     Raises: kit.settings.SettingsInvalid.
     """
-    for component, model in settings.COMPONENTS.items():
-        unknown = {PREFIX + name: value for name, value in plan.given.items()}
-        settings.read(model, {**unknown, **plan.settings_of(component)})
+    unknown = {PREFIX + name: value for name, value in plan.given.items()}
+    for unit in plan.units():
+        settings.read(settings.COMPONENTS[component_of(unit)], {**unknown, **plan.settings_of(unit)})
 
 
 def foreign_environ() -> dict[str, str]:

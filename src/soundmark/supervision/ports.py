@@ -5,11 +5,10 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from soundmark import settings
 from soundmark.kit.clock import Clock
 from soundmark.kit.http.server.sockets import CannotListen, PortTaken, claim_port, require_unreserved, reserve_port
 from soundmark.operating_system.os_user import OsUser
-from soundmark.supervision.plan import LOOPBACK, Options, Ports
+from soundmark.supervision.plan import LOOPBACK, Options, Ports, audience_units
 
 CONSOLE_PORT: Final = 8083
 
@@ -59,13 +58,13 @@ def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash
                     return hold(console_host, CONSOLE_PORT)
             return hold(console_host)
 
-        serving: dict[settings.Component, int] = {
+        serving = {
             "core": hold_chosen(options.host, options.port),
-            "audience": hold(LOOPBACK),
+            **{unit: hold(LOOPBACK) for unit in audience_units(options.cells_count)},
             "audio": hold(LOOPBACK),
             "console": hold_console(),
         }
-        metrics = {component: hold(LOOPBACK) for component in serving}
+        metrics = {unit: hold(LOOPBACK) for unit in serving}
         yield Ports(serving, metrics, hold(LOOPBACK), None if options.sandbox is None else hold(LOOPBACK))
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import re
 import shlex
 from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
@@ -11,7 +12,6 @@ import structlog
 
 from soundmark.kit.settings import PREFIX
 from soundmark.operating_system.files import write_private
-from soundmark.settings import COMPONENTS
 from soundmark.supervision.plan import SANDBOX, Plan
 from soundmark.supervision.supervisor import Supervisor
 
@@ -28,6 +28,8 @@ _PROGRAMS: Final = {
 }
 # `up` itself is made of these, and does not restart itself.
 _OURS: Final = (_SOURCE / "supervision", _SOURCE / "embedded", _SOURCE / "cli" / "up.py")
+
+_FURTHER_CELL: Final = re.compile(r"^audience-cell-\d+")
 
 _log: Final = structlog.get_logger()
 
@@ -64,20 +66,20 @@ def programs_of(paths: Iterable[Path], running: Collection[str]) -> list[str]:
         if any(path.is_relative_to(ours) for ours in _OURS):
             continue
         chosen |= next((set(names) for folder, names in _PROGRAMS.items() if path.is_relative_to(folder)), served)
-    return [name for name in running if name in chosen]
+    return [name for name in running if _FURTHER_CELL.sub("audience", name) in chosen]
 
 
 def write_environments(plan: Plan, directory: Path) -> None:
-    """Write the settings of each component, so that it can be run beside the others, such as in a debugger.
+    """Write the settings of each unit, so that it can be run beside the others, such as in a debugger.
 
     `.soundmark/core.env` is for a shell: `set -a; . .soundmark/core.env; set +a`. It holds secrets; only its owner
     reads it.
     """
-    for component in COMPONENTS:
-        settings = plan.settings_of(component)
+    for unit in plan.units():
+        settings = plan.settings_of(unit)
         del settings[f"{PREFIX}METRICS_PORT"]  # The component that `up` runs listens there.
         lines = (f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
-        write_private(directory / f"{component}.env", "".join(lines))
+        write_private(directory / f"{unit}.env", "".join(lines))
 
 
 async def _watch() -> AsyncIterator[set[Path]]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from soundmark.embedded.cluster_location import Home
+from soundmark.embedded.cluster_location import Home, place_beside_cluster
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.operating_system.one_time_tickets import issue_ticket
@@ -14,12 +14,12 @@ _STATE: Final = "console-state"
 
 def tickets_folder(home: Home, data_dir: Path) -> Path:
     """Return the folder of the tickets."""
-    return _place(home, data_dir, _TICKETS)
+    return place_beside_cluster(home, data_dir, _TICKETS)
 
 
 def console_state_folder(home: Home, data_dir: Path) -> Path:
     """Return the folder in which the console keeps which sessions have ended."""
-    return _place(home, data_dir, _STATE)
+    return place_beside_cluster(home, data_dir, _STATE)
 
 
 def make_sign_in_link(console_url: str, folder: Path, clock: Clock, entropy: Entropy) -> str:
@@ -28,8 +28,3 @@ def make_sign_in_link(console_url: str, folder: Path, clock: Clock, entropy: Ent
     Raises: OSError if the folder is missing or cannot be written to.
     """
     return f"{console_url}/sign-in/link?ticket={issue_ticket(folder, clock, entropy)}"
-
-
-def _place(home: Home, data_dir: Path, name: str) -> Path:
-    """Return a folder in the data dir, or beside a cluster that is elsewhere, for the same reason."""
-    return home.path.with_name(f"{home.path.name}-{name}") if home.elsewhere else data_dir / name

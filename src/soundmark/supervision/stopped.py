@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from soundmark import settings
@@ -10,14 +10,13 @@ from soundmark.embedded.cluster_location import find_home, make_home
 from soundmark.embedded.installation import find_chosen_programs, find_programs, version_of
 from soundmark.embedded.postgres import Cluster
 from soundmark.kit.crypto.secret import Secret
-from soundmark.settings import Component
 from soundmark.supervision import data_dir
-from soundmark.supervision.plan import DATABASES
+from soundmark.supervision.plan import Unit
 
 
 @contextlib.contextmanager
-def run_stopped_databases(path: Path) -> Iterator[dict[Component, Secret]]:
-    """Run only the PostgreSQL of a data dir during the block, and yield the URLs of both databases.
+def run_stopped_databases(path: Path, names: Mapping[Unit, str]) -> Iterator[dict[Unit, Secret]]:
+    """Run only the PostgreSQL of a data dir during the block, and yield the URLs of the databases with these names.
 
     The data dir, the cluster and the databases are created if missing. Nobody else can run an `up` there in the
     meantime.
@@ -34,6 +33,6 @@ def run_stopped_databases(path: Path) -> Iterator[dict[Component, Secret]]:
         make_home(home, path)
         running = cluster.start()
         try:
-            yield {component: running.create_role_and_database(name) for component, name in DATABASES.items()}
+            yield {unit: running.create_role_and_database(name) for unit, name in names.items()}
         finally:
             running.stop()

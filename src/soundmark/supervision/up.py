@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,7 +14,7 @@ from typing import Any, Final
 import psycopg
 
 from soundmark import settings
-from soundmark.embedded.cluster_location import Home, find_home, make_home
+from soundmark.embedded.cluster_location import Home, find_home, make_home, place_beside_cluster
 from soundmark.embedded.installation import (
     NoPostgres,
     can_serve,
@@ -32,24 +33,26 @@ from soundmark.kit.postgres.sessions import CONNECT_TIMEOUT_S
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.kit.text.ids import mint_secret
-from soundmark.operating_system.files import make_private_folder
+from soundmark.operating_system.files import make_private_folder, write_private
 from soundmark.operating_system.one_time_tickets import make_ticket_folder, remove_ticket_folder
 from soundmark.operating_system.os_user import OsUser
 from soundmark.operating_system.signals import until_signalled
-from soundmark.settings import COMPONENTS, Component
+from soundmark.settings import Component
 from soundmark.supervision import data_dir
 from soundmark.supervision.plan import (
-    DATABASES,
     SANDBOX,
     Options,
     Plan,
     Ports,
     SettingGiven,
+    Unit,
     audience_credential,
     check,
     choose_console_host,
     choose_operator_token,
+    component_of,
     foreign_environ,
+    name_databases,
     read_given_settings,
 )
 from soundmark.supervision.ports import hold_ports, require_unreserved_ports
@@ -59,11 +62,16 @@ from soundmark.supervision.sign_in_link import console_state_folder, tickets_fol
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
 
 _POSTGRES: Final = "PostgreSQL"
+_CELLS_FILE: Final = "cells.json"
 _WITHOUT_DATABASE: Final[tuple[Component, ...]] = ("audio", "console")
 
 
 class RootRefused(Exception):
     """Only root could run the components, and the caller has not allowed it; the message is one line for the user."""
+
+
+class CellsMissing(Exception):
+    """The data dir has more cells than are to run; the message is one line for the user."""
 
 
 class MigrationRefused(Exception):
@@ -74,6 +82,7 @@ class MigrationRefused(Exception):
 Refusal = (
     CannotListen,
     CannotReload,
+    CellsMissing,
     ClusterFailed,
     MigrationRefused,
     NoPostgres,
@@ -136,8 +145,11 @@ async def run(options: Options, tell: Reports, *, demo: bool, reload: bool = Fal
             state = console_state_folder(home, options.data_dir)
             tickets_if_used = tickets if plan.can_operator_sign_in else None
             plan = replace(plan, user=user, tickets=tickets_if_used, console_state=state)
-            check(plan)
+            cells_file = place_beside_cluster(home, options.data_dir, _CELLS_FILE)
+            _require_all_cells(cells_file, options.cells_count)
             make_home(home, options.data_dir)
+            plan = _with_cells_file(plan, cells_file)
+            check(plan)
             _prepare_tickets(tickets, plan)
             make_private_folder(state, plan.user)
             async with _supervise(options.data_dir, clock, tell) as supervisor:
@@ -190,10 +202,29 @@ def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Clu
         operator_token=choose_operator_token(given, entropy),
         master_key=key,
         database_urls={
-            component: Secret(f"postgresql://{name}@127.0.0.1:{ports.postgres}/{name}")
-            for component, name in DATABASES.items()
+            unit: Secret(f"postgresql://{name}@127.0.0.1:{ports.postgres}/{name}")
+            for unit, name in name_databases(options.cells_count).items()
         },
     )
+
+
+def _require_all_cells(cells_file: Path, cells_count: int) -> None:
+    """Refuse to run fewer cells than the data dir has, each of which may have organisations.
+
+    Raises: CellsMissing.
+    """
+    if cells_file.exists():
+        has_count = len(json.loads(cells_file.read_text(encoding="utf-8")))
+        if cells_count < has_count:
+            raise CellsMissing(f"the data dir has {has_count} cells: start it with --cells {has_count}")
+
+
+def _with_cells_file(plan: Plan, cells_file: Path) -> Plan:
+    """Write the file of cells for Core, if there are several; return the plan with it."""
+    if plan.options.cells_count == 1:
+        return plan
+    write_private(cells_file, plan.cells_document(), plan.user)
+    return replace(plan, cells_file=cells_file)
 
 
 def _prepare_tickets(folder: Path, plan: Plan) -> None:
@@ -209,24 +240,25 @@ async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock:
     port = plan.ports.postgres
     for component in _WITHOUT_DATABASE:
         supervisor.keep(plan.serving(component))
-    probes: dict[str, Probe] = {component: readyz_probe(plan.address(component)) for component in COMPONENTS}
+    probes: dict[str, Probe] = {unit: readyz_probe(plan.address(unit)) for unit in plan.units()}
     if plan.sandbox_url is not None:
         supervisor.keep(plan.sandboxing())
         probes[SANDBOX] = readyz_probe(plan.sandbox_url)
     await asyncio.to_thread(cluster.prepare, entropy)
     supervisor.keep(_postgres(cluster, plan))
     await until_ready(supervisor, clock, {_POSTGRES: functools.partial(cluster.is_answering, port)})
+    databases = name_databases(plan.options.cells_count)
     urls = await asyncio.to_thread(
-        lambda: {component: cluster.ensure_database(port, name, entropy) for component, name in DATABASES.items()}
+        lambda: {unit: cluster.ensure_database(port, name, entropy) for unit, name in databases.items()}
     )
     plan = replace(plan, database_urls=urls)
-    await asyncio.gather(*(_migrate(plan, component) for component in DATABASES))
-    for component in DATABASES:
-        supervisor.keep(plan.serving(component))
+    await asyncio.gather(*(_migrate(plan, unit) for unit in databases))
+    for unit in databases:
+        supervisor.keep(plan.serving(unit))
     await until_ready(supervisor, clock, probes)
     # The workers come last: nobody waits for them, and their start would slow down the other processes.
-    for component in DATABASES:
-        supervisor.keep(plan.working(component))
+    for unit in databases:
+        supervisor.keep(plan.working(unit))
     return plan
 
 
@@ -245,16 +277,16 @@ def _postgres(cluster: Cluster, plan: Plan) -> Program:
     )
 
 
-async def _migrate(plan: Plan, component: Component) -> None:
+async def _migrate(plan: Plan, unit: Unit) -> None:
     """Bring a database to the current schema, in a separate process, unless it already has it."""
-    url = plan.database_urls[component].reveal()
+    url = plan.database_urls[unit].reveal()
     async with await psycopg.AsyncConnection.connect(
         url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S
     ) as connection:
-        if await is_current(Tx(connection), f"soundmark.{component}"):
+        if await is_current(Tx(connection), f"soundmark.{component_of(unit)}"):
             return
-    if await _finish(plan.migrating(component)):
-        raise MigrationRefused(f"the database of {component} could not be brought to the current schema")
+    if await _finish(plan.migrating(unit)):
+        raise MigrationRefused(f"the database of {unit} could not be brought to the current schema")
 
 
 def _demo(directory: Path) -> Program:
@@ -283,6 +315,15 @@ def _up_file(plan: Plan) -> dict[str, Any]:
         "operator_token": plan.operator_token.reveal(),
         "core_database_url": plan.database_urls["core"].reveal(),
         "audience_database_url": plan.database_urls["audience"].reveal(),
+        "cells": [
+            {
+                "name": name,
+                "audience_url": plan.address(unit),
+                "audience_database_url": plan.database_urls[unit].reveal(),
+            }
+            for name, unit in plan.cells().items()
+        ],
+        **({} if plan.cells_file is None else {"audience_cells_file": str(plan.cells_file)}),
         "pid": os.getpid(),
         **({} if plan.sandbox_url is None else {"sandbox_url": plan.sandbox_url}),
     }

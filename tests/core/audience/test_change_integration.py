@@ -214,11 +214,12 @@ async def test_a_secret_is_returned_even_if_its_intent_cannot_be_finalised(
 
 @pytest.mark.parametrize("fault", KINDS)
 async def test_while_audience_fails_the_outcome_is_unknown(
-    database_url: Secret, clock: FakeClock, outcomes: Outcomes, fault: str
+    database_url: Secret, clock: FakeClock, rival: Rival, outcomes: Outcomes, fault: str
 ) -> None:
     """For a change of retention it is known: Audience is asked for the mode first, and was asked to change nothing."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
         tenant = await make_tenant(api)
+        await tenant.give_cell(rival)
         answers = await asyncio.gather(*(do(tenant, change, "int_" + "A" * 22) for change in BODIES))
         assert {(answer.status, answer.code) for answer in answers} == {(503, "audience_unavailable")}
         assert set(await outcomes()) == {

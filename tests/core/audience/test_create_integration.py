@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.api.core_client import Answer, Api
+from support.api.core_settings import BASE_URL
 from support.audience.faults import FAULTS, core_beside, failing_audience
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
@@ -47,6 +48,7 @@ async def test_an_integration_is_created_and_its_secret_shown_once(
         "mode": "demo",
         "retention_days": 14,
         "status": "active",
+        "events_url": f"{BASE_URL}/v1/events",
         "core_key_id": core_key_id,
         "created_at": format_timestamp(now),
         "secret_rotated_at": None,
@@ -188,11 +190,12 @@ async def test_without_a_written_intent_audience_is_not_called(
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_while_audience_fails_everything_else_works(
-    database_url: Secret, clock: FakeClock, outcomes: Outcomes, fault: str
+    database_url: Secret, clock: FakeClock, rival: Rival, outcomes: Outcomes, fault: str
 ) -> None:
     """Within the deadline of a second. The outcome is unknown, so the intent stays open until it is settled."""
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
         tenant = await make_tenant(api)
+        await tenant.give_cell(rival)
         code = await tenant.make_code()
         failed, issued, resolved, listed = await asyncio.gather(
             create(tenant),

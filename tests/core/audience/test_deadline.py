@@ -57,8 +57,8 @@ async def test_the_worker_sends_its_name_and_its_deadline(database_url: Secret) 
     async with misbehaving_server(answer(b"{}")) as server:
         work = make_job_context(jobs_settings(database_url, AUDIENCE_URL=server.url, PRIVATE_TIMEOUT_S="7.5"))
         with pytest.raises(AudienceUnavailable):
-            await work.audience.find_applied("aud_1", request_id="req_1")
-        await work.audience.aclose()
+            await work.cells.open("main").find_applied("aud_1", request_id="req_1")
+        await work.cells.aclose()
 
     lines = server.requests[0].lower().split(b"\r\n")
     assert {b"x-svc-caller: soundmark-core-jobs", b"x-svc-timeout-ms: 7500"} <= set(lines)

@@ -184,6 +184,7 @@ async def test_while_audience_fails_no_measured_code_is_issued_and_every_other_i
 ) -> None:
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as api, asyncio.timeout(30):
         tenant = await make_tenant(api)
+        await tenant.give_cell(rival)
         refused, verdict, other = await asyncio.gather(
             issue(tenant, "int_" + "A" * 22, headers=KEY),
             issue(tenant, "int_" + "A" * 22, params={"dry_run": "true"}),

@@ -196,9 +196,10 @@ async def test_an_unsupported_media_type_is_not_acceptable(measured: MeasuredTen
 
 @pytest.mark.parametrize("fault", KINDS)
 async def test_a_failing_audience_has_no_report(
-    database_url: Secret, clock: FakeClock, tenant: Tenant, fault: str
+    database_url: Secret, clock: FakeClock, tenant: Tenant, rival: Rival, fault: str
 ) -> None:
     """Within the deadline, which is a second here, and the rest of Core keeps working."""
+    await tenant.give_cell(rival)
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(3.5):
         report, legacy, codes = await asyncio.gather(
             core.get("/v1/audience/reports/int_" + "a" * 22, params=tenant.in_project),

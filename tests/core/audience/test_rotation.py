@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 from support.api.core_client import Api
+from support.api.core_settings import jobs_settings
 from support.audience.faults import KINDS, failing_audience
 from support.database.rival import Rival
 from support.tenancy.tenant import Tenant, make_tenant
 
-from soundmark.core.channel.audience import PUSHED_AT_ONCE, AudienceChannel
+from soundmark.core.channel.audience import PUSHED_AT_ONCE
+from soundmark.core.channel.cells import Cells
 from soundmark.core.context import Context
 from soundmark.core.features.codes.signing_keys import jobs, rotation, service
 from soundmark.core.features.codes.signing_keys.service import KeyRefused
-from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
 
 
 class Keys:
@@ -30,8 +31,8 @@ class Keys:
     async def stage(self) -> str:
         return (await service.stage(self.work)).key_id
 
-    async def put_in_place(self, key_id: str, audience: AudienceChannel | None = None, **options: Any) -> bool:
-        work = self.work if audience is None else replace(self.work, audience=audience)
+    async def put_in_place(self, key_id: str, cells: Cells | None = None, **options: Any) -> bool:
+        work = self.work if cells is None else replace(self.work, cells=cells)
         return await rotation.put_in_place(work, key_id, **options)
 
     async def by_status(self) -> dict[str, str]:
@@ -45,14 +46,12 @@ def keys(work: Context) -> Keys:
 
 
 @pytest.fixture
-async def failing(request: pytest.FixtureRequest) -> AsyncIterator[AudienceChannel]:
-    """A channel to an Audience that fails."""
+async def failing(request: pytest.FixtureRequest, database_url: Secret) -> AsyncIterator[Cells]:
+    """The one cell of a deployment, whose Audience fails."""
     async with failing_audience(request.param) as url:
-        component = PrivateComponent("audience", url, Secret("c" * 16), AudienceUnavailable)
-        private = PrivateChannel(component, caller="soundmark-test", timeout_s=1, bytes_max=8 * 1024 * 1024)
-        channel = AudienceChannel(private)
-        yield channel
-        await channel.aclose()
+        ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=url, PRIVATE_TIMEOUT_S="1"))
+        yield ctx.cells
+        await ctx.cells.aclose()
 
 
 async def trusted(measuring: Rival) -> list[tuple[str, str | None]]:
@@ -99,7 +98,7 @@ async def test_many_integrations_get_the_key_in_steps(tenant: Tenant, keys: Keys
 
 @pytest.mark.parametrize("failing", KINDS, indirect=True)
 async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on(
-    tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
+    tenant: Tenant, keys: Keys, measuring: Rival, failing: Cells
 ) -> None:
     await tenant.make_integration()
     old = (await keys.by_status())["active"]
@@ -114,7 +113,7 @@ async def test_while_audience_fails_the_key_does_not_sign_and_the_worker_goes_on
 
 @pytest.mark.parametrize("failing", ["down"], indirect=True)
 async def test_in_an_emergency_the_key_signs_before_audience_has_it(
-    tenant: Tenant, keys: Keys, measuring: Rival, failing: AudienceChannel
+    tenant: Tenant, keys: Keys, measuring: Rival, failing: Cells
 ) -> None:
     await tenant.make_integration()
     old = (await keys.by_status())["active"]

@@ -28,6 +28,7 @@ REVOCATION = "audience.integration_revocation"
 async def make_intent(tenant: Tenant, rival: Rival, identity: str = "aud_" + "A" * 22, **facts: Any) -> AuditIntent:
     """Write an entry that was requested just now."""
     now = tenant.api.clock.now()
+    await tenant.give_cell(rival)
     intent = AuditIntent(tenant.organization_id, identity, tenant.project_id, facts.get("action", REVOCATION), now)
     await rival.run(
         "INSERT INTO audit_entries VALUES (%s, %s, %s, %s, 'user', 'operator', 'requested', '{}', %s, NULL)",
@@ -105,7 +106,7 @@ async def test_while_audience_fails_nothing_is_settled(
         try:
             assert await jobs.settle_intents(ctx) == 0
         finally:
-            await ctx.audience.aclose()
+            await ctx.cells.aclose()
             await ctx.db.close()
     assert await outcome_of(rival, intent.id) == "requested"
 
@@ -137,7 +138,7 @@ async def test_an_answer_about_another_operation_settles_nothing(
         try:
             assert await jobs.settle_intents(ctx) == 0
         finally:
-            await ctx.audience.aclose()
+            await ctx.cells.aclose()
             await ctx.db.close()
     assert await outcome_of(rival, intent.id) == "requested"
 

@@ -172,8 +172,12 @@ async def test_a_used_mode_is_listed_after_its_entitlement_has_ended(api: Api, t
 
 
 @pytest.mark.parametrize("fault", KINDS)
-async def test_codes_are_counted_while_audience_fails(database_url: Secret, clock: FakeClock, fault: str) -> None:
+async def test_codes_are_counted_while_audience_fails(
+    database_url: Secret, clock: FakeClock, rival: Rival, fault: str
+) -> None:
     async with failing_audience(fault) as url, core_beside(url, database_url, clock) as core, asyncio.timeout(30):
-        summary = await usage(await make_tenant(core))
+        tenant = await make_tenant(core)
+        await tenant.give_cell(rival)
+        summary = await usage(tenant)
         assert summary["audience"] == {"status": "unavailable", "modes": []}
         assert summary["codes"] == {"issued": 0, "monthly_quota": 100, "remaining": 100}

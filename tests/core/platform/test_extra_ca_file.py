@@ -37,7 +37,7 @@ async def make_worker(url: Secret, ca_file: Path | None, **changes: str) -> Asyn
     try:
         yield ctx
     finally:
-        await ctx.audience.aclose()
+        await ctx.cells.aclose()
         await ctx.accounting.aclose()
 
 
@@ -46,7 +46,7 @@ async def test_private_components(authority: PrivateAuthority, *, is_trusted: bo
     async with tls_server(authority, answer(b"{}")) as server:
         ca_file = authority.ca_file if is_trusted else None
         async with make_worker(Secret("postgresql://h/d"), ca_file, AUDIENCE_URL=server.url) as ctx:
-            assert await ctx.audience.is_ready() is is_trusted
+            assert await ctx.cells.check() is is_trusted
     assert len(server.requests) == is_trusted
 
 

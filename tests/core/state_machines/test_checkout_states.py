@@ -131,7 +131,7 @@ async def work(database_url: Secret, local: RunningSandbox, clock: FakeClock) ->
     ctx = make_job_context(jobs_settings(database_url, LOCAL_API_URL=local.settings()["LOCAL_API_URL"]), clock=clock)
     await ctx.db.open()
     yield ctx
-    await ctx.audience.aclose()
+    await ctx.cells.aclose()
     await ctx.card.aclose()
     await ctx.local.aclose()
     await ctx.db.close()

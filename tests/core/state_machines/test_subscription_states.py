@@ -284,7 +284,7 @@ async def work(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]
     ctx = make_job_context(jobs_settings(database_url), clock=clock)
     await ctx.db.open()
     yield ctx
-    await ctx.audience.aclose()
+    await ctx.cells.aclose()
     await ctx.db.close()
 
 

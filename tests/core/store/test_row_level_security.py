@@ -19,6 +19,7 @@ from soundmark.kit.postgres.database import EVERY_TENANT
 WITHOUT_TENANT: Final = {
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
+    "integration_cells": "an event names an integration, and no organisation",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
     "desk_conversations": "a delivery of the support desk names no organisation",
     "billing_references": "a provider's notification names no organisation; what is looked up is a digest",

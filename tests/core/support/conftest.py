@@ -20,6 +20,6 @@ async def work(database_url: Secret, desk: RunningSandbox, clock: FakeClock) -> 
     ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
     await ctx.db.open()
     yield ctx
-    await ctx.audience.aclose()
+    await ctx.cells.aclose()
     await ctx.desk.aclose()
     await ctx.db.close()

@@ -27,6 +27,7 @@ CORE_KEY = {"key_id": "core-key-1", "public_key": base64url.encode(bytes(range(3
 OTHER_CORE_KEY = {"key_id": "core-key-2", "public_key": base64url.encode(bytes(range(1, 33)))}
 
 _operations = itertools.count(1)
+_integrations = itertools.count(1)
 
 
 def new_operation_id() -> str:
@@ -127,6 +128,7 @@ def list_private_routes() -> list[tuple[str, str]]:
 def integration_body(**changes: Any) -> dict[str, Any]:
     """Return a valid body for a demo integration, except for `changes`."""
     return {
+        "integration_id": f"int_{next(_integrations):022d}",
         "organization_id": ORGANIZATION,
         "project_id": PROJECT,
         "mode": "demo",

@@ -93,6 +93,10 @@ class Tenant:
         remember_secret(integration["hmac_secret"])
         return integration
 
+    async def give_cell(self, rival: "Rival", cell: str = "main") -> None:
+        """Give the organisation its cell, as its first integration would."""
+        await rival.run("UPDATE organizations SET audience_cell = %s WHERE id = %s", cell, self.organization_id)
+
     def webhook_body(self, **changes: Any) -> dict[str, Any]:
         """Return a valid webhook endpoint body, except for `changes`."""
         return {**self.query, "url": "https://consumer.example.org/webhooks", **changes}

@@ -1,9 +1,10 @@
 """The client of the Audience component."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from soundmark.core.domain.audience.integration import Entitlement, IntegrationSecret, may_be_integration_id
+from soundmark.core.domain.audience.integration import Entitlement, may_be_integration_id
 from soundmark.core.domain.tenancy.closure import ClosureSubject, PurgedCounts
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateRequest
@@ -23,6 +24,14 @@ PUSHED_AT_ONCE: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class CreatedSecret:
+    """An integration as Audience answered it, and its new HMAC secret."""
+
+    integration: private.IntegrationResponse
+    hmac_secret: Secret = field(repr=False)
+
+
 class AudienceChannel:
     """Reads from Audience, and makes changes for which Core has written an audit intent.
 
@@ -31,18 +40,21 @@ class AudienceChannel:
     is then unknown whether a change was made.
     """
 
-    def __init__(self, channel: PrivateChannel) -> None:
+    def __init__(self, channel: PrivateChannel, events_url: str) -> None:
         self._channel: Final = channel
+        self.events_url: Final = events_url  # Where publishers deliver the events of its integrations.
 
     async def create_integration(
         self, body: private.CreateIntegrationRequest, *, operation_id: str, request_id: str
-    ) -> IntegrationSecret:
+    ) -> CreatedSecret:
         """Create an active integration.
 
         Raises: EntitlementRequired.
         """
         request = PrivateRequest(request_id=request_id, operation_id=operation_id, body=body)
         created = await self._channel.call(private.CREATE_INTEGRATION, request)
+        if created.integration.id != body.integration_id:
+            raise self._channel.fail("other_integration")
         return self._check_secret(
             created, ProjectQuery(organization_id=body.organization_id, project_id=body.project_id)
         )
@@ -111,7 +123,7 @@ class AudienceChannel:
 
     async def rotate_secret(
         self, project: ProjectQuery, integration_id: str, *, operation_id: str, request_id: str
-    ) -> IntegrationSecret:
+    ) -> CreatedSecret:
         """Replace the integration's secret. The old one is rejected from then on.
 
         Raises: IntegrationNotFound; IntegrationRevoked.
@@ -298,14 +310,14 @@ class AudienceChannel:
             raise self._channel.fail("of_another_tenant")
         return integration
 
-    def _check_secret(self, response: private.IntegrationSecretResponse, project: ProjectQuery) -> IntegrationSecret:
+    def _check_secret(self, response: private.IntegrationSecretResponse, project: ProjectQuery) -> CreatedSecret:
         """Return the integration, as `_check_tenant` does, and its secret, which must be present.
 
         Raises: AudienceUnavailable.
         """
         if response.hmac_secret is None:
             raise self._channel.fail("without_secret")
-        return IntegrationSecret(self._check_tenant(response.integration, project), Secret(response.hmac_secret))
+        return CreatedSecret(self._check_tenant(response.integration, project), Secret(response.hmac_secret))
 
 
 def _path(integration_id: str) -> dict[str, str]:

@@ -39,8 +39,9 @@ class EntitlementResponse(EntitlementTerms):
 
 
 class CreateIntegrationRequest(Wire):
-    """A new integration in a project. A demo has no entitlement."""
+    """A new integration in a project, with the id that Core chose. A demo has no entitlement."""
 
+    integration_id: IntegrationId
     organization_id: TenantId
     project_id: TenantId
     mode: AudienceMode

@@ -68,7 +68,7 @@ async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) ->
         yield ctx
     finally:
         await ctx.accounting.aclose()
-        await ctx.audience.aclose()
+        await ctx.cells.aclose()
         await ctx.db.close()
 
 

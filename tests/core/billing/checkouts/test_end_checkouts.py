@@ -29,7 +29,7 @@ async def jobs(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]
     yield ctx
     await ctx.card.aclose()
     await ctx.local.aclose()
-    await ctx.audience.aclose()
+    await ctx.cells.aclose()
     await ctx.db.close()
 
 

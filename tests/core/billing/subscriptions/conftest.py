@@ -29,7 +29,7 @@ async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> As
     try:
         yield ctx
     finally:
-        await ctx.audience.aclose()
+        await ctx.cells.aclose()
         await ctx.db.close()
 
 

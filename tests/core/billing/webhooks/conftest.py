@@ -34,7 +34,7 @@ async def work(
     ctx = make_job_context(jobs_settings(database_url, **urls), clock=clock)
     await ctx.db.open()
     yield ctx
-    await ctx.audience.aclose()
+    await ctx.cells.aclose()
     await ctx.card.aclose()
     await ctx.local.aclose()
     await ctx.db.close()

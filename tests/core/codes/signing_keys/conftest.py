@@ -90,7 +90,7 @@ async def keys(spare_database_url: Secret) -> AsyncIterator[Keys]:
     keys = Keys(spare_database_url)
     await keys.db.open()
     yield keys
-    await keys.ctx.audience.aclose()
+    await keys.ctx.cells.aclose()
     await keys.db.close()
 
 

@@ -50,7 +50,7 @@ async def running_worker(database_url: Secret, clock: FakeClock, **changes: str)
     try:
         yield ctx
     finally:
-        for client in (ctx.audience, ctx.card, ctx.local, ctx.accounting):
+        for client in (ctx.cells, ctx.card, ctx.local, ctx.accounting):
             await client.aclose()
         await ctx.db.close()
 

@@ -17,5 +17,5 @@ async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> As
     ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
     await ctx.db.open()
     yield ctx
-    await ctx.audience.aclose()
+    await ctx.cells.aclose()
     await ctx.db.close()

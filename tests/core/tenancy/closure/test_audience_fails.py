@@ -34,6 +34,7 @@ async def test_without_audience_nothing_is_deleted(
 async def test_a_purge_that_leaves_rows_is_not_believed(
     tenant: Tenant, rival: Rival, database_url: Secret, api: Api
 ) -> None:
+    await tenant.give_cell(rival)
     none = '{"integrations": 0, "events": 0, "integrity_days": 0, "legacy_days": 0, "spent_proofs": 0}'
     some = none.replace('"events": 0', '"events": 1')
     for remaining in (some, '{"integrations": -1}', '"0"'):

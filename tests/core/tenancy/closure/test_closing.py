@@ -230,7 +230,8 @@ async def test_a_deletion_waits_for_an_integration_that_is_being_created(
 async def test_an_integration_that_is_created_before_the_marker_is_purged(
     tenant: Tenant, rival: Rival, measuring: Rival
 ) -> None:
-    """The deletion was requested first, but the creation did not wait for it."""
+    """The deletion was requested first, but the creation did not wait for it: the organisation has its cell."""
+    await tenant.give_cell(rival)
     async with rival.holding("SELECT FROM organizations FOR SHARE"):
         deleting = await rival.while_waiting(organization_of(tenant).delete())
         assert (await add_integration(tenant)).status == 201

@@ -52,7 +52,10 @@ async def test_it_changes_nothing(tenant: Tenant, rival: Rival, measuring: Rival
 
 @pytest.mark.parametrize("kind", SUBJECTS)
 @pytest.mark.parametrize("fault", KINDS)
-async def test_without_audience_it_says_so(tenant: Tenant, database_url: Secret, kind: str, fault: str) -> None:
+async def test_without_audience_it_says_so(
+    tenant: Tenant, rival: Rival, database_url: Secret, kind: str, fault: str
+) -> None:
+    await tenant.give_cell(rival)
     async with failing_audience(fault) as url, core_beside(url, database_url, tenant.api.clock) as core:
         answer = await SUBJECTS[kind](Tenant(core, tenant.organization_id, tenant.project_id)).preflight()
 

@@ -60,6 +60,7 @@ async def test_an_archive_of_exactly_the_limit_is_made(
 async def test_without_audience_there_is_no_archive(
     tenant: Tenant, rival: Rival, database_url: Secret, archive_files: list[IO[bytes]], fault: str
 ) -> None:
+    await tenant.give_cell(rival)
     async with failing_audience(fault) as url, core_beside(url, database_url, tenant.api.clock) as api:
         beside = Tenant(api, tenant.organization_id, tenant.project_id)
         for request in (request_project, request_organization):

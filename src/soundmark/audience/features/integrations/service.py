@@ -24,7 +24,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.deadline import outlive_deadline
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.kit.text.ids import may_be_id, mint, mint_secret
+from soundmark.kit.text.ids import may_be_id, mint_secret
 from soundmark.kit.text.paging import Position
 from soundmark.wire.audience_limits import DEMO_RETENTION_DAYS_MAX
 from soundmark.wire.private.integrations import (
@@ -69,7 +69,7 @@ async def create_integration(
         now = ctx.clock.now()
         await _require_entitlement(tx, request.organization_id, request.mode, now=now)
         integration = Integration(
-            id=mint(ctx.entropy, "int_"),
+            id=request.integration_id,
             organization_id=request.organization_id,
             project_id=request.project_id,
             mode=request.mode,

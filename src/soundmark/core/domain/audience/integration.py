@@ -17,6 +17,14 @@ def may_be_integration_id(text: str) -> bool:
     return _INTEGRATION_ID.fullmatch(text) is not None
 
 
+def derive_integration_id(intent_id: str) -> str:
+    """Return the id of the integration that is created under an audit intent.
+
+    It is known before Audience is called, so that the integration's cell is stored before any event can arrive.
+    """
+    return "int_" + intent_id.removeprefix("aud_")
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The integration that a caller names, by its project and its id."""
@@ -53,8 +61,17 @@ class Entitlement:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribedIntegration:
+    """An integration with what Core knows of it: its name, None if it has none, and where its events are delivered."""
+
+    integration: IntegrationResponse
+    name: str | None
+    events_url: str
+
+
+@dataclass(frozen=True, slots=True)
 class IntegrationSecret:
     """An integration and its new HMAC secret, which is revealed once."""
 
-    integration: IntegrationResponse
+    integration: DescribedIntegration
     hmac_secret: Secret = field(repr=False)

@@ -41,6 +41,9 @@ class PurgedCounts:
     spent_proofs: int
 
 
+NOTHING_PURGED: Final = PurgedCounts(0, 0, 0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Closure:
     """A closure that is under way, with the numbers of rows deleted so far.

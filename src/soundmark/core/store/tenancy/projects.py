@@ -74,15 +74,10 @@ async def update_name(tx: Tx, scope: TenantScope, project_id: str, *, name: str)
 
 async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
     """Return one project of the caller's organisation."""
-    return await find_in_organization(tx, scope.organization_id, project_id)
-
-
-async def find_in_organization(tx: Tx, organization_id: str, project_id: str) -> Project | None:
-    """Return one project of an organisation; for an operator, who has no scope."""
     return await tx.one_or_none(
         Project,
         _SELECT + "WHERE organization_id = %(organization_id)s AND id = %(project_id)s",
-        {"organization_id": organization_id, "project_id": project_id},
+        {"organization_id": scope.organization_id, "project_id": project_id},
     )
 
 

@@ -57,12 +57,16 @@ class _ProblemDocument(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PrivateComponent:
-    """A component as its callers see it: its URL, its credential, its name in the log, and its failure."""
+    """A component as its callers see it: its URL, its credential, its name in the log, and its failure.
+
+    `cell` tells several components of one name apart in the log.
+    """
 
     name: str
     url: str
     credential: Secret
     unavailable: type[Problem]
+    cell: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +164,8 @@ class PrivateChannel:
 
     def fail(self, reason: str, status: int | None = None) -> Problem:
         """Log why the component failed, and return the problem to raise."""
-        _log.warning(f"{self._component.name}_call_failed", reason=reason, status=status)
+        cell = {} if self._component.cell is None else {"cell": self._component.cell}
+        _log.warning(f"{self._component.name}_call_failed", reason=reason, status=status, **cell)
         return self._component.unavailable()
 
     async def is_ready(self) -> bool:

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import ClientDigest, Ctx, RefusedEvents, RequestId
+from soundmark.core.features.audience.events.service import find_audience_of_event
 from soundmark.core.problems import AudienceUnavailable
 from soundmark.kit.http.requests.bodies import read_body
 from soundmark.kit.http.requests.closed_query import query_faults
@@ -103,7 +104,8 @@ async def deliver_event(
         headers[SIGNATURE_HEADER] = signatures[0]
     unknown = [fault.pointer[1:] for fault in query_faults(request.scope["query_string"], ())]
     try:
-        event = await ctx.audience.forward_event(body, headers, unknown_parameters=unknown, request_id=request_id)
+        audience = await find_audience_of_event(ctx, body)
+        event = await audience.forward_event(body, headers, unknown_parameters=unknown, request_id=request_id)
     except (MalformedBody, Unauthenticated):
         # The sender has not shown that it is the publisher.
         await refused.count(client)

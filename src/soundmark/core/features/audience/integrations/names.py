@@ -5,19 +5,20 @@ known. Renaming changes nothing in Audience, so it has one phase, and continues 
 """
 
 from soundmark.core.context import RequestContext
-from soundmark.core.domain.audience.integration import Target
+from soundmark.core.domain.audience.integration import DescribedIntegration, Target, derive_integration_id
 from soundmark.core.domain.tenancy.audit import AuditIntent
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.steps import audit
+from soundmark.core.steps.cells import find_audience
 from soundmark.core.steps.tenancy import hold_project, require_project
-from soundmark.core.store.audience import integration_names
+from soundmark.core.store.audience import cells, integration_names
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.wire.private.integrations import IntegrationResponse
+from soundmark.wire.private.problems import IntegrationNotFound
 
 
 async def rename_integration(
     ctx: RequestContext, scope: TenantScope, target: Target, *, name: str | None, request_id: str
-) -> IntegrationResponse:
+) -> DescribedIntegration:
     """Change the integration's name, whatever its status; None removes it. Return the integration.
 
     The name that it has already changes nothing, and is not audited.
@@ -27,7 +28,10 @@ async def rename_integration(
     """
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await require_project(tx, scope, target.project_id)
-    integration = await ctx.audience.get_integration(
+        audience = await find_audience(ctx, tx, scope.organization_id)
+    if audience is None:
+        raise IntegrationNotFound
+    integration = await audience.get_integration(
         scope.organization_id, target.project_id, target.integration_id, request_id=request_id
     )
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
@@ -42,17 +46,20 @@ async def rename_integration(
                 project_id=target.project_id,
                 integration_id=target.integration_id,
             )
-    return integration
+    return DescribedIntegration(integration, name, audience.events_url)
 
 
-async def settle_name(tx: Tx, intent: AuditIntent, integration_id: str | None) -> None:
-    """Give the name that was stored with the intent to the integration that it created; None deletes the name.
+async def settle_creation(tx: Tx, intent: AuditIntent, integration_id: str | None) -> None:
+    """Give the name that was stored with the intent to the integration that it created; None if it created none.
 
-    Safe to repeat. Comes before the outcome of the intent. Lock order: docs/locks.md.
+    Then the name is deleted, and so is the integration's cell. Safe to repeat. Comes before the outcome of the intent.
+    Lock order: docs/locks.md.
     """
     if intent.action != "audience.integration_provisioning":
         return
-    if integration_id is not None:
+    if integration_id is None:
+        await cells.delete_integration(tx, intent, derive_integration_id(intent.id))
+    else:
         await integration_names.update_created(tx, intent, integration_id)
     await integration_names.delete_requested(tx, intent)
 

@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import Depends, Path, Query
 
 from soundmark.core.domain.audience import integration
-from soundmark.core.edge.examples import INTEGRATION
 from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, RequestId, Tenant
@@ -51,7 +50,7 @@ _LIFECYCLE = (ProjectNotFound, IntegrationNotFound, ResourceDeletionInProgress, 
         problems=(ProjectNotFound, EntitlementRequired, ResourceDeletionInProgress, AudienceUnavailable),
     ),
     status=HTTPStatus.CREATED,
-    example=with_secret_view(example.CREATED, example.NAME),
+    example=with_secret_view(example.CREATED),
 )
 async def create_integration(
     ctx: Ctx,
@@ -61,14 +60,14 @@ async def create_integration(
 ) -> IntegrationWithSecret:
     """Create an integration. Its HMAC secret is returned only in this response."""
     new = service.NewIntegration(body.project_id, body.mode, body.retention_days, body.name)
-    return with_secret_view(await service.create_integration(ctx, scope, new, request_id=request_id), new.name)
+    return with_secret_view(await service.create_integration(ctx, scope, new, request_id=request_id))
 
 
 @operations.add(
     "GET",
     "/v1/audience/integrations",
     Operation("audience.list", problems=(ProjectNotFound, InvalidCursor, AudienceUnavailable)),
-    example=IntegrationPage(data=[integration_view(INTEGRATION, example.NAME)], next_cursor=None),
+    example=IntegrationPage(data=[integration_view(example.DESCRIBED)], next_cursor=None),
 )
 async def list_integrations(
     ctx: Ctx,
@@ -80,17 +79,17 @@ async def list_integrations(
 ) -> IntegrationPage:
     """List the integrations of a project, newest first, including revoked ones."""
     cursors = ctx.cursors.bind("integrations", organization_id=scope.organization_id, project_id=project_id)
-    page, names_by_id = await service.list_integrations(
+    page = await service.list_integrations(
         ctx, scope, project_id, before=cursors.read(cursor), limit=limit, request_id=request_id
     )
-    return cursors.show(IntegrationPage, page, lambda listed: integration_view(listed, names_by_id.get(listed.id)))
+    return cursors.show(IntegrationPage, page, integration_view)
 
 
 @operations.add(
     "PATCH",
     "/v1/audience/integrations/{integration_id}",
     Operation("audience.rename", problems=(ProjectNotFound, IntegrationNotFound, AudienceUnavailable)),
-    example=integration_view(INTEGRATION, example.NAME),
+    example=integration_view(example.DESCRIBED),
 )
 async def rename_integration(
     ctx: Ctx,
@@ -100,15 +99,14 @@ async def rename_integration(
     body: RenameIntegration,
 ) -> IntegrationView:
     """Rename an integration, regardless of its status; null removes the name."""
-    renamed = await names.rename_integration(ctx, scope, target, name=body.name, request_id=request_id)
-    return integration_view(renamed, body.name)
+    return integration_view(await names.rename_integration(ctx, scope, target, name=body.name, request_id=request_id))
 
 
 @operations.add(
     "POST",
     "/v1/audience/integrations/{integration_id}/revoke",
     Operation("audience.revoke", problems=(*_LIFECYCLE,)),
-    example=integration_view(example.REVOKED, example.NAME),
+    example=integration_view(example.REVOKED),
 )
 async def revoke_integration(
     ctx: Ctx,
@@ -117,14 +115,14 @@ async def revoke_integration(
     target: Target,
 ) -> IntegrationView:
     """Revoke an integration. It records no more events; recorded events stay in reports until their retention ends."""
-    return integration_view(*await service.revoke_integration(ctx, scope, target, request_id=request_id))
+    return integration_view(await service.revoke_integration(ctx, scope, target, request_id=request_id))
 
 
 @operations.add(
     "POST",
     "/v1/audience/integrations/{integration_id}/secret",
     Operation("audience.rotate_secret", problems=(*_LIFECYCLE, IntegrationRevoked)),
-    example=with_secret_view(example.ROTATED, example.NAME),
+    example=with_secret_view(example.ROTATED),
 )
 async def rotate_integration_secret(
     ctx: Ctx,
@@ -133,7 +131,7 @@ async def rotate_integration_secret(
     target: Target,
 ) -> IntegrationWithSecret:
     """Replace an integration's HMAC secret. The old secret stops working; only this response has the new one."""
-    return with_secret_view(*await service.rotate_secret(ctx, scope, target, request_id=request_id))
+    return with_secret_view(await service.rotate_secret(ctx, scope, target, request_id=request_id))
 
 
 @operations.add(

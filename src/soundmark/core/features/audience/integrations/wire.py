@@ -93,6 +93,12 @@ class CoreKeyView(Wire):
     core_key_id: KeyId
 
 
-def with_secret_view(created: IntegrationSecret, name: str | None) -> IntegrationWithSecret:
+def with_secret_view(created: IntegrationSecret) -> IntegrationWithSecret:
     """Return the view of an integration that just received a secret."""
-    return IntegrationWithSecret.from_record(created.integration, name=name, hmac_secret=created.hmac_secret.reveal())
+    described = created.integration
+    return IntegrationWithSecret.from_record(
+        described.integration,
+        name=described.name,
+        events_url=described.events_url,
+        hmac_secret=created.hmac_secret.reveal(),
+    )

@@ -1,18 +1,19 @@
 """Reports: Core judges everything that it can before it calls Audience."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from soundmark.core.context import Context
 from soundmark.core.domain.audience.integration import may_be_integration_id
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import CampaignNotFound, CodeNotFound
+from soundmark.core.steps.cells import find_audience
 from soundmark.core.steps.tenancy import require_project
 from soundmark.core.store.codes import campaigns, codes
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
-from soundmark.wire.audience_report import AudienceReport, LegacyReport
+from soundmark.wire.audience_report import LEGACY_LABEL, AudienceReport, LegacyReport, Period
 from soundmark.wire.private.measurements import LegacyReportQuery, ReportQuery
 from soundmark.wire.private.problems import IntegrationNotFound
 
@@ -48,6 +49,9 @@ async def read_report(
         if not may_be_integration_id(integration_id):
             raise IntegrationNotFound
         await _judge_filters(tx, scope, integration_id, report_filter)
+        audience = await find_audience(ctx, tx, scope.organization_id)
+    if audience is None:
+        raise IntegrationNotFound
     query = ReportQuery(
         organization_id=scope.organization_id,
         project_id=report_filter.project_id,
@@ -56,7 +60,7 @@ async def read_report(
         campaign_id=report_filter.campaign_id,
         xr_id=report_filter.xr_id,
     )
-    return await ctx.audience.read_report(integration_id, query, request_id=request_id)
+    return await audience.read_report(integration_id, query, request_id=request_id)
 
 
 async def read_legacy_report(
@@ -70,13 +74,31 @@ async def read_legacy_report(
     to_at = _end(ctx, report_filter)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         await require_project(tx, scope, report_filter.project_id)
+        audience = await find_audience(ctx, tx, scope.organization_id)
+    if audience is None:
+        return _empty_legacy_report(scope, report_filter, to_at)
     query = LegacyReportQuery(
         organization_id=scope.organization_id,
         project_id=report_filter.project_id,
         from_at=report_filter.from_at,
         to_at=to_at,
     )
-    return await ctx.audience.read_legacy_report(query, request_id=request_id)
+    return await audience.read_legacy_report(query, request_id=request_id)
+
+
+def _empty_legacy_report(scope: TenantScope, report_filter: ReportFilter, to_at: datetime) -> LegacyReport:
+    """Return what Audience answers where nothing was imported: without `from`, it begins on the last day's midnight."""
+    last = to_at - timedelta(milliseconds=1)
+    from_at = report_filter.from_at or last.replace(hour=0, minute=0, second=0, microsecond=0)
+    return LegacyReport(
+        label=LEGACY_LABEL,
+        reach_comparable_to_xr_v1=False,
+        organization_id=scope.organization_id,
+        project_id=report_filter.project_id,
+        period=Period.model_validate({"from": from_at, "to": to_at}),
+        by_day=[],
+        events=0,
+    )
 
 
 def _end(ctx: Context, report_filter: ReportFilter) -> datetime:

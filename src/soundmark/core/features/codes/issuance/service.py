@@ -11,6 +11,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest
 from soundmark.core.features.codes.issuance.preconditions import IntegrationState, canonicalize_intent, require_issuable
 from soundmark.core.problems import AudienceUnavailable, CodeIssueNotFound, IntentNotCanonical
+from soundmark.core.steps.cells import read_audience
 from soundmark.core.steps.idempotency import find_answer
 from soundmark.core.steps.tenancy import require_open_organization, require_open_project, require_project, require_reach
 from soundmark.core.store.billing import subscriptions
@@ -118,7 +119,10 @@ async def _check_integration(
     if request.integration_id is None:
         return "none_named"
     try:
-        integration = await ctx.audience.get_integration(
+        audience = await read_audience(ctx, scope.organization_id)
+        if audience is None:
+            return "missing"
+        integration = await audience.get_integration(
             scope.organization_id, request.project_id, request.integration_id, request_id=request_id
         )
     except AudienceUnavailable:

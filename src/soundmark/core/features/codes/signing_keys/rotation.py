@@ -26,7 +26,7 @@ async def put_in_place(
     """Make a key the signing key, and every integration trust it; return whether Audience received it.
 
     1. Mark the key's row: its push to Audience has begun. From then on, new integrations receive this key.
-    2. Push the key to every integration, in steps. `tell` gets the count so far.
+    2. Push the key to every integration of every cell, in steps. `tell` gets the count so far.
     3. Activate the key, and mark its row: all integrations have received it.
 
     Every phase can be repeated, so an interrupted rotation is continued by calling this again. If Audience is
@@ -41,7 +41,7 @@ async def put_in_place(
     is_pushed = key is not None
     try:
         if key is not None:
-            await ctx.audience.push_everywhere(key, still_signs=still_signs, request_id=f"rotate-{key_id}", tell=tell)
+            await _push_everywhere(ctx, key, still_signs, tell)
     except AudienceUnavailable:
         if must_reach_audience:
             raise KeyRefused(
@@ -100,6 +100,26 @@ def _require_calm(records: list[SigningKeyRecord], now: datetime) -> None:
     for record in records:
         if record.superseded_at is not None and now < record.superseded_at + PROOFS_GONE_AFTER:
             raise KeyRefused(f"{record.key_id} signed proofs a moment ago; try again in six minutes")
+
+
+async def _push_everywhere(
+    ctx: Context, key: CoreKey, still_signs: str | None, tell: Callable[[int], None] | None
+) -> None:
+    """Push the key to all cells, one after the other.
+
+    Raises: AudienceUnavailable if one is away. The others have the key then, and trust the one that signs for seven
+        minutes; pushing again begins them again.
+    """
+    count = 0
+    for audience in ctx.cells.open_all():
+
+        def add(pushed_count: int, before: int = count) -> None:
+            if tell is not None:
+                tell(before + pushed_count)
+
+        count += await audience.push_everywhere(
+            key, still_signs=still_signs, request_id=f"rotate-{key.key_id}", tell=add
+        )
 
 
 async def _note_pushed(ctx: Context, key_id: str) -> None:

@@ -9,6 +9,7 @@ from soundmark.core.domain.billing.subscription import list_quotas
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import AudienceUnavailable
+from soundmark.core.store.audience import cells
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import code_entitlements, code_usage
 from soundmark.kit.text.months import month_of
@@ -38,7 +39,8 @@ class Usage:
 async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Usage:
     """Read the organisation's quotas of this calendar month, and how much of them it used.
 
-    Core's own figures are of one moment. Audience is called afterwards; if it is unavailable, the rest is answered.
+    Core's own figures are of one moment. The organisation's cell is called afterwards, if it has one; if it is
+    unavailable, the rest is answered.
 
     Source: API v1, "Usage".
     """
@@ -53,8 +55,11 @@ async def read_usage(ctx: Context, scope: TenantScope, *, request_id: str) -> Us
             mode: list_quotas(await subscriptions.list_live_quotas(tx, scope.organization_id, mode), now)
             for mode in get_args(EntitledMode)
         }
+        cell = await cells.find(tx, scope.organization_id)
+    if cell is None:
+        return Usage(codes, _merge_modes([], entitled))
     try:
-        used = await ctx.audience.read_usage(scope.organization_id, month.name, request_id=request_id)
+        used = await ctx.cells.open(cell).read_usage(scope.organization_id, month.name, request_id=request_id)
     except AudienceUnavailable:
         return Usage(codes, None)
     return Usage(codes, _merge_modes(used, entitled))

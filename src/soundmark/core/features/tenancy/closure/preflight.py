@@ -9,6 +9,7 @@ from soundmark.core.features.tenancy.closure.gates import find_billing_blocker, 
 from soundmark.core.problems import AudienceUnavailable, ResourceDeletionInProgress
 from soundmark.core.steps.certificate_ids import derive_certificate_id
 from soundmark.core.steps.tenancy import require_project
+from soundmark.core.store.audience import cells
 from soundmark.core.store.tenancy import closures, deletions, organizations
 from soundmark.kit.postgres.transaction import Tx
 
@@ -29,8 +30,10 @@ async def preview_closure(
         blockers = await _list_blockers(tx, subject, is_requested=closure is not None, now=now)
         counts = await deletions.count(tx, subject)
         active_codes_count = await deletions.count_active_codes(tx, subject, now=now)
+        cell = await cells.find(tx, subject.organization_id)
+    integrations_count: int | None
     try:
-        integrations_count = await ctx.audience.count_integrations(subject, request_id=request_id)
+        integrations_count = await _count_integrations(ctx, cell, subject, request_id)
     except AudienceUnavailable:
         integrations_count = None
         blockers.append(Blocker(AudienceUnavailable.code))
@@ -48,6 +51,10 @@ async def preview_closure(
         certificate_id=certificate_id,
         deletion_requested_at=requested_at,
     )
+
+
+async def _count_integrations(ctx: RequestContext, cell: str | None, subject: ClosureSubject, request_id: str) -> int:
+    return 0 if cell is None else await ctx.cells.open(cell).count_integrations(subject, request_id=request_id)
 
 
 async def _find_requested_at(tx: Tx, scope: TenantScope, subject: ClosureSubject) -> datetime | None:

@@ -12,7 +12,7 @@ once Audience was purged, so does a job (`jobs`):
 """
 
 from soundmark.core.context import Context, RequestContext
-from soundmark.core.domain.tenancy.closure import Closure, ClosureSubject
+from soundmark.core.domain.tenancy.closure import NOTHING_PURGED, Closure, ClosureSubject
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.tenancy.closure.deletion import delete_everything
 from soundmark.core.features.tenancy.closure.gates import find_billing_blocker, find_pending_blocker, require_gates_open
@@ -24,6 +24,7 @@ from soundmark.core.problems import (
     ProjectNotFound,
 )
 from soundmark.core.steps import audit
+from soundmark.core.steps.cells import read_audience
 from soundmark.core.steps.certificate_ids import derive_certificate_id
 from soundmark.core.steps.tenancy import hold_authority, require_open_organization
 from soundmark.core.store.tenancy import closures, organizations, projects
@@ -110,8 +111,11 @@ async def _mark(ctx: RequestContext, tx: Tx, scope: TenantScope, subject: Closur
 
 
 async def _purge(ctx: RequestContext, closure: Closure, request_id: str) -> None:
-    """Do phase 3, and note that it is done."""
-    purged = await ctx.audience.purge(closure.subject, operation_id=closure.operation_id, request_id=request_id)
+    """Do phase 3, and note that it is done. Since the subject is marked, a cell given later gets nothing of it."""
+    purged = NOTHING_PURGED
+    audience = await read_audience(ctx, closure.organization_id)
+    if audience is not None:
+        purged = await audience.purge(closure.subject, operation_id=closure.operation_id, request_id=request_id)
     async with ctx.db.transaction(tenant=closure.organization_id) as tx:
         current = await closures.lock(tx, closure.subject)
         if current is not None and current.phase == "requested":

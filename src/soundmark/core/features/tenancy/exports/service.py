@@ -22,6 +22,7 @@ from soundmark.core.features.tenancy.exports.contents import ArchiveSource, writ
 from soundmark.core.features.tenancy.exports.sealing import seal_archive
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
 from soundmark.core.steps import audit
+from soundmark.core.steps.cells import read_audience
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.responses.problems import RateLimited
@@ -100,7 +101,10 @@ async def _make(
 async def _read_integrations(
     ctx: RequestContext, scope: TenantScope, subject: ArchiveSubject, request_id: str
 ) -> list[IntegrationResponse]:
-    listed = await ctx.audience.list_inventory(
+    audience = await read_audience(ctx, scope.organization_id)
+    if audience is None:
+        return []
+    listed = await audience.list_inventory(
         scope.organization_id, subject.project_id, count_max=INTEGRATIONS_MAX, request_id=request_id
     )
     if len(listed) > INTEGRATIONS_MAX:

@@ -1,0 +1,1 @@
+"""The cells that an operator names."""
