@@ -28,7 +28,7 @@ _CODE: Final = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 # A file that a sentence names: `docs/sound.md`, `CONTRIBUTING.md`, `docs/adr/`.
 _NAMED: Final = re.compile(
-    r"`((?:docs|sdk|src|tests|bench|requirements|scripts|tools)/[\w./-]*|[A-Z]+\.md|[\w-]+\.toml)`"
+    r"`((?:deploy|docs|sdk|src|tests|bench|requirements|scripts|tools)/[\w./-]*|[A-Z]+\.md|[\w-]+\.toml)`"
 )
 
 
