@@ -18,7 +18,7 @@ FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
-CHECKED := src sdk/python tests bench scripts tools
+CHECKED := src sdk/python tests bench deploy scripts tools
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
@@ -114,7 +114,7 @@ test-tools: system-tools generators $(NODE_FOLDERS:%=%/node_modules/.package-loc
 generators: $(GENERATORS)/.installed
 
 system-tools:
-	@scripts/install-tools redis-server curl chromium chromium-headless-shell systemd-analyze=systemd
+	@scripts/install-tools redis-server curl chromium chromium-headless-shell systemd-analyze=systemd promtool=prometheus
 
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
 	@scripts/install-node-packages $(BIN)/python $*
