@@ -1,4 +1,4 @@
-"""The units in deploy/systemd: systemd accepts them, they are confined, and each command has the settings it needs."""
+"""The units in deploy/: systemd accepts them, they are confined, and each command has the settings that it needs."""
 
 import re
 import shutil
@@ -14,6 +14,7 @@ from support.deployment.commands import DEPLOY, ROOT, check_settings
 from soundmark.cli.serve import _PORTS
 
 UNITS: Final = sorted((DEPLOY / "systemd").glob("*.service"))
+BACKUP: Final = "pgbackrest-soundmark@.service"
 COMMAND: Final = "/srv/soundmark/.venv/bin/soundmark"
 # In tenths, as `systemd-analyze` counts it here.
 EXPOSURE_MAX: Final = 20
@@ -34,10 +35,12 @@ def command_of(unit: Path) -> list[str]:
 @pytest.fixture
 def units(tmp_path: Path) -> list[str]:
     """The units and the target with a command that exists here, for programs that look at it."""
-    shutil.copytree(DEPLOY / "systemd", tmp_path, dirs_exist_ok=True)
-    copies = sorted([*tmp_path.glob("*.service"), *tmp_path.glob("*.target")])
+    for folder in ("systemd", "pgbackrest"):
+        shutil.copytree(DEPLOY / folder, tmp_path, dirs_exist_ok=True)
+    copies = sorted(path for path in tmp_path.iterdir() if path.suffix in {".service", ".target", ".timer"})
     for unit in copies:
-        unit.write_text(unit.read_text("utf-8").replace(COMMAND, "/bin/true"), "utf-8")
+        text = re.sub(rf"{COMMAND}|/usr/bin/(?:psql|pgbackrest)", "/bin/true", unit.read_text("utf-8"))
+        unit.write_text(text, "utf-8")
     return [str(unit) for unit in copies]
 
 
@@ -48,13 +51,13 @@ def run(*command: str) -> str:
 
 
 def test_systemd_finds_no_fault_in_the_units(units: Sequence[str]) -> None:
-    run("systemd-analyze", "verify", *units)
+    run("systemd-analyze", "verify", *(unit.replace("@.", "@full.") for unit in units))
 
 
 def test_every_unit_is_confined(units: Sequence[str]) -> None:
     services = [unit for unit in units if unit.endswith(".service")]
     report = run("systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MAX}", *services)
-    assert report.count("Overall exposure level") == len(services) == 6
+    assert report.count("Overall exposure level") == len(services) == 7
 
 
 def test_every_unit_has_a_user_and_settings_that_suit_its_command(subtests: pytest.Subtests) -> None:
@@ -69,6 +72,14 @@ def test_every_unit_has_a_user_and_settings_that_suit_its_command(subtests: pyte
             check_settings(command, environ)
             if command[0] == "serve":
                 assert command[command.index("--port") + 1] == str(_PORTS[command[1]])  # type: ignore[index]
+
+
+def test_a_timer_names_the_unit_of_the_backup_and_a_type_that_pgbackrest_knows() -> None:
+    timers = sorted((DEPLOY / "pgbackrest").glob("*.timer"))
+    assert (DEPLOY / "pgbackrest" / BACKUP).is_file()
+    assert [value_of(timer, "Unit") for timer in timers] == [BACKUP.replace("@", f"@{it}") for it in ("diff", "full")]
+    for timer in timers:
+        run("systemd-analyze", "calendar", value_of(timer, "OnCalendar"))
 
 
 def test_a_unit_stands_for_each_process() -> None:
