@@ -10,7 +10,7 @@ LOCKED := $(PIP) install --no-deps --require-hashes --no-build-isolation --no-co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src sdk/python/src || true
 OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
-NODE_FOLDERS := tests/axe tests/generators tests/javascript tests/oidc_provider
+NODE_FOLDERS := tests/axe tests/deploy tests/generators tests/javascript tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
 # The oldest releases that we say we run on, and the tests that would notice.
