@@ -10,7 +10,7 @@ LOCKED := $(PIP) install --no-deps --require-hashes --no-build-isolation --no-co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src sdk/python/src || true
 OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --editable .
 # Folders of tests with packages of npm. They run on the Node.js of a wheel: that of Debian 12 is too old for them.
-NODE_FOLDERS := tests/axe tests/generators tests/javascript tests/oidc_provider
+NODE_FOLDERS := tests/axe tests/deploy tests/generators tests/javascript tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
 # The oldest releases that we say we run on, and the tests that would notice.
@@ -18,7 +18,7 @@ FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
-CHECKED := src sdk/python tests bench scripts tools
+CHECKED := src sdk/python tests bench deploy scripts tools
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
@@ -114,7 +114,7 @@ test-tools: system-tools generators $(NODE_FOLDERS:%=%/node_modules/.package-loc
 generators: $(GENERATORS)/.installed
 
 system-tools:
-	@scripts/install-tools redis-server pgbouncer curl chromium chromium-headless-shell
+	@scripts/install-tools redis-server pgbouncer curl chromium chromium-headless-shell systemd-analyze=systemd promtool=prometheus haproxy kubectl=kubernetes-client
 
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
 	@scripts/install-node-packages $(BIN)/python $*
