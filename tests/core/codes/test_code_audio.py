@@ -116,6 +116,7 @@ async def test_a_core_without_its_audio_component_names_it_and_stays_in_service(
         "database_read_only": "ok",
         "clock": "ok",
         "signing_key": "ok",
+        "cells": "ok",
         "audience": "ok",
         "audio": "down",
     }

@@ -88,11 +88,11 @@ async def test_without_a_synchronous_standby_nothing_is_written(core: Api, pair:
     try:
         core.clock.advance(seconds=LEASE_S)
         assert (await core.resolve(token)).status == 200
-        before = pair.primary.execute("SELECT pg_current_wal_lsn()")
+        before = pair.primary.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
         for _ in range(3):
             core.clock.advance(seconds=LEASE_S)
             assert (await core.resolve(token)).status == 200
-        assert pair.primary.execute("SELECT pg_current_wal_lsn()") == before
+        assert pair.primary.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text") == before
         leases = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%soundmark.lease%' AND pid <> pg_backend_pid()"
         assert pair.primary.execute(leases) == []
     finally:

@@ -1,8 +1,6 @@
 """Events that are set when a transaction commits elsewhere, and what happens to them when a connection is lost."""
 
 import asyncio
-import os
-import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -115,12 +113,3 @@ async def test_waiting_for_a_notification_does_not_wake_the_process(
     await waiting.notes.wait()
 
     assert timers == [60]
-
-
-async def test_the_kernel_finds_a_server_that_disappeared_within_seconds(db: Database) -> None:
-    async with await db.dedicated_connection() as connection:
-        with socket.socket(fileno=os.dup(connection.fileno())) as ours:
-            assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-            options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-            idle_s, interval_s, count = (ours.getsockopt(socket.IPPROTO_TCP, option) for option in options)
-    assert idle_s + interval_s * count <= 5

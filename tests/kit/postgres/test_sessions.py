@@ -108,9 +108,9 @@ async def test_a_host_that_vanishes_without_a_farewell_is_noticed(kit_url: Secre
         its_socket.detach()
     await connection.close()
     assert found == {
-        "TCP_KEEPIDLE": 5,
-        "TCP_KEEPINTVL": 2,
-        "TCP_KEEPCNT": 3,
+        "TCP_KEEPIDLE": 3,
+        "TCP_KEEPINTVL": 1,
+        "TCP_KEEPCNT": 2,
         "TCP_USER_TIMEOUT": sessions.PEER_TIMEOUT_S * 1000,
     }
 

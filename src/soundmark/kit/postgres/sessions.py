@@ -22,16 +22,17 @@ CONNECT_TIMEOUT_S: Final = 3
 HOST_TIMEOUT_S: Final = 1  # For each of several hosts: a third of what a lookup may take (`QUERY_TIMEOUT_S`).
 STATEMENT_TIMEOUT_S: Final = 30
 # A server without power sends no reset. What was sent and is not acknowledged for so long ends the connection, and so
-# does a silence after which nothing answers a question: three questions, from the fifth second on.
-PEER_TIMEOUT_S: Final = 10
+# does a silence of three seconds after which two questions, a second apart, are not answered: who listens for
+# notifications must look by itself within five.
+PEER_TIMEOUT_S: Final = 5
 _WAKE_EVERY_S: Final = 60.0
 _MS_OF_S: Final = 1000
 _DEFAULTS: Final[Mapping[str, int | str]] = {
     # Never a standby, whose answers may be old and which accepts no writes.
     "target_session_attrs": "read-write",
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
+    "keepalives_idle": 3,
+    "keepalives_interval": 1,
+    "keepalives_count": 2,
     "tcp_user_timeout": PEER_TIMEOUT_S * _MS_OF_S,
 }
 _OF_DRIVER: Final = ("autocommit", "prepare_threshold", "context", "row_factory", "cursor_factory")
