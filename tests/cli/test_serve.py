@@ -81,6 +81,32 @@ def test_a_signal_ends_a_component_cleanly(signum: signal.Signals) -> None:
         assert audio.process.wait(30) == 0
 
 
+def test_a_component_that_drains_serves_on_but_is_not_ready() -> None:
+    """A load balancer that does not retry must take it out before it refuses connections."""
+    with serving("audio", {**AUDIO, "SOUNDMARK_DRAIN_S": "600"}) as audio:
+        audio.process.terminate()
+        until(lambda: status_of(f"{audio.url}/readyz") == 503, 30)
+        answer = httpx2.get(f"{audio.url}/readyz?scope=process", trust_env=False)
+        assert (answer.status_code, answer.json()["checks"]) == (503, {"process": "draining"})
+        assert status_of(f"{audio.url}/healthz") == 200
+        audio.process.terminate()
+        assert audio.process.wait(30) == 0
+
+
+def test_a_component_ends_when_it_has_drained() -> None:
+    with serving("audio", {**AUDIO, "SOUNDMARK_DRAIN_S": "1"}, "--workers", "2") as audio:
+        audio.process.terminate()
+        assert audio.process.wait(60) == 0
+
+
+def test_metrics_listen_where_they_are_told_to() -> None:
+    """Nothing outside of a container reaches its loopback addresses."""
+    with serving("audio", {**AUDIO, "SOUNDMARK_METRICS_HOST": "127.0.0.2"}) as audio:
+        assert status_of(audio.metrics_url.replace("127.0.0.1", "127.0.0.2")) == 200
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(audio.metrics_url, trust_env=False)
+
+
 @pytest.mark.parametrize(
     "begun",
     [

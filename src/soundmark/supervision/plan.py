@@ -22,6 +22,7 @@ LOOPBACK: Final = "127.0.0.1"
 SANDBOX: Final = "sandbox"
 DATABASES: Final[Mapping[settings.Component, str]] = {"core": "soundmark_core", "audience": "soundmark_audience"}
 
+_GRACE_S: Final = 30  # After it has drained; that of `serve --workers` ends before.
 _LOG_LEVEL: Final = "warning"  # Routine messages would bury what a person at a terminal needs to see.
 _ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
 # `up` decides these settings itself; other values would contradict what it runs.
@@ -109,9 +110,12 @@ class Plan:
 
     def address(self, component: settings.Component) -> str:
         """Return the URL of `component` on this machine."""
-        host = self.host(component)
-        host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
-        return f"http://{host}:{self.ports.serving[component]}"
+        return _local_url(self.host(component), self.ports.serving[component])
+
+    def metrics_url(self, component: settings.Component) -> str:
+        """Return the URL of the metrics of `component` on this machine."""
+        host = self.given.get("METRICS_HOST", LOOPBACK)
+        return f"{_local_url(host, self.ports.metrics[component])}/metrics"
 
     @property
     def can_operator_sign_in(self) -> bool:
@@ -140,7 +144,9 @@ class Plan:
         """Return the process that serves `component`."""
         where = ("--host", self.host(component), "--port", str(self.ports.serving[component]))
         argv = soundmark("serve", component, *where, "--workers", str(self.options.workers_count))
-        return Program(component, argv, {**foreign_environ(), **self.settings_of(component)}, user=self.user)
+        environ = {**foreign_environ(), **self.settings_of(component)}
+        grace_s = int(self.given.get("DRAIN_S", "0")) + _GRACE_S
+        return Program(component, argv, environ, grace_s=grace_s, user=self.user)
 
     def working(self, component: settings.Component) -> Program:
         """Return the process that runs the background jobs of `component`."""
@@ -201,6 +207,11 @@ class Plan:
             **{name: secret.reveal() for name, secret in sandbox.credentials.items()},
             **sandbox.defaults,
         }
+
+
+def _local_url(host: str, port: int) -> str:
+    host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{host}:{port}"
 
 
 def audience_master_key(master_key: Secret) -> Secret:

@@ -50,6 +50,7 @@ class SilentHost:
 
 @pytest.fixture
 def silent() -> Iterator[SilentHost]:
+    """A host that accepts connections and says nothing."""
     host = SilentHost()
     yield host
     host.close()
