@@ -3,10 +3,12 @@
 import contextlib
 from collections.abc import Iterator
 
+import psycopg
+
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.schema_version import SchemaOutdated
-from soundmark.kit.postgres.sessions import CannotConnect
+from soundmark.kit.postgres.sessions import READ_ONLY, CannotConnect
 
 
 class CannotStart(Exception):
@@ -25,8 +27,10 @@ def explain_failures(component: str, *, sealed: str) -> Iterator[None]:
         yield
     except CannotConnect as refused:
         raise CannotStart(f"{component}'s database {refused.reason}") from None
-    except DatabaseUnavailable:
-        raise CannotStart(f"{component}'s database does not answer") from None
+    except DatabaseUnavailable as unavailable:
+        is_read_only = isinstance(unavailable.__cause__, psycopg.errors.ReadOnlySqlTransaction)
+        reason = READ_ONLY if is_read_only else "does not answer"
+        raise CannotStart(f"{component}'s database {reason}") from None
     except SchemaOutdated as outdated:
         raise CannotStart(str(outdated)) from None
     except SealBroken as broken:
