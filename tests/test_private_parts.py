@@ -51,7 +51,7 @@ USED: Final[dict[type, set[str]]] = {
         "response_started", "transport",
     },
     HangingUpCycle: {"response_complete", "response_started", "transport"},
-    _Server: {"server_state", "should_exit"},
+    _Server: {"lifespan", "server_state", "should_exit"},
     _Lifespan: {
         "error_occurred", "main", "receive_queue", "should_exit", "startup_event", "startup_failed",
     },

@@ -91,6 +91,7 @@ NO_STORE_VERB: Final = {
     "core.billing.subscriptions.has_unending_card": "it answers yes or no",
     "core.webhooks.dispatch.notify_due": "it notifies and reads no table",
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",
+    "audience.ingestion.prepare_transaction": "it sets the planner, behind a pooler",
     "audience.reports.keep_to_index": "it sets the planner and reads no table",
 }
 

@@ -30,6 +30,7 @@ from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.postgres.sessions import READ_ONLY
 
 AUDIO = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
 
@@ -79,6 +80,32 @@ def test_a_signal_ends_a_component_cleanly(signum: signal.Signals) -> None:
         assert status_of(audio.metrics_url) == 200
         audio.process.send_signal(signum)
         assert audio.process.wait(30) == 0
+
+
+def test_a_component_that_drains_serves_on_but_is_not_ready() -> None:
+    """A load balancer that does not retry must take it out before it refuses connections."""
+    with serving("audio", {**AUDIO, "SOUNDMARK_DRAIN_S": "600"}) as audio:
+        audio.process.terminate()
+        until(lambda: status_of(f"{audio.url}/readyz") == 503, 30)
+        answer = httpx2.get(f"{audio.url}/readyz?scope=process", trust_env=False)
+        assert (answer.status_code, answer.json()["checks"]) == (503, {"process": "draining"})
+        assert status_of(f"{audio.url}/healthz") == 200
+        audio.process.terminate()
+        assert audio.process.wait(30) == 0
+
+
+def test_a_component_ends_when_it_has_drained() -> None:
+    with serving("audio", {**AUDIO, "SOUNDMARK_DRAIN_S": "1"}, "--workers", "2") as audio:
+        audio.process.terminate()
+        assert audio.process.wait(60) == 0
+
+
+def test_metrics_listen_where_they_are_told_to() -> None:
+    """Nothing outside of a container reaches its loopback addresses."""
+    with serving("audio", {**AUDIO, "SOUNDMARK_METRICS_HOST": "127.0.0.2"}) as audio:
+        assert status_of(audio.metrics_url.replace("127.0.0.1", "127.0.0.2")) == 200
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(audio.metrics_url, trust_env=False)
 
 
 @pytest.mark.parametrize(
@@ -353,6 +380,32 @@ def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningClu
     assert error["reason"] == "this master key does not open the stored signing keys: sealed under another master key"
     assert "Traceback" not in output
     assert another not in output
+
+
+@pytest.mark.parametrize("component", ["core", "audience"])
+def test_a_component_on_a_standby_says_so_in_one_line(
+    cluster: RunningCluster, component: str, subtests: pytest.Subtests
+) -> None:
+    """Also where its URL says that any session will do: it writes when it starts."""
+    name = f"read_only_{component}"
+    url = cluster.create_role_and_database(name)
+    migrate(url, f"soundmark.{component}")
+    with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
+        superuser.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
+    for query in ("", "?target_session_attrs=any"):
+        environ = {
+            "core": core_environ(url.reveal() + query),
+            "audience": {
+                "SOUNDMARK_AUDIENCE_DATABASE_URL": url.reveal() + query,
+                "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+                "SOUNDMARK_MASTER_KEY": "A" * 43,
+            },
+        }
+        with subtests.test(query):
+            status, output, (error,) = starting(component, environ[component])
+            assert (status, error["event"]) == (1, "cannot_start")
+            assert error["reason"] == f"{component.capitalize()}'s database {READ_ONLY}"
+            assert "Traceback" not in output
 
 
 async def _make_keys(url: Secret) -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterable, Iterator
 from typing import Literal
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -11,13 +13,16 @@ from support.api.core_settings import core_settings
 from support.audience.client import audience_settings, entitlement_body, running_audience
 from support.audience.event_publisher import make_publisher
 from support.outside.pgbouncer import running_pgbouncer
+from support.processes.command_server import find_forked_soundmark
 from support.processes.fake_clock import FakeClock
 from support.processes.running_apps import running_core
+from support.processes.up_process import clean_environ
 from support.tenancy.tenant import make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.postgres.sessions import SessionOptions, find_missing_settings
 from soundmark.kit.startup import CannotStart
 
 MODES: tuple[Literal["transaction", "session"], ...] = ("transaction", "session")
@@ -72,6 +77,65 @@ async def test_core_works_through_a_pooler_that_gives_each_transaction_another_s
         assert {answer.status for answer in gone} == {404}
         ready = (await api.get("/readyz")).json
         assert (ready["checks"]["database"], ready["checks"]["database_read_only"]) == ("ok", "ok")
+
+
+async def test_the_check_names_the_settings_that_the_role_lacks(
+    spare_database_url: Secret, cluster: RunningCluster, subtests: pytest.Subtests
+) -> None:
+    """Nobody would notice otherwise that a statement runs for ever, or a commit waits for no standby."""
+    session = SessionOptions(synchronous_commit="remote_apply", sends_startup=False)
+    role = urlsplit(spare_database_url.reveal()).username
+    statements = {
+        f"ALTER ROLE \"{role}\" SET idle_in_transaction_session_timeout = '30s';",
+        f"ALTER ROLE \"{role}\" SET statement_timeout = '30s';",
+        f"ALTER ROLE \"{role}\" SET synchronous_commit = 'remote_apply';",
+        f"ALTER ROLE \"{role}\" SET timezone = 'UTC';",
+    }
+    with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
+
+        def run(made: Iterable[str]) -> None:
+            for statement in made:
+                superuser.execute(statement.encode())
+
+        run([f"ALTER ROLE \"{role}\" SET timezone = 'Asia/Kolkata'"])
+        try:
+            assert set(await find_missing_settings(spare_database_url, session)) == statements
+            run(statements)
+            assert await find_missing_settings(spare_database_url, session) == []
+            for name, value in (("statement_timeout", "'31s'"), ("statement_timeout", "0")):
+                with subtests.test(name, value=value):
+                    run([f'ALTER ROLE "{role}" SET {name} = {value}'])
+                    (line,) = await find_missing_settings(spare_database_url, session)
+                    assert name in line
+        finally:
+            run([f'ALTER ROLE "{role}" RESET ALL'])
+
+
+async def test_the_command_that_checks_settings_asks_the_databases(
+    direct_audience_url: Secret,
+) -> None:
+    environ = {
+        "SOUNDMARK_AUDIENCE_DATABASE_URL": direct_audience_url.reveal(),
+        "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
+        "SOUNDMARK_MASTER_KEY": "A" * 43,
+        "SOUNDMARK_DATABASE_OPTIONS": "false",
+    }
+
+    def check(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [find_forked_soundmark(), "config", "check", "audience", *arguments],
+            env=clean_environ(environ),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    refused = await asyncio.to_thread(check)
+    assert refused.returncode == 1
+    assert "SET statement_timeout = '30s';" in refused.stderr
+    assert "the sessions of Audience's database lack settings" in refused.stderr.splitlines()[-1]
+    assert (await asyncio.to_thread(check, "--offline")).stdout == "ok\n"
 
 
 async def test_audience_leaves_no_setting_behind_in_a_session_that_others_get(

@@ -72,6 +72,22 @@ def test_half_an_identity_provider_is_refused_before_anything_runs(name: str) ->
         check(plan({name: OIDC[name]}))
 
 
+def test_components_get_the_time_to_drain_before_they_are_killed() -> None:
+    for environ, grace_s in (({}, 30), ({"SOUNDMARK_DRAIN_S": "600"}, 630)):
+        assert plan(environ).serving("core").grace_s == grace_s
+
+
+def test_metrics_are_named_where_they_listen() -> None:
+    for host, url in (
+        (None, "http://127.0.0.1:9080/metrics"),
+        ("::", "http://[::1]:9080/metrics"),
+        ("10.0.0.5", "http://10.0.0.5:9080/metrics"),
+    ):
+        made = plan({} if host is None else {"SOUNDMARK_METRICS_HOST": host})
+        assert made.metrics_url("core") == url
+        assert made.settings_of("core").get("SOUNDMARK_METRICS_HOST") == host
+
+
 def test_audience_gets_its_own_master_key() -> None:
     """Audience's environment opens nothing of Core's, and its worker opens nothing at all."""
     made = plan({})

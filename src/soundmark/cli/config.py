@@ -9,8 +9,10 @@ import typer
 
 from soundmark import settings
 from soundmark.cli import Refused
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.outbound.fetching import FetchFailed
 from soundmark.kit.http.outbound.issuer_keys import NamesAnotherIssuer, check_issuer
+from soundmark.kit.postgres.sessions import CannotConnect, SessionOptions, find_missing_settings
 from soundmark.kit.settings import SettingsInvalid
 
 # What is wrong with an identity provider, by the reason in Core's log.
@@ -25,6 +27,8 @@ _REASONS: Final = {
     "unreachable": "it cannot be reached",
 }
 
+_Pooled = tuple[Secret, SessionOptions]
+
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
@@ -38,16 +42,18 @@ def check(
     component: Annotated[
         settings.Component | None, typer.Argument(help="The component to check. Default: all of them.")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not contact the identity provider.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Contact neither identity provider nor database.")] = False,
 ) -> None:
     """List every wrong, missing or unknown setting; if all are right, print `ok` and exit with status 0.
 
     If an identity provider is configured, also fetch its keys: without them Core and the console start, but sign-in
-    fails. This command is for components that run separately; `soundmark up` needs no settings.
+    fails. With SOUNDMARK_DATABASE_OPTIONS=false, also ask the databases for the settings that their roles need. This
+    command is for components that run separately; `soundmark up` needs no settings.
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
     people: settings.CoreSettings | settings.ConsoleSettings | None = None  # Both read the same settings of people.
+    databases: dict[str, _Pooled] = {}
     for model in chosen.values():
         try:
             given = settings.read(model, os.environ)
@@ -55,13 +61,46 @@ def check(
             faults.update(dict.fromkeys(invalid.faults))
         else:
             people = given if isinstance(given, settings.CoreSettings | settings.ConsoleSettings) else people
+            databases |= _find_pooled(given)
     for fault in faults:
         typer.echo(fault, err=True)
     if faults:
         raise Refused(f"{len(faults)} setting{'s are' if len(faults) > 1 else ' is'} wrong or missing")
     if people is not None and people.oidc_issuer is not None and not offline:
         _check_issuer(people.oidc_issuer, people.extra_ca_file)
+    if not offline:
+        for name, pooled in databases.items():
+            _check_sessions(name, pooled)
     typer.echo("ok")
+
+
+def _find_pooled(given: settings.ServedSettings) -> dict[str, _Pooled]:
+    """Return the database whose sessions get no options from us, by its component's name."""
+    match given:
+        case settings.CoreSettings(database_options=False):
+            return {"Core": (given.core_database_url, SessionOptions(given.synchronous_commit, sends_startup=False))}
+        case settings.AudienceSettings(database_options=False):
+            url = given.audience_database_url
+            return {"Audience": (url, SessionOptions(given.synchronous_commit, sends_startup=False))}
+        case _:
+            return {}
+
+
+def _check_sessions(name: str, pooled: _Pooled) -> None:
+    """Ask a database for the settings of our sessions.
+
+    Raises: Refused, after the statements that make them.
+    """
+    try:
+        missing = asyncio.run(find_missing_settings(*pooled))
+    except CannotConnect as refused:
+        raise Refused(f"{name}'s database {refused.reason}") from None
+    for statement in missing:
+        typer.echo(statement, err=True)
+    if missing:
+        raise Refused(
+            f"the sessions of {name}'s database lack settings: run these statements, then reload the pooler's sessions"
+        )
 
 
 def _check_issuer(issuer: str, extra_ca_file: Path | None) -> None:

@@ -42,10 +42,14 @@ def serve(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the port.")] = 1,
     beside_others: Annotated[bool, typer.Option("--beside-others", hidden=True)] = False,
 ) -> None:
-    """Serve one component until Ctrl-C or SIGTERM, then finish the open requests."""
+    """Serve one component until Ctrl-C or SIGTERM, then finish the open requests.
+
+    With SOUNDMARK_DRAIN_S, it goes on serving for so long after the signal while `/readyz` answers 503, so that load
+    balancers stop sending requests first. A second signal ends it at once.
+    """
     given = read_settings(settings.COMPONENTS[component])
     log.configure(level=given.log_level, log_format=given.log_format, component=component)
-    listen = Listen(host, port or _PORTS[component], given.metrics_port)
+    listen = Listen(host, port or _PORTS[component], given.metrics_port, given.metrics_host)
     try:
         if not beside_others:
             # Otherwise two deployments could share the port silently. Only workers of one deployment may share it.
@@ -55,11 +59,11 @@ def serve(
             # Imported only now, so that a serving process loads no supervisor.
             from soundmark.supervision.workers import run_workers  # noqa: PLC0415
 
-            asyncio.run(run_workers(component, listen, workers))
+            asyncio.run(run_workers(component, listen, workers, drain_s=given.drain_s))
         else:
             limits = ConnectionLimits(given.connections_max, given.connections_per_address, given.trusted_proxies)
             with recording_spans(f"soundmark-{component}", soundmark.__version__, os.environ):
-                run(_make(component, given), listen, limits)
+                run(_make(component, given), listen, limits, drain_s=given.drain_s)
     except CannotListen as refusal:
         raise Refused(str(refusal)) from None
 

@@ -25,7 +25,8 @@ def work(
 ) -> None:
     """Run the background jobs of one component until Ctrl-C or SIGTERM.
 
-    The command exits with status 1 if the database becomes unavailable, so run it under a supervisor that restarts it.
+    If the database goes away, the command tries it again for a minute and then exits with status 1, so run it under a
+    supervisor that restarts it.
     """
     given = read_settings(settings.JOBS[component], data_dir)
     log.configure(level=given.log_level, log_format=given.log_format, component=f"{component}-jobs")

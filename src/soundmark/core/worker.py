@@ -44,7 +44,7 @@ async def run(settings: CoreJobsSettings) -> None:
     """
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(serving_metrics(settings.jobs_metrics_port))
+            stack.enter_context(serving_metrics(settings.jobs_metrics_port, settings.metrics_host))
         except OSError as error:
             raise WorkerFailed(f"the metrics cannot be served: {error.strerror}") from None
         await _run(settings)

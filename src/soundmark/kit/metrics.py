@@ -34,15 +34,15 @@ def metrics_app() -> AsgiApp:
 
 
 @contextlib.contextmanager
-def serving_metrics(port: int | None) -> Iterator[None]:
-    """Serve the metrics of a process without a server of its own on a loopback port, in a thread; None: do not.
+def serving_metrics(port: int | None, host: str) -> Iterator[None]:
+    """Serve the metrics of a process without a server of its own, in a thread; port None: do not.
 
     Raises: OSError if the port cannot be listened on.
     """
     if port is None:
         yield
         return
-    server, thread = start_http_server(port, addr="127.0.0.1")
+    server, thread = start_http_server(port, addr=host)
     try:
         yield
     finally:

@@ -3,11 +3,13 @@
 import contextlib
 from collections.abc import Iterator
 
+import psycopg
+
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.http.server.serve import CannotStart
 from soundmark.kit.postgres.schema_version import SchemaOutdated
-from soundmark.kit.postgres.sessions import CannotConnect
+from soundmark.kit.postgres.sessions import READ_ONLY, CannotConnect
 
 
 @contextlib.contextmanager
@@ -22,8 +24,10 @@ def explain_failures(component: str, *, sealed: str) -> Iterator[None]:
         yield
     except CannotConnect as refused:
         raise CannotStart(f"{component}'s database {refused.reason}") from None
-    except DatabaseUnavailable:
-        raise CannotStart(f"{component}'s database does not answer") from None
+    except DatabaseUnavailable as unavailable:
+        is_read_only = isinstance(unavailable.__cause__, psycopg.errors.ReadOnlySqlTransaction)
+        reason = READ_ONLY if is_read_only else "does not answer"
+        raise CannotStart(f"{component}'s database {reason}") from None
     except SchemaOutdated as outdated:
         raise CannotStart(str(outdated)) from None
     except SealBroken as broken:

@@ -9,6 +9,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import Settings
 from soundmark.settings.fields import (
     AuthoritiesFile,
+    ListenHost,
     Networks,
     OidcClientId,
     OidcIssuer,
@@ -27,10 +28,13 @@ class ProcessSettings(Settings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] | None = None
     metrics_port: Port | None = None
+    metrics_host: ListenHost = "127.0.0.1"
 
 
 class ServedSettings(ProcessSettings):
-    """Settings of every serving process: its limits on connections, and the proxies that it trusts."""
+    """Settings of every serving process: its limits on connections, the proxies that it trusts, and how it ends."""
+
+    drain_s: Annotated[int, Field(ge=0, le=600)] = 0
 
     connections_max: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
     connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 512

@@ -26,6 +26,7 @@ CELLS_MAX: Final = 16  # Each has three processes and some twenty connections to
 # A component, of which there is one, or the Audience of a further cell, such as `audience-cell-2`.
 Unit: TypeAlias = str
 
+_GRACE_S: Final = 30  # After it has drained; that of `serve --workers` ends before.
 _LOG_LEVEL: Final = "warning"  # Routine messages would bury what a person at a terminal needs to see.
 _ANY_ADDRESS: Final = {"0.0.0.0": LOOPBACK, "::": "[::1]"}  # noqa: S104 - compared, not bound
 # `up` decides these settings itself; other values would contradict what it runs.
@@ -127,9 +128,12 @@ class Plan:
 
     def address(self, unit: Unit) -> str:
         """Return the URL of `unit` on this machine."""
-        host = self.host(unit)
-        host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
-        return f"http://{host}:{self.ports.serving[unit]}"
+        return _local_url(self.host(unit), self.ports.serving[unit])
+
+    def metrics_url(self, unit: Unit) -> str:
+        """Return the URL of the metrics of `unit` on this machine."""
+        host = self.given.get("METRICS_HOST", LOOPBACK)
+        return f"{_local_url(host, self.ports.metrics[unit])}/metrics"
 
     @property
     def can_operator_sign_in(self) -> bool:
@@ -158,7 +162,9 @@ class Plan:
         """Return the process that serves `unit`."""
         where = ("--host", self.host(unit), "--port", str(self.ports.serving[unit]))
         argv = soundmark("serve", component_of(unit), *where, "--workers", str(self.options.workers_count))
-        return Program(unit, argv, {**foreign_environ(), **self.settings_of(unit)}, user=self.user)
+        environ = {**foreign_environ(), **self.settings_of(unit)}
+        grace_s = int(self.given.get("DRAIN_S", "0")) + _GRACE_S
+        return Program(unit, argv, environ, grace_s=grace_s, user=self.user)
 
     def working(self, unit: Unit) -> Program:
         """Return the process that runs the background jobs of `unit`."""
@@ -253,6 +259,11 @@ def name_databases(cells_count: int = 1) -> dict[Unit, str]:
 
 def _database_setting(unit: Unit) -> str:
     return f"{component_of(unit).upper()}_DATABASE_URL"
+
+
+def _local_url(host: str, port: int) -> str:
+    host = _ANY_ADDRESS.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{host}:{port}"
 
 
 def audience_master_key(master_key: Secret) -> Secret:

@@ -307,7 +307,7 @@ async def _finish(program: Program) -> int:
 
 def _up_file(plan: Plan) -> dict[str, Any]:
     return {
-        "metrics_urls": {name: f"http://127.0.0.1:{port}/metrics" for name, port in plan.ports.metrics.items()},
+        "metrics_urls": {component: plan.metrics_url(component) for component in plan.ports.metrics},
         "base_url": plan.address("core"),
         "audience_url": plan.address("audience"),
         "audio_url": plan.address("audio"),

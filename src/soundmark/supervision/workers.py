@@ -7,14 +7,17 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.http.server.serve import Listen
 from soundmark.operating_system.signals import until_signalled
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark
 
+_GRACE_S: Final = 15  # After it has drained; a process itself takes `serve.GRACE_S` at most.
 
-async def run_workers(component: str, listen: Listen, workers_count: int) -> None:
+
+async def run_workers(component: str, listen: Listen, workers_count: int, *, drain_s: int) -> None:
     """Keep `workers_count` processes of `component` running until SIGINT or SIGTERM.
 
     The kernel distributes connections among them. They write their metrics to one folder, so that each can report the
@@ -26,7 +29,8 @@ async def run_workers(component: str, listen: Listen, workers_count: int) -> Non
         try:
             forget = functools.partial(forget_dead_processes, Path(environ["PROMETHEUS_MULTIPROC_DIR"]))
             for number in range(1, workers_count + 1):
-                supervisor.keep(Program(f"{component} {number}", argv, environ, before_start=forget))
+                name = f"{component} {number}"
+                supervisor.keep(Program(name, argv, environ, grace_s=drain_s + _GRACE_S, before_start=forget))
             await asyncio.get_running_loop().create_future()
         finally:
             await supervisor.stop(supervisor.names())

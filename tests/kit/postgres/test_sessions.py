@@ -13,10 +13,12 @@ from support.database.notes_table import write_note
 from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.requests.health import CHECK_TIMEOUT_S
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres import sessions
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.jobs import jobs_app
 from soundmark.kit.postgres.kept_connection import KeptConnection
 from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.sessions import DIRECT, CannotConnect, HostsConnection, SessionOptions, connect_options
@@ -51,6 +53,7 @@ class SilentHost:
 
 @pytest.fixture
 def silent() -> Iterator[SilentHost]:
+    """A host that accepts connections and says nothing."""
     host = SilentHost()
     yield host
     host.close()
@@ -148,6 +151,22 @@ async def test_readiness_knows_a_read_only_server_from_one_that_is_away(db: Data
     async with asyncio.timeout(30):
         while not await db.is_ready():
             pass
+
+
+async def test_a_silent_server_is_not_taken_for_a_read_only_one(silent: SilentHost) -> None:
+    """Within the time of a check, after which it would count as failed."""
+    db = database_at(Secret(f"postgresql://somebody@127.0.0.1:{silent.port}/somewhere"))
+    await db._pool.open()
+    async with asyncio.timeout(CHECK_TIMEOUT_S):
+        assert await db.is_writable() is True
+    await db.close()
+
+
+async def test_the_queue_of_jobs_opens_behind_a_silent_host(kit_url: Secret, silent: SilentHost) -> None:
+    app = jobs_app(url_with(kit_url, silent.port), application_name="kit-test")
+    async with app.open_async():
+        assert await app.connector.execute_query_one_async("SELECT 1 AS one") == {"one": 1}
+    assert silent.count() == 1
 
 
 # SQLSTATEs of sessions that are of no more use.

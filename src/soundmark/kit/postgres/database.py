@@ -46,6 +46,7 @@ ACQUIRE_TIMEOUT_S: Final = 3.0
 # The pool doubles its pause after every failed attempt. It gives up early, and the next request starts over, so that
 # the database is found within seconds of its return, however long the outage was.
 _RECONNECT_TIMEOUT_S: Final = 2.0
+_JUDGE_TIMEOUT_S: Final = 1.7  # Twice this is less than a check of readiness may take.
 ATTEMPTS: Final = 3
 _log: Final = structlog.get_logger()
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -191,13 +192,16 @@ class Database:
 
     async def is_writable(self) -> bool | str:
         """Return "read_only" if every server that answers accepts no writes, such as a standby; otherwise True."""
+        is_read_only = False
         try:
-            async with self.snapshot() as tx:
+            async with asyncio.timeout(_JUDGE_TIMEOUT_S), self.snapshot() as tx:
                 is_read_only = await tx.value(
                     "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean"
                 )
-        except DatabaseUnavailable:
-            is_read_only = await self._find_refusal() == READ_ONLY
+        except (DatabaseUnavailable, TimeoutError):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_JUDGE_TIMEOUT_S):
+                    is_read_only = await self._find_refusal() == READ_ONLY
         return "read_only" if is_read_only else True
 
     async def _find_refusal(self) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeVar
 
 import psycopg
+from psycopg import sql
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_attempts_async, conninfo_to_dict
 
@@ -90,6 +91,39 @@ def connect_options(url: Secret, application_name: str, session: SessionOptions)
     ours = [f"-c {name}={value}" for name, value in session.settings().items()]
     its_own = conninfo_to_dict(url.reveal()).get("options")
     return {**options, "options": " ".join([*([str(its_own)] if its_own else []), *ours])}
+
+
+async def find_missing_settings(url: Secret, session: SessionOptions) -> list[str]:
+    """Return the statements that give the role of `url` the settings that its sessions lack, where we send none.
+
+    A timeout may also be shorter than ours.
+
+    Raises: CannotConnect.
+    """
+    options = connect_options(url, "soundmark-config", session)
+    try:
+        async with await HostsConnection.connect(url.reveal(), autocommit=True, **options) as connection:
+            wanted = session.settings()
+            cursor = await connection.execute(
+                "SELECT name, setting, current_user FROM pg_settings WHERE lower(name) = ANY(%s) ORDER BY name",
+                [list(wanted)],
+            )
+            rows = await cursor.fetchall()
+    except psycopg.OperationalError as error:
+        raise CannotConnect(describe_refusal(error)) from None
+    return [
+        sql.SQL("ALTER ROLE {} SET {} = {};")
+        .format(sql.Identifier(role), sql.SQL(name.lower()), wanted[name.lower()])
+        .as_string(None)
+        for name, found, role in rows
+        if not _suffices(found, wanted[name.lower()])
+    ]
+
+
+def _suffices(found: str, wanted: str) -> bool:
+    if not found.isdecimal():
+        return found == wanted
+    return 0 < int(found) <= int(wanted.removesuffix("s")) * _MS_OF_S
 
 
 class HostsConnection(psycopg.AsyncConnection[Any]):

@@ -9,10 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from soundmark.kit.http.asgi import DRAINING
+
 SHARED_S: Final = 1.0  # How long a result is reused: probes arrive every few seconds, floods far more often.
 # Above the longest wait of our own checks (a connection that must be replaced), below a probe's usual timeout.
 CHECK_TIMEOUT_S: Final = 4.0
-DRAINING: Final = "soundmark.draining"  # In the state of the lifespan, which the server sets and every request sees.
 
 _OK: Final = "ok"
 _DOWN: Final = "down"

@@ -17,6 +17,7 @@ import uvloop
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 
 from soundmark.kit.garbage_collection import collect_seldom
+from soundmark.kit.http.asgi import DRAINING
 from soundmark.kit.http.server import sockets
 from soundmark.kit.http.server.connection import Connection, ConnectionGate, ConnectionLimits, limit_memory_of_peers
 from soundmark.kit.metrics import metrics_app
@@ -35,11 +36,12 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """The address where a component listens; `metrics_port` None means no metrics."""
+    """The addresses where a component and its metrics listen; `metrics_port` None means no metrics."""
 
     host: str
     port: int
     metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
 
 
 class _Lifespan(LifespanOn):
@@ -72,6 +74,10 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.gate: Final = gate
         self._stopping: Final = asyncio.Event()
+
+    def drain(self) -> None:
+        """Make `/readyz` answer 503, and go on serving."""
+        self.lifespan.state[DRAINING] = True
 
     def stop(self) -> None:
         """Finish open requests and end."""
@@ -106,13 +112,17 @@ def run(
     listen: Listen,
     limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - frozen
     connection_class: type[Connection] = Connection,
+    *,
+    drain_s: int = 0,
 ) -> None:
-    """Serve `app` until SIGTERM or SIGINT, then finish open requests for at most `GRACE_S` seconds.
+    """Serve `app` until SIGTERM or SIGINT, drain, then finish open requests for at most `GRACE_S` seconds.
+
+    While it drains, for `drain_s` seconds or until the next signal, it serves on but is not ready.
 
     Raises: sockets.CannotListen; SystemExit with status 1 if the app's own start-up failed.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(app, listen, _limits_of_this_process(limits), connection_class))
+        runner.run(_serve(app, listen, _limits_of_this_process(limits), connection_class, drain_s))
 
 
 def _limits_of_this_process(limits: ConnectionLimits) -> ConnectionLimits:
@@ -134,20 +144,34 @@ def _limits_of_this_process(limits: ConnectionLimits) -> ConnectionLimits:
     return limits
 
 
-async def _serve(app: Any, listen: Listen, limits: ConnectionLimits, connection_class: type[Connection]) -> None:
+async def _serve(
+    app: Any, listen: Listen, limits: ConnectionLimits, connection_class: type[Connection], drain_s: int
+) -> None:
     main = _server(app, limits, connection_class, lifespan="on")
     servers = [(main, sockets.shared_socket(listen.host, listen.port))]
     if listen.metrics_port is not None:
         metrics = _server(metrics_app(), ConnectionLimits(), Connection, lifespan="off")
-        servers.append((metrics, sockets.shared_socket("127.0.0.1", listen.metrics_port)))
+        servers.append((metrics, sockets.shared_socket(listen.metrics_host, listen.metrics_port)))
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         for server, _ in servers:
             server.stop()
 
+    is_draining = False
+
+    def drain_or_stop() -> None:
+        nonlocal is_draining
+        if is_draining or not drain_s or not main.started:
+            stop()
+        else:
+            is_draining = True
+            main.drain()
+            _log.info("draining", seconds=drain_s)
+            loop.call_later(drain_s, stop)
+
     for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, stop)
+        loop.add_signal_handler(signum, drain_or_stop)
     try:
         async with asyncio.TaskGroup() as tasks:
             for server, sock in servers:
