@@ -335,6 +335,29 @@ def core_environ(url: str, master_key: str = MASTER_KEY) -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "arguments", "is_warned"),
+    [
+        ({}, (), False),
+        ({"SOUNDMARK_TRUSTED_PROXIES": "10.0.0.0/8"}, (), True),
+        ({}, ("--workers", "2"), True),
+        ({"SOUNDMARK_RATE_LIMIT_URL": "redis://127.0.0.1:9"}, ("--workers", "2"), False),
+    ],
+    ids=["alone", "behind a proxy", "several", "several with a server"],
+)
+def test_several_processes_that_count_limits_alone_are_warned_of(
+    given: Mapping[str, str], arguments: tuple[str, ...], is_warned: bool
+) -> None:
+    environ = {**core_environ("postgresql://core@127.0.0.1:1/core"), **given}
+    check = [*SOUNDMARK, "config", "check", "core", *arguments]
+    done = subprocess.run(check, check=False, capture_output=True, env=clean_environ(environ))
+    assert (done.returncode, done.stdout) == (0, b"ok\n")
+    assert (b"SOUNDMARK_RATE_LIMIT_URL is not set for core" in done.stderr) == is_warned
+    if not arguments:  # Several processes would be started again and again without their database.
+        _, output, _ = starting("core", environ)
+        assert ("limits_not_shared" in output) == is_warned
+
+
 def test_a_core_whose_database_was_never_migrated_says_so_in_one_line(cluster: RunningCluster) -> None:
     url = cluster.create_role_and_database("never_migrated").reveal()
     status, output, (error,) = starting("core", core_environ(url))

@@ -5,11 +5,15 @@ import asyncio
 from soundmark.kit.slots import Slots, Turns
 
 
-def test_a_key_is_taken_once_until_it_is_released() -> None:
+async def take_all(slots: Slots, *keys: str) -> list[bool]:
+    return [await slots.take(key) for key in keys]
+
+
+async def test_a_key_is_taken_once_until_it_is_released() -> None:
     slots = Slots(1)
-    assert [slots.take("one"), slots.take("one"), slots.take("another")] == [True, False, True]
+    assert await take_all(slots, "one", "one", "another") == [True, False, True]
     slots.release("one")
-    assert [slots.take("one"), slots.take("another")] == [True, False]
+    assert await take_all(slots, "one", "another") == [True, False]
 
 
 async def test_as_many_run_as_there_are_slots() -> None:

@@ -23,7 +23,7 @@ from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
-from soundmark.kit.http.limits.factory import make_rate_limit
+from soundmark.kit.http.limits.factory import make_rate_limit, make_shared_keys
 from soundmark.kit.http.requests.bearer_auth import Guard, describe_caller
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
@@ -121,7 +121,12 @@ def _context(settings: AudienceSettings, clock: Clock, entropy: Entropy) -> Cont
         clock=clock,
         entropy=entropy,
         sealer=Sealer(parse_master_key(settings.master_key.reveal()), entropy),
-        report_turns=ReportTurns(_REPORTS_AT_ONCE),
+        report_turns=ReportTurns(
+            _REPORTS_AT_ONCE,
+            make_shared_keys(
+                settings.rate_limit_url, key_prefix=b"soundmark:audience-reports:", clock=clock, entropy=entropy
+            ),
+        ),
     )
 
 
@@ -149,6 +154,7 @@ async def _running(ctx: Context, group: GroupCommit) -> AsyncIterator[None]:
         with explain_failures("Audience", sealed="what Audience has stored"):
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
+            stack.push_async_callback(ctx.report_turns.aclose)
             await require_current(ctx.db, "soundmark.audience")
             key = await token_key(ctx.db, ctx.sealer, ctx.clock, ctx.entropy)
         group.start(key)

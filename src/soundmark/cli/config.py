@@ -24,6 +24,10 @@ _REASONS: Final = {
     "status": "it does not answer with status 200",
     "unreachable": "it cannot be reached",
 }
+_LIMITS_ALONE: Final = (
+    "warning: SOUNDMARK_RATE_LIMIT_URL is not set for {components}. With several processes, each counts alone, so "
+    "clients get every limit several times."
+)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -38,6 +42,7 @@ def check(
     component: Annotated[
         settings.Component | None, typer.Argument(help="The component to check. Default: all of them.")
     ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes of each component, as for `serve`.")] = 1,
     offline: Annotated[bool, typer.Option("--offline", help="Do not contact the identity provider.")] = False,
 ) -> None:
     """List every wrong, missing or unknown setting; if all are right, print `ok` and exit with status 0.
@@ -47,18 +52,22 @@ def check(
     """
     chosen = settings.COMPONENTS if component is None else {component: settings.COMPONENTS[component]}
     faults: dict[str, None] = {}  # Each fault once, in order: components share settings.
+    alone: list[str] = []
     people: settings.CoreSettings | settings.ConsoleSettings | None = None  # Both read the same settings of people.
-    for model in chosen.values():
+    for name, model in chosen.items():
         try:
             given = settings.read(model, os.environ)
         except SettingsInvalid as invalid:
             faults.update(dict.fromkeys(invalid.faults))
         else:
+            alone += [name] if settings.counts_limits_alone(given, workers) else []
             people = given if isinstance(given, settings.CoreSettings | settings.ConsoleSettings) else people
     for fault in faults:
         typer.echo(fault, err=True)
     if faults:
         raise Refused(f"{len(faults)} setting{'s are' if len(faults) > 1 else ' is'} wrong or missing")
+    if alone:
+        typer.echo(_LIMITS_ALONE.format(components=" and ".join(alone)), err=True)
     if people is not None and people.oidc_issuer is not None and not offline:
         _check_issuer(people.oidc_issuer, people.extra_ca_file)
     typer.echo("ok")

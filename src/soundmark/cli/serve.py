@@ -48,7 +48,7 @@ def serve(
         if not beside_others:
             # Otherwise two deployments could share the port silently. Only workers of one deployment may share it.
             reserve_port(listen.host, listen.port).close()
-            _warn_of_settings(given)
+            _warn_of_settings(given, workers)
         if workers > 1:
             asyncio.run(run_workers(component, listen, workers))
         else:
@@ -58,7 +58,9 @@ def serve(
         raise Refused(str(refusal)) from None
 
 
-def _warn_of_settings(given: settings.ServedSettings) -> None:
+def _warn_of_settings(given: settings.ServedSettings, workers: int) -> None:
+    if settings.counts_limits_alone(given, workers):
+        _log.warning("limits_not_shared", needed="SOUNDMARK_RATE_LIMIT_URL")
     if not isinstance(given, settings.ConsoleSettings):
         return
     if given.sign_in is None:

@@ -73,6 +73,7 @@ from soundmark.kit.postgres.database_server import DESCRIBE_SERVER
 from soundmark.kit.postgres.lease import RENEW_EVERY_S, Lease
 from soundmark.kit.postgres.schema_version import require_current
 from soundmark.kit.postgres.shared_connection import Call, Preface, SharedConnection
+from soundmark.kit.slots import Slots
 from soundmark.kit.startup import explain_failures
 from soundmark.kit.tasks import running
 from soundmark.settings import CoreSettings
@@ -108,7 +109,15 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        limits = (limit, refused_credentials, refused_events, ctx.local_notification_limit)
+        limits = (
+            limit,
+            refused_credentials,
+            refused_events,
+            ctx.local_notification_limit,
+            ctx.webhook_test_limit,
+            ctx.webhook_tests,
+            ctx.exports,
+        )
         async with _running(ctx, clock_offset, lease, lookup, limits):
             if tokens is not None:
                 tokens.start()
@@ -213,7 +222,7 @@ async def _running(
     clock_offset: ClockOffset,
     lease: Lease,
     lookup: BroadcastLookup,
-    limits: Iterable[RateLimit | RefusalLimit],
+    limits: Iterable[RateLimit | RefusalLimit | Slots],
 ) -> AsyncIterator[None]:
     """Run the background tasks of the process, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:

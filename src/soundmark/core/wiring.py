@@ -23,8 +23,8 @@ from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
-from soundmark.kit.http.limits.factory import make_rate_limit
-from soundmark.kit.http.limits.local import LocalRateLimit
+from soundmark.kit.http.limits.factory import make_rate_limit, make_shared_keys
+from soundmark.kit.http.limits.shared_keys import SharedKeys
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
 from soundmark.kit.http.responses.problems import Problem
@@ -91,6 +91,11 @@ def make_request_context(
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
     audio = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
 
+    def shared_keys(key_prefix: bytes) -> SharedKeys | None:
+        return make_shared_keys(
+            settings.rate_limit_url, key_prefix=key_prefix, clock=its_clock, entropy=parts["entropy"]
+        )
+
     async def issue(requests: Sequence[QueuedRequest]) -> list[IssueResult | Problem]:
         return await issue_group(ctx, requests)
 
@@ -101,9 +106,15 @@ def make_request_context(
         support_native_signature=settings.support_native_signature,
         roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
-        exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
-        webhook_tests=Slots(_WEBHOOK_TESTS_AT_ONCE),
-        webhook_test_limit=LocalRateLimit(_WEBHOOK_TESTS_PER_MINUTE, 60, its_clock),
+        exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2), shared_keys(b"soundmark:exports:")),
+        webhook_tests=Slots(_WEBHOOK_TESTS_AT_ONCE, shared_keys(b"soundmark:webhook-tests-running:")),
+        webhook_test_limit=make_rate_limit(
+            settings.rate_limit_url,
+            _WEBHOOK_TESTS_PER_MINUTE,
+            60,
+            key_prefix=b"soundmark:webhook-tests:",
+            clock=its_clock,
+        ),
         local_questions={},
         local_notification_limit=make_rate_limit(
             settings.rate_limit_url,

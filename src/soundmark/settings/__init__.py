@@ -24,6 +24,7 @@ from soundmark.settings.core import LegacyImportSettings as LegacyImportSettings
 from soundmark.settings.core import RotationSettings as RotationSettings
 from soundmark.settings.process import ProcessSettings as ProcessSettings
 from soundmark.settings.process import ServedSettings as ServedSettings
+from soundmark.settings.process import counts_limits_alone as counts_limits_alone
 
 Component = Literal["core", "audience", "audio", "console"]
 

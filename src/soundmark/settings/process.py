@@ -70,6 +70,16 @@ class RefusalLimitSettings(SharedServerSettings):
     refusal_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
 
 
+def counts_limits_alone(given: ProcessSettings, processes_count: int) -> bool:
+    """Return whether a process counts limits alone although there are others, so that clients get each limit anew.
+
+    Trusted proxies suggest processes on other machines.
+    """
+    if not isinstance(given, RefusalLimitSettings) or given.rate_limit_url is not None:
+        return False
+    return processes_count > 1 or (isinstance(given, ServedSettings) and bool(given.trusted_proxies))
+
+
 class PoolSettings(Settings):
     """Settings of every process that holds a pool of database connections."""
 

@@ -61,7 +61,7 @@ async def export_archive(
     if subject.project_id is not None:
         async with ctx.db.transaction(tenant=scope.organization_id) as tx:
             await require_project(tx, scope, subject.project_id)
-    if not ctx.exports.take(scope.organization_id):
+    if not await ctx.exports.take(scope.organization_id):
         raise _already_exporting()
     try:
         integrations = await _read_integrations(ctx, scope, subject, request_id)

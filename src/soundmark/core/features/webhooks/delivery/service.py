@@ -40,7 +40,7 @@ async def test_endpoint(ctx: RequestContext, scope: TenantScope, endpoint_id: st
     limit = await ctx.webhook_test_limit.hit(scope.organization_id.encode())
     if not limit.is_allowed:
         raise _limited("This organisation has tested its endpoints too often. Try again in a minute.", limit.reset_s)
-    if not ctx.webhook_tests.take(scope.organization_id):
+    if not await ctx.webhook_tests.take(scope.organization_id):
         raise _limited("Another test by this organisation is in progress. Try again when it has finished.", 1)
     event = WebhookEvent(
         organization_id=scope.organization_id,
