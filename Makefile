@@ -114,7 +114,7 @@ test-tools: system-tools generators $(NODE_FOLDERS:%=%/node_modules/.package-loc
 generators: $(GENERATORS)/.installed
 
 system-tools:
-	@scripts/install-tools redis-server curl chromium chromium-headless-shell
+	@scripts/install-tools redis-server pgbouncer curl chromium chromium-headless-shell
 
 %/node_modules/.package-lock.json: %/package.json %/package-lock.json $(VENV)/.test
 	@scripts/install-node-packages $(BIN)/python $*

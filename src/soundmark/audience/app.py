@@ -33,6 +33,7 @@ from soundmark.kit.http.requests.routes import install_validation_handler
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import is_current, require_current
+from soundmark.kit.postgres.sessions import SessionOptions
 from soundmark.kit.startup import explain_failures
 from soundmark.settings import AudienceSettings
 
@@ -117,6 +118,7 @@ def _context(settings: AudienceSettings, clock: Clock, entropy: Entropy) -> Cont
             settings.audience_database_url,
             pool_size=settings.database_pool_size,
             application_name="soundmark-audience",
+            session=SessionOptions(settings.synchronous_commit, settings.database_options),
         ),
         clock=clock,
         entropy=entropy,

@@ -15,6 +15,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
+from soundmark.kit.postgres.sessions import CannotConnect, SessionOptions
 from soundmark.settings import AudienceDatabaseSettings, CoreDatabaseSettings, ProcessSettings
 
 WithDatabase = Literal["core", "audience"]
@@ -54,7 +55,12 @@ def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callabl
     """
 
     async def run() -> T:
-        db = Database(given.audience_database_url, pool_size=2, application_name=f"soundmark-{name}")
+        db = Database(
+            given.audience_database_url,
+            pool_size=2,
+            application_name=f"soundmark-{name}",
+            session=SessionOptions(given.synchronous_commit, given.database_options),
+        )
         await db.open()
         try:
             await require_current(db, "soundmark.audience")
@@ -74,6 +80,8 @@ def _run(
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     try:
         return asyncio.run(command())
+    except CannotConnect as refused:
+        raise Refused(f"{component.capitalize()}'s database {refused.reason}") from None
     except DatabaseUnavailable:
         raise Refused(f"{component.capitalize()}'s database does not answer") from None
     except SchemaOutdated as outdated:

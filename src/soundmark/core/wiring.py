@@ -32,6 +32,7 @@ from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
 from soundmark.kit.postgres.promotions import Promotions
+from soundmark.kit.postgres.sessions import SessionOptions
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 from soundmark.settings.core import (
@@ -135,7 +136,12 @@ def make_request_context(
 def _parts(
     settings: WiredSettings, application_name: str, pool_size: int, clock: Clock, entropy: Entropy
 ) -> dict[str, Any]:
-    db = Database(settings.core_database_url, pool_size=pool_size, application_name=application_name)
+    db = Database(
+        settings.core_database_url,
+        pool_size=pool_size,
+        application_name=application_name,
+        session=SessionOptions(settings.synchronous_commit, settings.database_options),
+    )
     parts: dict[str, Any] = {field.name: _NotWired(field.name) for field in fields(Context)}
     parts |= {"db": db, "promotions": Promotions(clock), "clock": clock, "entropy": entropy, "queue": Queue()}
     if isinstance(settings, KeysSettings):

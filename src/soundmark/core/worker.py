@@ -30,7 +30,7 @@ from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.metrics import serving_metrics
-from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, require_schema, run_worker
+from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, open_database, run_worker
 from soundmark.kit.tasks import running
 from soundmark.settings import CoreJobsSettings
 
@@ -53,14 +53,10 @@ async def run(settings: CoreJobsSettings) -> None:
 async def _run(settings: CoreJobsSettings) -> None:
     """Raises: WorkerFailed."""
     ctx = make_job_context(settings)
-    app = jobs_app(settings.core_database_url, application_name=_NAME)
+    app = jobs_app(settings.core_database_url, application_name=_NAME, session=ctx.db.session)
     add_tasks(app, ctx)
+    await open_database(ctx.db, "soundmark.core")
     try:
-        await ctx.db.open()
-    except DatabaseUnavailable:
-        raise WorkerFailed("the database cannot be reached") from None
-    try:
-        await require_schema(ctx.db, "soundmark.core")
         chain = await _open_chain(ctx)
         async with (
             running("audit-chain", chain.keep_sealing()),
@@ -68,7 +64,7 @@ async def _run(settings: CoreJobsSettings) -> None:
             running("local-payments", keep_asking(ctx)),
             running("release-evidence", _read_evidence(ctx)),
         ):
-            await run_worker(app)
+            await run_worker(app, ctx.db.session)
     finally:
         await ctx.audience.aclose()
         await ctx.card.aclose()
@@ -110,7 +106,7 @@ async def _open_chain(ctx: Context) -> AuditChain:
     try:
         await chain.open()
     except DatabaseUnavailable:
-        raise WorkerFailed("the database cannot be reached") from None
+        raise WorkerFailed("the database does not answer") from None
     except SealBroken as broken:
         raise WorkerFailed(f"this master key does not open the key of the audit chain: {broken}") from None
     return chain

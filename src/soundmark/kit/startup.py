@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.schema_version import SchemaOutdated
+from soundmark.kit.postgres.sessions import CannotConnect
 
 
 class CannotStart(Exception):
@@ -22,6 +23,8 @@ def explain_failures(component: str, *, sealed: str) -> Iterator[None]:
     """
     try:
         yield
+    except CannotConnect as refused:
+        raise CannotStart(f"{component}'s database {refused.reason}") from None
     except DatabaseUnavailable:
         raise CannotStart(f"{component}'s database does not answer") from None
     except SchemaOutdated as outdated:

@@ -9,11 +9,12 @@ from soundmark.settings.process import (
     ProcessSettings,
     RefusalLimitSettings,
     ServedSettings,
+    SessionSettings,
     require_separate_databases,
 )
 
 
-class AudienceDatabaseSettings(ProcessSettings):
+class AudienceDatabaseSettings(ProcessSettings, SessionSettings):
     """Settings of `soundmark work audience`, and of the commands that use only Audience's database."""
 
     audience_database_url: DatabaseUrl

@@ -21,6 +21,7 @@ from soundmark.settings.process import (
     ProcessSettings,
     RefusalLimitSettings,
     ServedSettings,
+    SessionSettings,
     require_separate_databases,
 )
 from soundmark.settings.registry import PlatformFallbacks, ServiceUrl
@@ -40,7 +41,7 @@ class AudienceChannelSettings(PrivateSettings):
     audience_credential: Credentials
 
 
-class CoreDatabaseSettings(ProcessSettings):
+class CoreDatabaseSettings(ProcessSettings, SessionSettings):
     """Settings of the commands that use only Core's database."""
 
     core_database_url: DatabaseUrl

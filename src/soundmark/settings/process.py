@@ -80,6 +80,13 @@ def counts_limits_alone(given: ProcessSettings, processes_count: int) -> bool:
     return processes_count > 1 or (isinstance(given, ServedSettings) and bool(given.trusted_proxies))
 
 
+class SessionSettings(Settings):
+    """Settings of every process that uses a database, and of its commands: what a session has."""
+
+    synchronous_commit: Literal["on", "remote_apply"] = "on"
+    database_options: bool = True
+
+
 class PoolSettings(Settings):
     """Settings of every process that holds a pool of database connections."""
 

@@ -27,8 +27,8 @@ from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.server.sockets import CannotListen
-from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S
 from soundmark.kit.postgres.schema_version import is_current
+from soundmark.kit.postgres.sessions import CONNECT_TIMEOUT_S
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.kit.text.ids import mint_secret

@@ -60,6 +60,7 @@ class GroupCommit:
     def __init__(self, db: Database, clock: Clock, sealer: Sealer) -> None:
         self._clock: Final = clock
         self._sealer: Final = sealer
+        self._is_pooled: Final = not db.session.sends_startup
         self._connection: Final = KeptConnection(db, timeout_s=_BATCH_TIMEOUT_S, prepare=self._prepare)
         self._batcher: Final = Batcher(self._settle, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX)
         self._token_key = b""
@@ -89,7 +90,8 @@ class GroupCommit:
 
     async def _prepare(self, tx: Tx) -> None:
         self._months.clear()  # The server that lost a connection may have lost more.
-        self._transition_until = await ingestion.prepare_connection(tx) + TRANSITION
+        began_at = await ingestion.prepare_connection(tx, is_pooled=self._is_pooled)
+        self._transition_until = began_at + TRANSITION
 
     async def _settle(self, batch: Sequence[PendingEvent]) -> list[Outcome]:
         """Return the outcome of each event; fail only with a Problem, so that no event is judged again alone."""
@@ -190,6 +192,8 @@ class GroupCommit:
         pairs = [pair_of(number, one) for number, one in zip(numbers, deliveries, strict=True)]
         async with tx.pipeline() as send:
             send(tx.run("BEGIN"))
+            if self._is_pooled:
+                send(ingestion.prepare_transaction(tx))
             counts = send(ingestion.lock_months(tx, quotas, first_day))
             sources = send(ingestion.find_sources(tx, {one.event.integration_id for one in deliveries}))
             bodies = send(ingestion.find_event_bodies(tx, numbers, event_keys))

@@ -18,6 +18,12 @@ _SETTINGS: Final = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; "
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; SET statement_timeout = '4s'"
 )
+# For one transaction. Nothing is prepared then, so the planner sees the values.
+_LOCAL_SETTINGS: Final = """
+    SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+           set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+           set_config('jit', 'off', true), set_config('statement_timeout', '4s', true)
+"""
 
 
 class SourceRow(NamedTuple):
@@ -51,12 +57,21 @@ class EventRow(NamedTuple):
     country: int | None
 
 
-async def prepare_connection(tx: Tx) -> datetime:
-    """Set the planner options and timeouts of this connection; return when the transition of proofs began."""
-    await tx.run(_SETTINGS)
+async def prepare_connection(tx: Tx, *, is_pooled: bool) -> datetime:
+    """Set the planner options and timeouts of this connection; return when the transition of proofs began.
+
+    The session of a pooled connection is another's the next moment, so there `prepare_transaction` sets them.
+    """
+    if not is_pooled:
+        await tx.run(_SETTINGS)
     ((began_at,),) = await tx.rows("SELECT began_at FROM proof_transition")
     assert isinstance(began_at, datetime), "the first revision noted when it ran"
     return began_at
+
+
+async def prepare_transaction(tx: Tx) -> None:
+    """Set the planner options and timeouts of this transaction alone."""
+    await tx.run(_LOCAL_SETTINGS)
 
 
 async def insert_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, Problem
-from soundmark.kit.postgres.database import STATEMENT_TIMEOUT_S
+from soundmark.kit.postgres.sessions import STATEMENT_TIMEOUT_S
 from soundmark.kit.tasks import cancel_and_wait
 
 T = TypeVar("T")

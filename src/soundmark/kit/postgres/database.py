@@ -17,14 +17,30 @@ from soundmark.kit import deadline, open_transaction
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres import releases as postgres_releases
-from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Params, Tx, describe_unavailable
+from soundmark.kit.postgres.sessions import (
+    CONNECT_TIMEOUT_S,
+    DIRECT,
+    READ_ONLY,
+    STATEMENT_TIMEOUT_S,
+    CannotConnect,
+    HostsConnection,
+    SessionOptions,
+    connect_options,
+    describe_refusal,
+)
+from soundmark.kit.postgres.transaction import (
+    CONNECTION_ERRORS,
+    TIMEOUT_ERRORS,
+    Params,
+    Tx,
+    describe_unavailable,
+    is_lost,
+)
 
 R = TypeVar("R")
 
 EVERY_TENANT: Final = "*"  # For operators' commands on all tenants; few tables show their rows to it.
 
-CONNECT_TIMEOUT_S: Final = 3
-STATEMENT_TIMEOUT_S: Final = 30
 _ACQUIRE_TIMEOUT_S: Final = 3.0
 # The pool doubles its pause after every failed attempt. It gives up early, and the next request starts over, so that
 # the database is found within seconds of its return, however long the outage was.
@@ -32,27 +48,14 @@ _RECONNECT_TIMEOUT_S: Final = 2.0
 _ATTEMPTS: Final = 3
 _log: Final = structlog.get_logger()
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
-_OPTIONS: Final = " ".join(
-    f"-c {name}={value}"
-    for name, value in {
-        "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
-        "idle_in_transaction_session_timeout": "30s",
-        "timezone": "UTC",
-        "synchronous_commit": "on",
-    }.items()
-)
-
-
-def connect_options(application_name: str) -> dict[str, Any]:
-    """Return the keyword arguments of every connection that we open."""
-    return {"options": _OPTIONS, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": application_name}
 
 
 class Database:
     """A pool of connections to one database, with our rules for transactions."""
 
-    def __init__(self, url: Secret, *, pool_size: int, application_name: str) -> None:
+    def __init__(self, url: Secret, *, pool_size: int, application_name: str, session: SessionOptions = DIRECT) -> None:
         self.url: Final = url
+        self.session: Final = session
         self._application_name: Final = application_name
         self._versions_seen: Final[set[int]] = set()
         self._announced: set[str] = set()
@@ -63,7 +66,8 @@ class Database:
             max_size=pool_size,
             timeout=_ACQUIRE_TIMEOUT_S,
             reconnect_timeout=_RECONNECT_TIMEOUT_S,
-            kwargs={**connect_options(application_name), "autocommit": True},
+            connection_class=HostsConnection,
+            kwargs={**connect_options(url, application_name, session), "autocommit": True},
             open=False,
             name=application_name,
             configure=self._judge_version,
@@ -72,14 +76,14 @@ class Database:
     async def open(self) -> None:
         """Open the pool.
 
-        Raises: DatabaseUnavailable.
+        Raises: CannotConnect.
         """
         await self._pool.open()
         try:
             await self._pool.wait(timeout=CONNECT_TIMEOUT_S * 2)
         except (PoolTimeout, psycopg.OperationalError):
             await self._pool.close()
-            raise DatabaseUnavailable from None
+            raise CannotConnect(await self._find_refusal() or "does not answer") from None
 
     async def close(self) -> None:
         """Close every connection of the pool."""
@@ -155,7 +159,7 @@ class Database:
             except TIMEOUT_ERRORS as error:
                 raise describe_unavailable(error) from error
             except CONNECTION_ERRORS:
-                pass  # The connection had died unnoticed, as in `_acquire`. Reads may be repeated.
+                await connection.close()  # It had died unnoticed, as in `_acquire`. Reads may be repeated.
             finally:
                 await self._pool.putconn(connection)
             await self._pool.check()
@@ -179,15 +183,24 @@ class Database:
             return False
 
     async def is_writable(self) -> bool | str:
-        """Return "read_only" if the server answers and accepts no writes, such as a standby; otherwise True."""
+        """Return "read_only" if every server that answers accepts no writes, such as a standby; otherwise True."""
         try:
             async with self.snapshot() as tx:
                 is_read_only = await tx.value(
                     "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean"
                 )
         except DatabaseUnavailable:
-            return True
+            is_read_only = await self._find_refusal() == READ_ONLY
         return "read_only" if is_read_only else True
+
+    async def _find_refusal(self) -> str | None:
+        """Return why a new connection is not opened, in the words of `CannotConnect`; None if it is."""
+        try:
+            connection = await self._connect(self._application_name)
+        except psycopg.OperationalError as error:
+            return describe_refusal(error)
+        await connection.close()
+        return None
 
     async def _judge_version(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Log each release that serves us and lacks fixes, once; the server may change while we run.
@@ -207,11 +220,13 @@ class Database:
         Raises: DatabaseUnavailable.
         """
         try:
-            return await psycopg.AsyncConnection.connect(
-                self.url.reveal(), autocommit=True, **connect_options(f"{self._application_name}-hot")
-            )
+            return await self._connect(f"{self._application_name}-hot")
         except psycopg.OperationalError:
             raise DatabaseUnavailable from None
+
+    async def _connect(self, application_name: str) -> psycopg.AsyncConnection[Any]:
+        options = connect_options(self.url, application_name, self.session)
+        return await HostsConnection.connect(self.url.reveal(), autocommit=True, **options)
 
     @contextlib.asynccontextmanager
     async def _run_begun(self, begin: bytes, *, is_beside: bool = False) -> AsyncIterator[Tx]:
@@ -224,6 +239,8 @@ class Database:
             try:
                 yield tx
             except BaseException as error:
+                if is_lost(error):
+                    await connection.close()
                 with contextlib.suppress(psycopg.Error):
                     await connection.rollback()
                 if isinstance(error, psycopg.DatabaseError):
@@ -232,6 +249,8 @@ class Database:
             if not tx.is_over:
                 await connection.execute("COMMIT")
         except CONNECTION_ERRORS as error:
+            if is_lost(error):
+                await connection.close()
             raise describe_unavailable(error) from error
         finally:
             if tx.announced:
@@ -240,7 +259,7 @@ class Database:
             open_transaction.is_open.reset(token)
             await self._give_back(connection)
 
-    async def _acquire(self, begin: bytes) -> psycopg.AsyncConnection[Any]:
+    async def _acquire(self, begin: bytes) -> HostsConnection:
         """Return a connection on which a transaction has begun.
 
         After a restart of the server the pool holds connections that have died unnoticed. BEGIN finds them before
@@ -254,6 +273,7 @@ class Database:
             try:
                 await connection.execute(begin)
             except CONNECTION_ERRORS:
+                await connection.close()
                 await self._pool.putconn(connection)
                 await self._pool.check()
             except BaseException:
@@ -264,7 +284,7 @@ class Database:
                 return connection
         raise DatabaseUnavailable
 
-    async def _give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    async def _give_back(self, connection: HostsConnection) -> None:
         """Return `connection` to the pool without a transaction.
 
         A task that is cancelled during BEGIN or COMMIT leaves one open: psycopg waits for the server's answer before it

@@ -16,8 +16,16 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
-from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S, Database, connect_options
+from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
+from soundmark.kit.postgres.sessions import (
+    CONNECT_TIMEOUT_S,
+    DIRECT,
+    CannotConnect,
+    HostsConnection,
+    SessionOptions,
+    connect_options,
+)
 from soundmark.kit.postgres.transaction import Tx
 
 KEPT_DAYS: Final = 7
@@ -26,6 +34,8 @@ GRACE_S: Final = 10
 
 _POOL_SIZE: Final = 4
 _ACQUIRE_TIMEOUT_S: Final = 3.0
+RECONNECT_MAX_S: Final = 60
+_RECONNECT_PAUSE_S: Final = 1.0
 _HEARTBEAT_S: Final = 10
 _STALLED_AFTER_S: Final = 30  # Three heartbeats.
 # A machine that was off at the time of a daily task runs it when it is on again.
@@ -40,7 +50,7 @@ _log: Final = structlog.get_logger()
 
 
 class WorkerFailed(Exception):
-    """The worker has lost its database; its supervisor restarts it."""
+    """The worker cannot work, such as without a database; its supervisor restarts it."""
 
 
 class Later(Exception):
@@ -118,7 +128,7 @@ class _Pool(AsyncConnectionPool):
         await super().open(wait, timeout)
 
 
-def jobs_app(url: Secret, *, application_name: str) -> App:
+def jobs_app(url: Secret, *, application_name: str, session: SessionOptions = DIRECT) -> App:
     """Return the queue in the database at `url`, with its housekeeping tasks; it is not open yet.
 
     A component adds its tasks. A task must tolerate running twice, because another worker repeats the job of one that
@@ -130,7 +140,8 @@ def jobs_app(url: Secret, *, application_name: str) -> App:
         min_size=1,
         max_size=_POOL_SIZE,
         timeout=_ACQUIRE_TIMEOUT_S,
-        kwargs=connect_options(application_name),
+        connection_class=HostsConnection,
+        kwargs=connect_options(url, application_name, session),
     )
     app = App(connector=connector, periodic_defaults={"max_delay": _OVERDUE_MAX_S})
     app.job_manager = _Jobs(connector)
@@ -168,20 +179,32 @@ def add_deferred(app: App, ctx: C, name: str, work: Callable[..., Awaitable[obje
     app.task(name=name, retry=UNTIL_DONE)(run)
 
 
-async def require_schema(db: Database, package: str) -> None:
-    """Raise WorkerFailed unless the database has every table that the jobs of `package` need.
+async def open_database(db: Database, package: str) -> None:
+    """Open the database, and require every table that the jobs of `package` need.
 
-    Raises: WorkerFailed.
+    Raises: WorkerFailed; the database is closed then.
     """
+    try:
+        await db.open()
+    except CannotConnect as refused:
+        raise WorkerFailed(f"the database {refused.reason}") from None
+    try:
+        await _require_schema(db, package)
+    except BaseException:
+        await db.close()
+        raise
+
+
+async def _require_schema(db: Database, package: str) -> None:
     try:
         await require_current(db, package)
     except DatabaseUnavailable:
-        raise WorkerFailed("the database cannot be reached") from None
+        raise WorkerFailed("the database does not answer") from None
     except SchemaOutdated as outdated:
         raise WorkerFailed(str(outdated)) from None
 
 
-async def run_worker(app: App) -> None:
+async def run_worker(app: App, session: SessionOptions = DIRECT) -> None:
     """Run jobs until SIGTERM or SIGINT, then give running jobs `GRACE_S` seconds to finish.
 
     Raises: WorkerFailed.
@@ -191,19 +214,46 @@ async def run_worker(app: App) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, current.cancel)
     with contextlib.suppress(asyncio.CancelledError):
+        await keep_working(app, session)
+
+
+async def keep_working(app: App, session: SessionOptions) -> None:
+    """Run jobs until cancelled; if the database goes away, as in a failover, try it for `RECONNECT_MAX_S` seconds.
+
+    Raises: WorkerFailed.
+    """
+    loop = asyncio.get_running_loop()
+    lost_at_s: float | None = None
+    while True:
+        if await _work_until_lost(app, listens=session.sends_startup):
+            lost_at_s = None
+        if lost_at_s is None:
+            lost_at_s = loop.time()
+            _log.warning("worker_lost_database", tried_for_s=RECONNECT_MAX_S)
+        elif loop.time() - lost_at_s >= RECONNECT_MAX_S:
+            raise WorkerFailed(f"the database has not answered for {RECONNECT_MAX_S} seconds")
+        await asyncio.sleep(_RECONNECT_PAUSE_S)
+
+
+async def _work_until_lost(app: App, *, listens: bool) -> bool:
+    """Run jobs until the connection is lost; return whether there was one."""
+    was_open = False
+    # Procrastinate also stops without an error if its connection fails.
+    with contextlib.suppress(ConnectorException, PoolTimeout):
         try:
             async with app.open_async():
+                was_open = True
                 await app.run_worker_async(
                     concurrency=CONCURRENCY,
                     install_signal_handlers=False,
+                    listen_notify=listens,
                     shutdown_graceful_timeout=GRACE_S,
                     update_heartbeat_interval=_HEARTBEAT_S,
                     stalled_worker_timeout=_STALLED_AFTER_S,
                 )
-        except (ConnectorException, PoolTimeout) as error:
-            raise WorkerFailed("the database cannot be reached") from error
-        # Procrastinate stops without an error if its connection fails.
-        raise WorkerFailed("the connection to the database was lost")
+        finally:
+            await app.close_async()  # A pool that was not filled is there all the same.
+    return was_open
 
 
 def _add_housekeeping(app: App) -> None:

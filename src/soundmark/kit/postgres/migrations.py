@@ -16,8 +16,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.postgres.database import CONNECT_TIMEOUT_S
 from soundmark.kit.postgres.schema_version import newest_revision
+from soundmark.kit.postgres.sessions import blocking_options
 
 LOCK_TIMEOUT_S: Final = 60
 _LOCK_KEY: Final = 7_310_575_176_801  # Any number; all migrations of a database take the same one.
@@ -39,7 +39,7 @@ def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]
     Raises: MigrationFailed.
     """
     try:
-        with psycopg.connect(url.reveal(), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as guard:
+        with psycopg.connect(url.reveal(), autocommit=True, **blocking_options(url)) as guard:
             _take_turn(guard)
             _require_unicode(guard)
             return _upgrade(url, package, until)
@@ -84,7 +84,7 @@ def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:
     # The driver parses the URL, so that every URL that works for a serving process works here too.
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(url.reveal(), connect_timeout=CONNECT_TIMEOUT_S),
+        creator=lambda: psycopg.connect(url.reveal(), **blocking_options(url)),
         poolclass=NullPool,
     )
     with engine.connect() as connection:

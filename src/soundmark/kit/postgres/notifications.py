@@ -27,12 +27,13 @@ class Listener:
         self.is_listening = False
 
     async def keep_listening(self) -> None:
-        """Listen until cancelled, again a second after each failure.
+        """Listen until cancelled, again a second after each failure; behind a connection pooler, do not listen.
 
         It sets every event when it begins to listen, because what happened until then was not heard, and when it
         stops, so that its users look more often from then on.
         """
-        while True:
+        # A pooler would give the LISTEN to a session that is another's the next moment, and nothing would be heard.
+        while self._db.session.sends_startup:
             with contextlib.suppress(DatabaseUnavailable, psycopg.Error):
                 await self._listen()
             await asyncio.sleep(_AGAIN_S)

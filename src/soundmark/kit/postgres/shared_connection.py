@@ -16,7 +16,7 @@ from psycopg.pq.abc import PGresult
 
 from soundmark.kit.clock import Clock
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, describe_unavailable
+from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, SESSION_ERRORS, TIMEOUT_ERRORS, describe_unavailable
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 # The server refused the statement because of what it knew of the session, so it has changed nothing, and another
@@ -24,7 +24,7 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 _STALE_ERRORS: Final = (
     psycopg.errors.InvalidSqlStatementName,
     psycopg.errors.FeatureNotSupported,
-    psycopg.errors.ReadOnlySqlTransaction,
+    *SESSION_ERRORS,
 )
 
 
@@ -91,7 +91,7 @@ class SharedConnection:
                 except TIMEOUT_ERRORS:
                     raise
                 except (*CONNECTION_ERRORS, *_STALE_ERRORS) as error:
-                    if not is_repeatable and isinstance(error, CONNECTION_ERRORS):
+                    if not is_repeatable and not isinstance(error, _STALE_ERRORS):
                         raise
                     self._replace(link)
                     link = await self._open()
@@ -100,7 +100,9 @@ class SharedConnection:
             if link is not None:
                 link.lose(error)
             raise describe_unavailable(error) from error
-        except (*CONNECTION_ERRORS, psycopg.errors.ReadOnlySqlTransaction) as error:
+        except CONNECTION_ERRORS as error:
+            if isinstance(error, SESSION_ERRORS):
+                self._replace(link)
             raise describe_unavailable(error) from error
 
     async def aclose(self) -> None:
@@ -124,10 +126,12 @@ class SharedConnection:
     async def _connect(self) -> "_Link":
         connection = await self._db.dedicated_connection()
         try:
-            # So that no statement runs on after its callers have left.
-            limit = sql.Literal(f"{round(self._timeout_s * 1000)}ms")
-            await connection.execute(sql.SQL("SET statement_timeout = {}").format(limit))
-            return _Link(connection, self._preface)
+            is_direct = self._db.session.sends_startup  # Behind a pooler, the session may be another's next.
+            if is_direct:
+                # So that no statement runs on after its callers have left.
+                limit = sql.Literal(f"{round(self._timeout_s * 1000)}ms")
+                await connection.execute(sql.SQL("SET statement_timeout = {}").format(limit))
+            return _Link(connection, self._preface, prepares=is_direct)
         except BaseException:
             await connection.close()
             raise
@@ -158,11 +162,12 @@ class _Trip:
 class _Link:
     """An open connection in pipeline mode, whose answers belong to the trips in the order in which they were sent."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], preface: Preface | None) -> None:
+    def __init__(self, connection: psycopg.AsyncConnection[Any], preface: Preface | None, *, prepares: bool) -> None:
         self._connection: Final = connection
         self._preface: Final = preface
         self._preface_rows: Rows = []
         self._prefaced_at_s = float("-inf")
+        self._prepares: Final = prepares
         self._pgconn: Final = connection.pgconn
         self._loop: Final = asyncio.get_running_loop()
         self._socket: Final = self._pgconn.socket
@@ -222,12 +227,15 @@ class _Link:
     def _write(self, trip: _Trip, calls: Sequence[Call], values: Sequence[Sequence[bytes | None]]) -> None:
         # Before the first call, so that its failure does not keep the server from preparing the others.
         for statement, _ in calls:
-            if statement not in self._names:
+            if self._prepares and statement not in self._names:
                 self._names[statement] = name = b"s%d" % len(self._names)
                 self._pgconn.send_prepare(name, statement.encode())
                 trip.preparing_count += 1
         for (statement, _), encoded in zip(calls, values, strict=True):
-            self._pgconn.send_query_prepared(self._names[statement], encoded, result_format=Format.BINARY)
+            if self._prepares:
+                self._pgconn.send_query_prepared(self._names[statement], encoded, result_format=Format.BINARY)
+            else:
+                self._pgconn.send_query_params(statement.encode(), encoded, result_format=Format.BINARY)
         self._pgconn.pipeline_sync()
         self._flush()
 

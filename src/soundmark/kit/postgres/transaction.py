@@ -15,7 +15,11 @@ R = TypeVar("R")
 T = TypeVar("T")
 # These are OperationalErrors too, but the server answered and the connection is sound.
 TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
-CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError)
+# The session became read-only, because its server is now a standby, or PostgreSQL ended it between two statements.
+# Nothing was changed, and another session may do.
+SESSION_ERRORS: Final = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.IdleInTransactionSessionTimeout)
+# With SQLSTATE 57P0x, a server that stops or starts.
+CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError, *SESSION_ERRORS)
 CONSTRAINT_ERRORS: Final = (psycopg.errors.IntegrityError,)
 
 
@@ -165,6 +169,12 @@ class Send(Protocol):
     def __call__(self, statement: Coroutine[Any, Any, T], /) -> asyncio.Task[T]:
         """Send the one statement that the coroutine executes, and return its task."""
         ...
+
+
+def is_lost(error: BaseException) -> bool:
+    """Return whether the connection on which `error` was raised cannot be used any more."""
+    cause = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
+    return isinstance(cause, CONNECTION_ERRORS) and not isinstance(cause, TIMEOUT_ERRORS)
 
 
 def describe_unavailable(error: Exception) -> DatabaseUnavailable:
