@@ -82,6 +82,27 @@ async def test_no_token_name_credential_or_parameter_is_recorded(recorded: Recor
     assert traced.organization_id not in text, "not even in what begins a transaction"
 
 
+async def test_a_trusted_proxy_decides_for_core_and_core_for_its_components(
+    database_url: Secret, audio_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
+    settings = core_settings(database_url, audio_url=audio_url, trusted_proxies="10.0.0.0/8")
+    with recording() as recorded:
+        async with running_app(settings, clock) as api:
+            tenant = await make_tenant(api)
+            code, key = await tenant.make_code(), await tenant.make_key()
+            for peer in ("203.0.113.9", "10.0.0.1"):
+                caller = api.other(token=key["secret"], peer=peer)
+                audio = await caller.get(f"/v1/codes/{code['xr_id']}/audio", params=tenant.query, headers=TRACE)
+                answer = await caller.resolve(code["broadcast_token"], headers=TRACE)
+                assert (audio.status, answer.status) == (200, 200)
+    assert [span.name for span in recorded.spans if span.kind == SpanKind.SERVER] == [
+        "POST /render",
+        "GET /v1/codes/{xr_id}/audio",
+        "GET /v1/resolve/{broadcast_token}",
+    ]
+
+
 async def test_a_stopping_core_sends_its_last_spans(database_url: Secret, measuring_url: str, tenant: Tenant) -> None:
     assert tenant is not None, "Core's database is in use"
     with running_collector() as collector:

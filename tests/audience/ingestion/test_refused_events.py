@@ -17,12 +17,14 @@ from support.audience.client import (
     running_audience,
 )
 from support.audience.event_publisher import Publisher, make_publisher
+from support.tracing.recorded import recording
 
 from soundmark.kit.crypto.secret import Secret
 
 LIMIT, WINDOW_S = 3, 10
 NO_SIGNATURE = {"X-Svc-Signature": "sha256=" + "0" * 64}
 PEER = "203.0.113.77"
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 @dataclass(frozen=True)
@@ -118,13 +120,14 @@ async def test_a_refusal_is_logged_with_the_digest_of_the_address_and_never_with
 ) -> None:
     sender = Sender(await make_publisher(limited))
     with structlog.testing.capture_logs() as logged:
-        await sender.statuses(2 * LIMIT)
+        await sender.statuses(2 * LIMIT, **NO_SIGNATURE, Traceparent=f"00-{TRACE_ID}-00f067aa0ba902b7-00")
 
     refused = [entry for entry in logged if entry["event"] == "event_refused"]
     assert [entry["code"] for entry in refused] == ["unauthenticated"] * LIMIT
     (limited_once,) = (entry for entry in logged if entry["event"] == "refusals_limited")
     assert {entry["address"] for entry in refused} == {limited_once["address"]}
     assert len(limited_once["address"]) == 32
+    assert {entry["trace_id"] for entry in refused} == {TRACE_ID}
     assert PEER not in repr(logged)
 
 
@@ -141,3 +144,21 @@ async def test_of_signed_events_only_those_beyond_the_quota_are_logged(limited: 
     (refused,) = (entry for entry in logged if entry["event"] == "event_refused")
     assert (refused["code"], refused["caller"]) == ("event_quota_exceeded", source.integration.id)
     assert len(refused["address"]) == 32
+
+
+async def test_core_and_trusted_proxies_decide_that_an_event_is_recorded(
+    audience_url: Secret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A publisher chooses the id of the trace, and no more."""
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
+    settings = audience_settings(audience_url, trusted_proxies="10.0.0.0/8")
+    with recording() as recorded:
+        async with running_audience(settings) as api:
+            source = await make_publisher(api)
+            for number, sender in enumerate(
+                [Sender(source), Sender(source, "10.0.0.1"), Sender(source, credential=CREDENTIAL)], start=1
+            ):
+                trace = {"Traceparent": f"00-{number:032x}-00f067aa0ba902b7-01"}
+                assert (await sender.deliver(**trace)).status == 201
+    spans = [span for span in recorded.spans if span.name == "POST /v1/events"]
+    assert [span.context.trace_id for span in spans if span.context] == [2, 3]

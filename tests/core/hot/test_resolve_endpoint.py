@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pytest
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 from support.processes.fake_clock import FakeClock
 
 from soundmark.core.hot.answers import Outcome, Question
@@ -159,6 +160,17 @@ async def test_a_problem_is_sent_as_one_and_counted(subtests: pytest.Subtests) -
                 (b"content-length", b"%d" % len(body["body"])),
             ]
             assert REGISTRY.get_sample_value("soundmark_resolutions_total", labels) == before + 1
+
+
+async def test_what_is_logged_of_a_resolution_has_the_id_of_its_trace() -> None:
+    """Of the request's, or of a new one: this path keeps no trace, and reads the header for the line alone."""
+    headers = [(b"traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]
+    with capture_logs() as logged:
+        await send_to(HeldLookup(BODY), client=7, headers=headers)
+        await send_to(HeldLookup(BODY), client=7, headers=headers * 2)
+    named, begun = (line["trace_id"] for line in logged if line["event"] == "internal_error")
+    assert named == "4bf92f3577b34da6a3ce929d0e0e4736" != begun
+    assert len(begun) == 32
 
 
 async def test_a_request_beyond_the_limit_says_when_to_try_again() -> None:
