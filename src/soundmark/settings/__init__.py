@@ -34,7 +34,7 @@ COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "audio": AudioSettings,
     "console": ConsoleSettings,
 }
-JOBS: Final[Mapping[WithDatabase, type[ProcessSettings]]] = {
+JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "core": CoreJobsSettings,
     "audience": AudienceDatabaseSettings,
 }

@@ -33,7 +33,7 @@ _ACQUIRE_TIMEOUT_S: Final = 3.0
 _RECONNECT_TIMEOUT_S: Final = 2.0
 _WAKE_EVERY_S: Final = 60.0
 # After three quiet seconds the kernel asks the other side, and after two unanswered questions it gives up.
-_KEEPALIVE: Final = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 2}
+_KEEPALIVE: Final[dict[str, Any]] = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 2}
 _ATTEMPTS: Final = 3
 _log: Final = structlog.get_logger()
 _IN_TRANSACTION: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
