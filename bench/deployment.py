@@ -111,7 +111,7 @@ def _measure(root: psutil.Process, look: Callable[[psutil.Process], float]) -> d
     for process in (root, *root.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             words = process.cmdline()
-            name = " ".join(words[4:6]) if words[3:4] == ["soundmark"] else " ".join(words)[:40]
+            name = " ".join(words[4:6]) if words[3:4] == ["soundmark"] else Path(next(iter(words), "")).name[:40]
             found[f"{process.pid} {name}"] = look(process)
     return found
 

@@ -85,8 +85,7 @@ _LIMITS: Final = {
     "Another organisation's issuance": "the stop uses one of the two cores",
     "Events, verified": "HTTP and libsodium's signature, half and a quarter of the time",
     "`soundmark up` ready again: processor": "imports: routes and models of Core and Audience, pages of the console",
-    "An idle `up`: processor time": "the two workers' queues of jobs, which look every five seconds",
-    "An idle `up`: memory": "seven Python processes of 40 to 90 MiB each",
+    "An idle `up`: memory": "seven Python processes of 34 to 78 MiB, nearly all of it their code",
 }
 _ALL: Final = ("<!-- every row (written by python -m bench) -->", "<!-- every row ends -->")
 

@@ -78,8 +78,8 @@ def check(
     if people is not None and people.oidc_issuer is not None and not offline:
         _check_issuer(people.oidc_issuer, people.extra_ca_file)
     if not offline:
-        for name, pooled in databases.items():
-            _check_sessions(name, pooled)
+        for database, pooled in databases.items():
+            _check_sessions(database, pooled)
     typer.echo("ok")
 
 

@@ -36,7 +36,7 @@ COMPONENTS: Final[Mapping[Component, type[ServedSettings]]] = {
     "audio": AudioSettings,
     "console": ConsoleSettings,
 }
-JOBS: Final[Mapping[str, type[ProcessSettings]]] = {
+JOBS: Final[Mapping[Component, type[ProcessSettings]]] = {
     "core": CoreJobsSettings,
     "audience": AudienceDatabaseSettings,
 }
