@@ -16,7 +16,8 @@ T = TypeVar("T")
 # These are OperationalErrors too, but the server answered and the connection is sound.
 TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
 CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError)
-CONSTRAINT_ERRORS: Final = (psycopg.errors.IntegrityError,)
+# The server answered, and the transaction left nothing; unless it is one of the errors above.
+REFUSED_ERRORS: Final = (psycopg.DatabaseError,)
 
 
 class Tx:
