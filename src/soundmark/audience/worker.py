@@ -27,7 +27,7 @@ async def run(settings: AudienceDatabaseSettings) -> None:
     except DatabaseUnavailable:
         raise WorkerFailed("the database cannot be reached") from None
     try:
-        await require_schema(ctx.db, "soundmark.audience")
+        await require_schema(ctx.db, "soundmark.audience", schema=settings.own_schema)
         await run_worker(app)
     finally:
         await ctx.db.close()

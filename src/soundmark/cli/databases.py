@@ -57,7 +57,7 @@ def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callabl
         db = Database(given.audience_database_url, pool_size=2, application_name=f"soundmark-{name}")
         await db.open()
         try:
-            await require_current(db, "soundmark.audience")
+            await require_current(db, "soundmark.audience", schema=given.own_schema)
             return await command(db)
         finally:
             await db.close()

@@ -168,13 +168,13 @@ def add_deferred(app: App, ctx: C, name: str, work: Callable[..., Awaitable[obje
     app.task(name=name, retry=UNTIL_DONE)(run)
 
 
-async def require_schema(db: Database, package: str) -> None:
-    """Raise WorkerFailed unless the database has every table that the jobs of `package` need.
+async def require_schema(db: Database, package: str, *, schema: str | None = None) -> None:
+    """Raise WorkerFailed unless the database has every table that the jobs of `package` need, as `require_current`.
 
     Raises: WorkerFailed.
     """
     try:
-        await require_current(db, package)
+        await require_current(db, package, schema=schema)
     except DatabaseUnavailable:
         raise WorkerFailed("the database cannot be reached") from None
     except SchemaOutdated as outdated:
