@@ -58,7 +58,7 @@ def measured(cluster: RunningCluster, name: str, events_count: int) -> Measured:
             "INSERT INTO entitlements VALUES (%s, 'contract', 1000000000000, NULL, 1)", (ORGANIZATION_ID,)
         )
         connection.execute(
-            "INSERT INTO measured_codes (integration, xr_id) SELECT 1, 'xr_' || lpad(code::text, 22, '0')"
+            "INSERT INTO measured_codes (integration, number, xr_id) SELECT 1, code, 'xr_' || lpad(code::text, 22, '0')"
             " FROM generate_series(1, %s) AS code",
             (CODES_COUNT,),
         )

@@ -68,6 +68,7 @@ EVERY_TENANT: Final = {
     "audience.integrations.update_previous_until": "it takes the ids of integrations that were locked",
     "audience.operations.find": "Core asks by id, and an id that another organisation used is a conflict",
     "audience.retention.AGED_TABLES": "the daily retention walks the blocks of a table, across organisations",
+    "audience.ingestion.insert_codes": "it takes the integrations of the given Codes, each by itself",
     "audience.ingestion.insert_months": "it takes the organisations of integrations that were just found",
     "audience.purges.DELETE_EVENTS": "it finds the rows by the integrations of the organisation",
     "audience.purges.DELETE_EVENT_IDS": "it finds the rows by the integrations of the organisation",
@@ -90,6 +91,7 @@ MAKERS_OF_CONSTANTS: Final = {
 NO_STORE_VERB: Final = {
     "core.billing.subscriptions.has_unending_card": "it answers yes or no",
     "core.webhooks.dispatch.notify_due": "it notifies and reads no table",
+    "audience.distribution.is_distributed": "it answers yes or no, from the server's catalogue",
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",
     "audience.ingestion.prepare_transaction": "it sets the planner, behind a pooler",
     "audience.reports.keep_to_index": "it sets the planner and reads no table",
@@ -227,6 +229,62 @@ async def find(tx: Tx, condition: LiteralString) -> Code | None:
             ((name, text),) = statements_of(source, constants)
             assert name == "find"
             assert (unnamed_tenants(text, {"codes": "organization_id"}) == set()) is is_named
+
+
+# The functions of Audience's stores that take advisory locks, as docs/locks.md has them, and those that look at places
+# in a table's file. An engine that distributes tables has a file and locks of its own for each part.
+WITH_ADVISORY_LOCKS: Final = {
+    "audience.operations.lock",
+    "audience.purges.hold_tenant",
+    "audience.purges.lock_tenant",
+    "audience.retention.hold",
+    "audience.retention.lock",
+}
+WITH_PLACES: Final = {
+    "audience.purges.DELETE_EVENTS": "rows of integrations, each found by an index that begins with the integration",
+    "audience.purges.DELETE_EVENT_IDS": "as above",
+    "audience.purges.DELETE_INTEGRITY_DAYS": "as above",
+    "audience.purges.DELETE_MEASURED_CODES": "as above",
+    "audience.purges.DELETE_SPENT_PROOFS": "as above",
+    "audience.retention.AGED_TABLES": "one table is walked in the order of its file, which needs no index by day",
+    "audience.retention.count_blocks": "where the walk ends; an empty file is no proof of an empty table",
+}
+
+
+def test_tables_of_integrations_can_be_divided_by_them() -> None:
+    """As record 38 says: each unique key contains the integration, and no number comes from a counter of the table."""
+    schema = files("soundmark.audience").joinpath("schema.sql").read_text(encoding="utf-8")
+    tables = {
+        name: columns
+        for name, columns in TABLE.findall(schema)
+        if re.search(r"^    integration ", columns, re.MULTILINE)
+    }
+    assert len(tables) == 5
+    for name, columns in tables.items():
+        keys = re.findall(r"(?:PRIMARY KEY|UNIQUE) \(([^)]*)\)", columns)
+        assert keys, f"{name} has a key"
+        assert all("integration" in re.split(r",\s*", key) for key in keys), name
+        assert not re.search(r"IDENTITY|serial|nextval", columns), name
+    indexed = re.findall(r"CREATE UNIQUE INDEX \w+ ON (\w+)", schema)
+    assert not set(indexed) & set(tables)
+
+
+def test_places_and_advisory_locks_are_where_the_reasons_are() -> None:
+    found = list(statements("audience"))
+    assert {name for name, text in found if "advisory" in text} == WITH_ADVISORY_LOCKS
+    places = re.compile(r"\bctid\b|pg_relation_size|pg_export_snapshot")
+    assert {name for name, text in found if places.search(text)} == WITH_PLACES.keys()
+
+
+def test_the_planner_and_snapshots_are_handled_in_one_place_each() -> None:
+    """So that one place changes where a server cannot do it."""
+
+    def users(text: str) -> set[str]:
+        return {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if text in path.read_text("utf-8")}
+
+    assert users("force_generic_plan") == {"audience/store/ingestion.py"}
+    assert users("pg_export_snapshot") == {"kit/postgres/database.py", "embedded/dumps.py"}
+    assert users(".beside(") == {"audience/features/reports/service.py"}
 
 
 def test_no_statement_joins_a_code_and_its_broadcast() -> None:

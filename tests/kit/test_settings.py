@@ -180,6 +180,26 @@ def test_core_and_audience_share_neither_database_nor_role(subtests: pytest.Subt
             assert faults(declared.AudienceSettings, **values) == expected
 
 
+def test_a_schema_of_its_own_is_enough_of_a_database(subtests: pytest.Subtests) -> None:
+    """But the role is never shared: it has the right to everything of both."""
+    own = {"AUDIENCE_SCHEMA": "cell_1"}
+    assert read_core(AUDIENCE_DATABASE_URL="postgresql://audience:pw@db/core", **own).audience_schema == "cell_1"
+    values = {**VALID["audience"], "AUDIENCE_DATABASE_URL": "postgresql://audience:pw@db/core", **own}
+    core_url = VALID["core"]["CORE_DATABASE_URL"]
+    assert (
+        declared.read(
+            declared.AudienceSettings, {f"SOUNDMARK_{name}": text for name, text in values.items()}
+        ).own_schema
+        == "cell_1"
+    )
+    shared_role = {**values, "AUDIENCE_DATABASE_URL": "postgresql://core:pw@db/core", "CORE_DATABASE_URL": core_url}
+    assert "two roles" in faults(declared.AudienceSettings, **shared_role)[0]
+    for name in ("", "Cell", "1cell", "pg_cell", "c" * 59, 'a"b', "a,b", "a.b"):
+        with subtests.test(name=name):
+            found = faults(declared.AudienceSettings, **{**values, "AUDIENCE_SCHEMA": name}) if name else []
+            assert [fault.partition(":")[0] for fault in found] == (["SOUNDMARK_AUDIENCE_SCHEMA"] if name else [])
+
+
 def test_two_servers_may_use_the_same_names() -> None:
     assert read_core(AUDIENCE_DATABASE_URL="postgresql://core:pw@other/core")
 

@@ -53,7 +53,7 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _running(ctx, group):
+        async with _running(ctx, group, settings.own_schema):
             try:
                 yield
             finally:
@@ -162,14 +162,14 @@ def _refused_events(settings: AudienceSettings, clock: Clock) -> RefusalLimit:
 
 
 @contextlib.asynccontextmanager
-async def _running(ctx: Context, group: GroupCommit) -> AsyncIterator[None]:
+async def _running(ctx: Context, group: GroupCommit, schema: str | None) -> AsyncIterator[None]:
     """Open and close the database and the batcher of events."""
     async with contextlib.AsyncExitStack() as stack:
         with explain_failures("Audience", sealed="what Audience has stored"):
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
             stack.push_async_callback(ctx.report_turns.aclose)
-            await require_current(ctx.db, "soundmark.audience")
+            await require_current(ctx.db, "soundmark.audience", schema=schema)
             key = await token_key(ctx.db, ctx.sealer, ctx.clock, ctx.entropy)
         group.start(key)
         stack.push_async_callback(group.aclose)

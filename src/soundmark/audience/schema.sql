@@ -75,13 +75,14 @@ CREATE TABLE event_months (
     CONSTRAINT event_months_pkey PRIMARY KEY (organization_id, mode, first_day)
 );
 
--- The Codes that events of an integration were about. The rows below hold their numbers instead of ids.
+-- The Codes that events of an integration were about, numbered in each integration. The rows below hold these numbers
+-- instead of ids. Every unique key of a table with `integration` contains it, so that the table can be divided by it.
 CREATE TABLE measured_codes (
-    number      integer NOT NULL GENERATED ALWAYS AS IDENTITY,
     integration integer NOT NULL,
+    number      integer NOT NULL,
     xr_id       text    NOT NULL,
     campaign_id text,
-    CONSTRAINT measured_codes_pkey PRIMARY KEY (number),
+    CONSTRAINT measured_codes_pkey PRIMARY KEY (integration, number),
     CONSTRAINT measured_codes_once UNIQUE (integration, xr_id),
     CONSTRAINT measured_codes_integration_fkey FOREIGN KEY (integration) REFERENCES integrations (number)
 );

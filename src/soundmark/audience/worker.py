@@ -22,7 +22,7 @@ async def run(settings: AudienceDatabaseSettings) -> None:
     ctx = work_context(settings)
     app = jobs_app(settings.audience_database_url, application_name=_NAME, session=ctx.db.session)
     retention.add_tasks(app, ctx)
-    await open_database(ctx.db, "soundmark.audience")
+    await open_database(ctx.db, "soundmark.audience", schema=settings.own_schema)
     try:
         await run_worker(app, ctx.db.session)
     finally:

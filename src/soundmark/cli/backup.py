@@ -130,6 +130,7 @@ def _restore_beside(found: Backup, data_dir: Path) -> None:
 
 def _databases_of_environment() -> dict[Part, Secret]:
     core, audience = read_settings(CoreDatabaseSettings), read_settings(AudienceDatabaseSettings)
+    _require_public_schema(audience)
     return {"core": core.core_database_url, "audience": audience.audience_database_url}
 
 
@@ -139,6 +140,7 @@ def _running_deployment(data_dir: Path | None, audience_key_file: Path | None) -
     Raises: Refused.
     """
     core, audiences = read_settings(KeysSettings, data_dir), read_audience_databases(data_dir)
+    _require_public_schema(audiences["audience"])
     _require_every_cell(core, audiences)
     core_keys = [core.master_key, *(_find_previous_key(data_dir))]
     core_key = _opening(
@@ -168,6 +170,12 @@ def _require_every_cell(core: KeysSettings, audiences: Mapping[Part, AudienceDat
             f"this command knows one cell, and {', '.join(in_use)} are in use: back up each database with PostgreSQL's "
             "own means"
         )
+
+
+def _require_public_schema(audience: AudienceDatabaseSettings) -> None:
+    """Raises: Refused."""
+    if audience.own_schema is not None:
+        raise Refused("SOUNDMARK_AUDIENCE_SCHEMA is set, and this command knows whole databases alone: use pg_dump")
 
 
 def _find_audience_key(audience: AudienceDatabaseSettings, candidates: Sequence[Secret]) -> Secret:

@@ -61,7 +61,7 @@ def run_on_audience(given: AudienceDatabaseSettings, name: str, command: Callabl
         )
         await db.open()
         try:
-            await require_current(db, "soundmark.audience")
+            await require_current(db, "soundmark.audience", schema=given.own_schema)
             return await command(db)
         finally:
             await db.close()

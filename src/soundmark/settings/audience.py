@@ -2,9 +2,10 @@
 
 from pydantic import model_validator
 
-from soundmark.settings.fields import Credentials, DatabaseUrl, HttpUrl, MasterKey
+from soundmark.settings.fields import Credentials, DatabaseUrl, HttpUrl, MasterKey, SchemaName
 from soundmark.settings.process import (
     LOCAL_CORE,
+    PUBLIC_SCHEMA,
     PoolSettings,
     ProcessSettings,
     RefusalLimitSettings,
@@ -18,6 +19,12 @@ class AudienceDatabaseSettings(ProcessSettings, SessionSettings):
     """Settings of `soundmark work audience`, and of the commands that use only Audience's database."""
 
     audience_database_url: DatabaseUrl
+    audience_schema: SchemaName = PUBLIC_SCHEMA
+
+    @property
+    def own_schema(self) -> str | None:
+        """The schema of this Audience alone; None for `public`, which may be named otherwise by the role."""
+        return None if self.audience_schema == PUBLIC_SCHEMA else self.audience_schema
 
 
 class AudienceKeysSettings(AudienceDatabaseSettings):
@@ -35,5 +42,5 @@ class AudienceSettings(ServedSettings, AudienceKeysSettings, RefusalLimitSetting
 
     @model_validator(mode="after")
     def _require_separate_databases(self) -> "AudienceSettings":
-        require_separate_databases(self.core_database_url, self.audience_database_url)
+        require_separate_databases(self.core_database_url, self.audience_database_url, self.audience_schema)
         return self

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
 from soundmark.settings.cells import CellsFile
 from soundmark.settings.fields import (
@@ -15,8 +14,10 @@ from soundmark.settings.fields import (
     MailName,
     MasterKey,
     Port,
+    SchemaName,
 )
 from soundmark.settings.process import (
+    PUBLIC_SCHEMA,
     OutgoingSettings,
     PeopleSettings,
     PoolSettings,
@@ -49,7 +50,7 @@ class AudienceChannelSettings(PrivateSettings):
         # For each setting by itself, so that it is named together with all other wrong settings.
         has_file = info.data.get("audience_cells_file", ...)  # Missing if the file is wrong, which is reported itself.
         if has_file is None and value is None:
-            raise PydanticCustomError("missing", "is not set")
+            raise ValueError("is not set")
         if has_file not in {None, ...} and value is not None:
             raise ValueError("cannot be set beside SOUNDMARK_AUDIENCE_CELLS_FILE")
         return value
@@ -94,6 +95,7 @@ class CoreSettings(ServedSettings, CoreJobsSettings, PeopleSettings, RefusalLimi
     """Settings of `soundmark serve core`."""
 
     audience_database_url: DatabaseUrl | None = None
+    audience_schema: SchemaName = PUBLIC_SCHEMA
     audio_url: HttpUrl
     audio_credential: Credentials
     support_native_signature: bool = False
@@ -104,5 +106,5 @@ class CoreSettings(ServedSettings, CoreJobsSettings, PeopleSettings, RefusalLimi
 
     @model_validator(mode="after")
     def _require_separate_databases(self) -> "CoreSettings":
-        require_separate_databases(self.core_database_url, self.audience_database_url)
+        require_separate_databases(self.core_database_url, self.audience_database_url, self.audience_schema)
         return self

@@ -134,6 +134,12 @@ def _authorities_file(file: Path) -> Path:
     return file
 
 
+def _schema_name(name: str) -> str:
+    if name.startswith("pg_"):
+        raise ValueError("must not begin with pg_, as PostgreSQL's own schemas do")
+    return name
+
+
 def _absolute_path(path: Path) -> Path:
     # The processes of a deployment may have different working directories.
     if not path.is_absolute() or "\0" in str(path):
@@ -171,6 +177,12 @@ OidcClientSecret = Annotated[
 OidcResource = Annotated[str, AfterValidator(_oidc_resource), Allowed("an absolute URI without a fragment")]
 MasterKey = Annotated[Secret, BeforeValidator(_master_key), Allowed("32 bytes in base64url: 43 characters")]
 AuthoritiesFile = Annotated[Path, AfterValidator(_authorities_file), Allowed("a PEM file with certificates")]
+SchemaName = Annotated[
+    str,
+    Field(pattern="^[a-z_][a-z0-9_]{0,57}$"),
+    AfterValidator(_schema_name),
+    Allowed("1 to 58 characters `a-z`, `0-9`, `_`, not beginning with a digit or `pg_`"),
+]
 EvidencePath = Annotated[Path, AfterValidator(_absolute_path), Allowed("the absolute path of a file")]
 FolderPath = Annotated[Path, AfterValidator(_absolute_path), Allowed("the absolute path of a folder")]
 IntegrationId = Annotated[str, Field(pattern="^int_[A-Za-z0-9_-]{8,}$"), Allowed("the id of an integration, `int_…`")]

@@ -19,6 +19,7 @@ from soundmark.settings.fields import (
     servers_of,
 )
 
+PUBLIC_SCHEMA: Final = "public"  # Where PostgreSQL makes tables unless a role says otherwise.
 LOCAL_CORE: Final = "http://127.0.0.1:8080"  # Where `soundmark up` and `serve core` serve by default.
 
 
@@ -97,17 +98,16 @@ class PoolSettings(Settings):
     database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
 
 
-def require_separate_databases(core: Secret | None, audience: Secret | None) -> None:
-    """Require two databases and two roles, where both URLs are known.
+def require_separate_databases(core: Secret | None, audience: Secret | None, audience_schema: str) -> None:
+    """Require two databases and two roles, where both URLs are known; a schema of Audience's own is enough of one.
 
     Raises: ValueError.
     """
     if core is None or audience is None:
         return
     one, other = urlsplit(core.reveal()), urlsplit(audience.reveal())
-    if set(servers_of(one.netloc)) & set(servers_of(other.netloc)) and (
-        one.path == other.path or one.username == other.username
-    ):
+    is_shared = one.path == other.path and audience_schema == PUBLIC_SCHEMA
+    if set(servers_of(one.netloc)) & set(servers_of(other.netloc)) and (is_shared or one.username == other.username):
         raise ValueError(
             "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
         )

@@ -62,6 +62,7 @@ async def test_a_row_holds_what_is_counted_and_identifies_nobody(audience: Audie
     assert await audience_rival.rows("SELECT number, integration, xr_id, campaign_id FROM measured_codes") == [
         (code, integration, source.xr_id, source.campaign_id)
     ]
+    assert code == 1, "the Codes of each integration are numbered by themselves"
     [(event_id, proof, stored_day)] = await audience_rival.rows(
         "SELECT event_id, proof, event_ids.day FROM event_ids JOIN spent_proofs USING (integration)"
     )

@@ -16,7 +16,7 @@ async def make_aged_events(rival: Rival, given: AudienceIntegration, events: Map
     """Write this many events of each day, with their ids, their proofs and the counters of the day."""
     ((integration,),) = await rival.rows("SELECT number FROM integrations WHERE id = %s", given.id)
     await rival.run(
-        "INSERT INTO measured_codes (integration, xr_id, campaign_id) VALUES (%s, 'xr_of_the_test_00000', NULL)"
+        "INSERT INTO measured_codes (integration, number, xr_id) VALUES (%s, 1, 'xr_of_the_test_00000')"
         " ON CONFLICT DO NOTHING",
         integration,
     )

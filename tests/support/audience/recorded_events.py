@@ -39,9 +39,10 @@ def store_events(url: Secret, integration_id: str, events: Sequence[RecordedEven
         codes = {event.xr_id: event.campaign_id for event in events}
         with connection.cursor() as cursor:
             cursor.executemany(
-                "INSERT INTO measured_codes (integration, xr_id, campaign_id) VALUES (%s, %s, %s)"
-                " ON CONFLICT DO NOTHING",
-                [(found[0], xr_id, campaign_id) for xr_id, campaign_id in codes.items()],
+                "INSERT INTO measured_codes (integration, number, xr_id, campaign_id)"
+                " SELECT %s, coalesce(max(number), 0) + 1, %s, %s FROM measured_codes WHERE integration = %s"
+                " ON CONFLICT (integration, xr_id) DO NOTHING",
+                [(found[0], xr_id, campaign_id, found[0]) for xr_id, campaign_id in codes.items()],
             )
         known = connection.execute("SELECT xr_id, number FROM measured_codes WHERE integration = %s", [found[0]])
         numbers = dict(known.fetchall())

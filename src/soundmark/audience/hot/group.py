@@ -14,7 +14,7 @@ from soundmark.audience.hot.decision import BatchDecision, StoredRows, pair_of
 from soundmark.audience.hot.integration_state import TRANSITION, IntegrationState, refusal_at, source_of
 from soundmark.audience.hot.pending_event import Outcome, PendingEvent
 from soundmark.audience.secrets import open_hmac_secret
-from soundmark.audience.store import ingestion
+from soundmark.audience.store import distribution, ingestion
 from soundmark.audience.store.ingestion import EventRow, SourceRow
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.sealing import SealBroken, Sealer
@@ -23,7 +23,7 @@ from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalE
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.kept_connection import KeptConnection
-from soundmark.kit.postgres.transaction import CONSTRAINT_ERRORS, Tx
+from soundmark.kit.postgres.transaction import REFUSED_ERRORS, Tx
 from soundmark.kit.text.months import month_of
 
 _BATCH_MAX: Final = 256
@@ -90,7 +90,9 @@ class GroupCommit:
 
     async def _prepare(self, tx: Tx) -> None:
         self._months.clear()  # The server that lost a connection may have lost more.
-        began_at = await ingestion.prepare_connection(tx, is_pooled=self._is_pooled)
+        began_at = await ingestion.prepare_connection(
+            tx, is_pooled=self._is_pooled, is_distributed=await distribution.is_distributed(tx)
+        )
         self._transition_until = began_at + TRANSITION
 
     async def _settle(self, batch: Sequence[PendingEvent]) -> list[Outcome]:
@@ -109,14 +111,15 @@ class GroupCommit:
         return [_outcome_of(delivery) for delivery in batch]
 
     async def _judge(self, batch: Sequence[PendingEvent]) -> None:
-        """Judge, and judge again if a row changed in the meantime, so that nothing was written.
+        """Judge, and judge again if the server refused the transaction, so that nothing was written.
 
         A tenant may have been purged, whose events no integration vouches for then, or another process may have the
-        same event at the turn of a month, when the two lock different rows.
+        same event at the turn of a month, when the two lock different rows. Not every server says which of its rules
+        was broken.
         """
         try:
             await self._connection.run(lambda tx: self._judge_once(tx, batch))
-        except (*CONSTRAINT_ERRORS, _RowGone):
+        except (*REFUSED_ERRORS, _RowGone):
             for delivery in batch:
                 delivery.checked_by = None
             await self._connection.run(lambda tx: self._judge_once(tx, batch))

@@ -15,8 +15,8 @@ from soundmark.kit.postgres.transaction import Tx
 # These tables may grow by four orders of magnitude during one connection. Looking up every value in an index is right
 # for these statements at any size, so they do that whatever the statistics said when they were planned.
 _SETTINGS: Final = (
-    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; "
-    "SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; SET statement_timeout = '4s'"
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; "
+    "SET jit = off; SET statement_timeout = '4s'"
 )
 # For one transaction. Nothing is prepared then, so the planner sees the values.
 _LOCAL_SETTINGS: Final = """
@@ -24,6 +24,7 @@ _LOCAL_SETTINGS: Final = """
            set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
            set_config('jit', 'off', true), set_config('statement_timeout', '4s', true)
 """
+_GENERIC_PLANS: Final = "SET plan_cache_mode = force_generic_plan"
 
 
 class SourceRow(NamedTuple):
@@ -57,13 +58,16 @@ class EventRow(NamedTuple):
     country: int | None
 
 
-async def prepare_connection(tx: Tx, *, is_pooled: bool) -> datetime:
+async def prepare_connection(tx: Tx, *, is_pooled: bool, is_distributed: bool) -> datetime:
     """Set the planner options and timeouts of this connection; return when the transition of proofs began.
 
-    The session of a pooled connection is another's the next moment, so there `prepare_transaction` sets them.
+    The session of a pooled connection is another's the next moment, so there `prepare_transaction` sets them. Where the
+    tables are distributed, the server needs the values of each statement to plan it.
     """
     if not is_pooled:
         await tx.run(_SETTINGS)
+        if not is_distributed:
+            await tx.run(_GENERIC_PLANS)
     ((began_at,),) = await tx.rows("SELECT began_at FROM proof_transition")
     assert isinstance(began_at, datetime), "the first revision noted when it ran"
     return began_at
@@ -184,14 +188,25 @@ async def find_pairs(tx: Tx, pairs: Sequence[tuple[int, str, date, int]]) -> lis
 async def insert_codes(tx: Tx, codes: Sequence[tuple[int, str, str | None]]) -> list[tuple[Any, ...]]:
     """Give numbers to Codes, given as (integration, Code, campaign); return (integration, Code, number) of each.
 
-    A Code that has a number already keeps it.
+    A Code that has a number already keeps it. The numbers count up in each integration, whose month is locked. At the
+    turn of a month two transactions may lock different rows and choose one number: the second fails, and is judged
+    again.
     """
     return await tx.rows(
         """
-        INSERT INTO measured_codes (integration, xr_id, campaign_id)
-        SELECT integration, xr_id, campaign_id
+        INSERT INTO measured_codes (integration, number, xr_id, campaign_id)
+        SELECT given.integration,
+               coalesce(last.number, 0) + row_number() OVER (PARTITION BY given.integration ORDER BY given.xr_id),
+               given.xr_id, given.campaign_id
           FROM unnest(%s::integer[], %s::text[], %s::text[]) AS given (integration, xr_id, campaign_id)
-         ORDER BY integration, xr_id
+          LEFT JOIN LATERAL (
+               SELECT numbered.number
+                 FROM measured_codes AS numbered
+                WHERE numbered.integration = given.integration
+                ORDER BY numbered.number DESC
+                LIMIT 1
+               ) AS last ON true
+         ORDER BY given.integration, given.xr_id
             ON CONFLICT (integration, xr_id) DO UPDATE
            SET xr_id = excluded.xr_id
         RETURNING integration, xr_id, number

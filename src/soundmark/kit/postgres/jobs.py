@@ -208,8 +208,8 @@ def add_deferred(app: App, ctx: C, name: str, work: Callable[..., Awaitable[obje
     app.task(name=name, retry=UNTIL_DONE)(run)
 
 
-async def open_database(db: Database, package: str) -> None:
-    """Open the database, and require every table that the jobs of `package` need.
+async def open_database(db: Database, package: str, *, schema: str | None = None) -> None:
+    """Open the database, and require every table that the jobs of `package` need, as `require_current` does.
 
     Raises: WorkerFailed; the database is closed then.
     """
@@ -218,15 +218,15 @@ async def open_database(db: Database, package: str) -> None:
     except CannotConnect as refused:
         raise WorkerFailed(f"the database {refused.reason}") from None
     try:
-        await _require_schema(db, package)
+        await _require_schema(db, package, schema)
     except BaseException:
         await db.close()
         raise
 
 
-async def _require_schema(db: Database, package: str) -> None:
+async def _require_schema(db: Database, package: str, schema: str | None) -> None:
     try:
-        await require_current(db, package)
+        await require_current(db, package, schema=schema)
     except DatabaseUnavailable:
         raise WorkerFailed("the database does not answer") from None
     except SchemaOutdated as outdated:

@@ -12,6 +12,7 @@ import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
+from psycopg import sql
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
@@ -19,6 +20,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.schema_version import newest_revision
 from soundmark.kit.postgres.sessions import blocking_options
 
+PUBLIC: Final = "public"
 LOCK_TIMEOUT_S: Final = 60
 _LOCK_KEY: Final = 7_310_575_176_801  # Any number; all migrations of a database take the same one.
 _LOCK_POLL_S: Final = 0.2
@@ -28,8 +30,13 @@ class MigrationFailed(Exception):
     """The database could not be brought to the current schema; the message is the reason, without secrets."""
 
 
-def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]:
+def migrate(url: Secret, package: str, *, until: str | None = None, schema: str = PUBLIC) -> list[str]:
     """Apply every revision of `package` (such as `soundmark.core`) that the database at `url` lacks.
+
+    Another `schema` than `public` is created if it is missing, and becomes that of the role of `url` in this database,
+    for all of its sessions from then on: through poolers too, which refuse or forget a session's own settings. The job
+    queue is in a schema beside it, because its tables have triggers, and an engine that distributes schemas refuses
+    those.
 
     Stop after the revision `until`, if given, with which a test gets the schema of an earlier release. Return the
     applied revisions, oldest first. Each is a transaction of its own; an index that it needs may be built before it.
@@ -42,7 +49,9 @@ def migrate(url: Secret, package: str, *, until: str | None = None) -> list[str]
         with psycopg.connect(url.reveal(), autocommit=True, **blocking_options(url)) as guard:
             _take_turn(guard)
             _require_unicode(guard)
-            return _upgrade(url, package, until)
+            if schema != PUBLIC:
+                _use_schemas(guard, schema, queue_schema(schema))
+            return _upgrade(url, package, until, schema)
     except psycopg.errors.LockNotAvailable:
         raise MigrationFailed("a table that it changes is in use (a backup, a report?); run it again later") from None
     except psycopg.OperationalError as error:
@@ -69,7 +78,34 @@ def _take_turn(guard: psycopg.Connection[Any]) -> None:
     raise MigrationFailed("another migration of this database is still running")
 
 
-def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:
+def queue_schema(schema: str) -> str:
+    """Return the schema of the job queue beside another schema than `public`."""
+    return f"{schema}_jobs"
+
+
+def _use_schemas(guard: psycopg.Connection[Any], *schemas: str) -> None:
+    """Create the schemas that are missing, and make them the search path of the role in this database.
+
+    Raises: MigrationFailed.
+    """
+    for schema in schemas:
+        if not guard.execute("SELECT FROM pg_namespace WHERE nspname = %s", [schema]).rowcount:
+            try:
+                guard.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+            except psycopg.errors.InsufficientPrivilege:
+                raise MigrationFailed(
+                    f"the role may not create the schema {schema}: grant it CREATE on the database"
+                ) from None
+        if guard.execute("SELECT has_schema_privilege(%s, 'CREATE')", [schema]).fetchone() != (True,):
+            raise MigrationFailed(f"the role may not create tables in the schema {schema}: grant it all rights on it")
+    guard.execute(
+        sql.SQL("ALTER ROLE CURRENT_USER IN DATABASE {} SET search_path TO {}").format(
+            sql.Identifier(guard.info.dbname), sql.SQL(", ").join(map(sql.Identifier, schemas))
+        )
+    )
+
+
+def _upgrade(url: Secret, package: str, until: str | None, schema: str) -> list[str]:
     applied: list[str] = []
 
     def note(*, step: Any, **_: Any) -> None:
@@ -89,6 +125,8 @@ def _upgrade(url: Secret, package: str, until: str | None) -> list[str]:
     )
     with engine.connect() as connection:
         config.attributes.update(connection=connection, on_version_apply=note)
+        if schema != PUBLIC:
+            config.attributes["schemas"] = (schema, queue_schema(schema))
         command.upgrade(config, until or "head")
     assert not applied or applied[-1] == (until or newest_revision(package)), "a revision is not named like its file"
     return applied

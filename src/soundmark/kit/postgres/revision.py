@@ -1,8 +1,10 @@
 """The functions for revisions of a database schema, which run SQL scripts exactly as they are written."""
 
+import json
+from collections.abc import Sequence
 from importlib.resources import files
 
-from alembic import op
+from alembic import context, op
 from sqlalchemy import Connection
 
 
@@ -16,6 +18,20 @@ def run_script(sql: str) -> None:
     driver = bind.connection.driver_connection
     assert driver is not None, "the connection is open"
     driver.execute(sql)
+
+
+def run_queue_file(package: str, name: str) -> None:
+    """Do the same as `run_file` for tables of the job queue, which may be in a schema of their own."""
+    schemas: tuple[str, ...] = context.config.attributes.get("schemas", ())
+    _search(schemas[::-1])
+    run_file(package, name)
+    _search(schemas)
+
+
+def _search(schemas: Sequence[str]) -> None:
+    """Find and create tables in the first of these schemas until the transaction ends; without any, change nothing."""
+    if schemas:
+        run_script(f"SET LOCAL search_path TO {', '.join(map(json.dumps, schemas))}")
 
 
 def run_file(package: str, name: str) -> None:

@@ -41,14 +41,20 @@ async def is_current(tx: Tx, package: str) -> bool:
     return (await current_revision(tx) or "") >= newest_revision(package)
 
 
-async def require_current(db: Database, package: str) -> None:
+async def require_current(db: Database, package: str, *, schema: str | None = None) -> None:
     """Refuse a database that is not at least at the revision that `package` needs.
+
+    With a `schema`, refuse a role whose tables are in another one.
 
     Raises: SchemaOutdated; DatabaseUnavailable.
     """
+    component = package.rpartition(".")[2]
     async with db.snapshot() as tx:
+        if schema is not None and await tx.value("SELECT current_schema()") != schema:
+            raise SchemaOutdated(
+                f"the role does not use the schema {schema} in this database: run `soundmark migrate {component}`"
+            )
         if not await is_current(tx, package):
-            component = package.rpartition(".")[2]
             raise SchemaOutdated(
                 f"the database is not at the schema of this release: run `soundmark migrate {component}`"
             )

@@ -20,7 +20,8 @@ TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAva
 SESSION_ERRORS: Final = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.IdleInTransactionSessionTimeout)
 # With SQLSTATE 57P0x, a server that stops or starts.
 CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError, *SESSION_ERRORS)
-CONSTRAINT_ERRORS: Final = (psycopg.errors.IntegrityError,)
+# The server answered, and the transaction left nothing; unless it is one of the errors above.
+REFUSED_ERRORS: Final = (psycopg.DatabaseError,)
 
 
 class Tx:

@@ -13,7 +13,7 @@ from soundmark.audience.context import Context
 from soundmark.audience.domain.aggregation import TOKEN_MIN, Codes, Tally, ranges_of_tokens, tally
 from soundmark.audience.domain.integration import Integration, Workspace
 from soundmark.audience.domain.retention import first_kept_day
-from soundmark.audience.store import integrations, reports
+from soundmark.audience.store import distribution, integrations, reports
 from soundmark.audience.store.reports import DAY_MS, CodeNames, IntegrityCounts, Span
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, FieldError, ValidationFailed
 from soundmark.kit.postgres.transaction import Tx
@@ -115,7 +115,10 @@ class _Counting:
     is_narrowed: bool
 
     async def all(self) -> Tally:
-        """Count all events, a range of tokens at a time; many ranges on two connections."""
+        """Count all events, a range of tokens at a time; many ranges on two connections.
+
+        Where the tables are distributed, a second connection would not see the same moment.
+        """
         if not len(self.codes.numbers):
             return tally([], days_count=self._days_count(), codes=self.codes)
         sample = await self._of_range(self.tx, _SAMPLED)
@@ -124,7 +127,7 @@ class _Counting:
         ranges = iter(ranges_of_tokens(_SAMPLED[1] + 1, count))
         async with contextlib.AsyncExitStack() as stack:
             readers = [self.tx]
-            if count > 1:
+            if count > 1 and not await distribution.is_distributed(self.tx):
                 # Without the second connection it takes longer, with the same result.
                 with contextlib.suppress(DatabaseUnavailable):
                     second = await stack.enter_async_context(self.ctx.db.beside(self.tx))
