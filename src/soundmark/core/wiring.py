@@ -29,9 +29,10 @@ from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
-from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.database import STATEMENT_TIMEOUT_S, Database
 from soundmark.kit.postgres.jobs import Queue
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 from soundmark.settings.core import (
@@ -89,6 +90,7 @@ def make_request_context(
     """Return the context of commands in a process that serves requests. Nothing in it is open or running yet."""
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
+    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planned_once=True)
     audio = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
 
     async def issue(requests: Sequence[QueuedRequest]) -> list[IssueResult | Problem]:
@@ -99,7 +101,8 @@ def make_request_context(
         organizations_per_user=settings.organizations_per_user,
         export_bytes_max=settings.export_bytes_max,
         support_native_signature=settings.support_native_signature,
-        roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
+        reads=reads,
+        roles=Batcher(partial(members.find_roles, reads), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         pipelined=PipelinedTransactions(db, size=settings.database_pool_size),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2)),
