@@ -206,7 +206,6 @@ async def _running(
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
             stack.push_async_callback(ctx.reads.aclose)
-            stack.push_async_callback(ctx.pipelined.aclose)
             stack.push_async_callback(ctx.roles.aclose)
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")
