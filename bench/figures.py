@@ -81,7 +81,7 @@ _LIMITS: Final = {
     "Core's resident memory": "one mebibyte",
     "WAVs through Core": "Core's share of a request, on the cores that render",
     "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",
-    "Single Codes of 16": "PostgreSQL's 0.75 ms for each transaction, and twice that in Core",
+    "Single Codes of 16 organisations, two": "PostgreSQL: the bare statements alone are under half of pgbench",
     "Another organisation's issuance": "the stop uses one of the two cores",
     "Events, verified": "HTTP and libsodium's signature, half and a quarter of the time",
     "`soundmark up` ready again: processor": "imports: routes and models of Core and Audience, pages of the console",

@@ -3,9 +3,10 @@
 import json
 import re
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from typing import Any, Final
 import httpx2
 import psycopg
 
-from bench import seed, wrk
+from bench import bare_issuance, seed, wrk
 from bench.figures import Figure, rates, ratio_of_rounds
 from bench.service import OPERATOR_TOKEN, Seeded, Service, audio, core, key_of, seeded
 from bench.wrk import Demand, Load
@@ -48,7 +49,8 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
     own = [_wanted(seed.organization_id_of(number)) for number in range(_ORGANIZATIONS)]
     many = Demand(["/v1/codes"] * _ORGANIZATIONS, _ORGANIZATIONS, _AUTHORIZATION, own, is_in_order=True)
     alone = Demand(["/v1/codes"], _ORGANIZATIONS, _AUTHORIZATION, own[:1])
-    measured: dict[str, list[float]] = {name: [] for name in ("batch", "bare", "many", "16", "alone", "1")}
+    names = ("batch", "bare", "many", "16", "statements", "alone", "1")
+    measured: dict[str, list[float]] = {name: [] for name in names}
     with core(database) as service, core(database, processes=2) as two:
         for demand in (batch, many, alone):
             wrk.run(service.base_url, demand, seconds=2)
@@ -57,6 +59,7 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
             measured["bare"].append(_bare_codes_per_s(database))
             measured["batch"].append(_BATCH * _load(service, batch).requests_per_s)
             measured["16"].append(_commits_per_s(cluster, bench_database, _ORGANIZATIONS))
+            measured["statements"].append(_issuances_per_s(cluster, database))
             measured["many"].append(_load(two, many).requests_per_s)
             measured["1"].append(_commits_per_s(cluster, bench_database, 1))
             measured["alone"].append(_load(service, alone).requests_per_s)
@@ -69,6 +72,13 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
             "pgbench simple-update, 16 clients",
             of["16"],
             0.35,
+        ),
+        rates(
+            "Single Codes of 16 organisations; their bare statements",
+            of["many"],
+            "the same statements by pgbench, 16 clients",
+            of["statements"],
+            0.6,
         ),
         rates("Single Codes of one organisation", of["alone"], "pgbench simple-update, 1 client", of["1"], 0.5),
     ]
@@ -278,8 +288,20 @@ def _pgbench_database(cluster: RunningCluster) -> str:
 
 def _commits_per_s(cluster: RunningCluster, url: str, clients: int) -> float:
     """Return the transactions per second of pgbench's simple-update."""
-    options = ["-N", "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", str(int(_ROUND_S))]
-    found = re.search(r"tps = ([0-9.]+)", _pgbench(cluster, *options, url))
+    return _rate_of(cluster, ["-N"], url, clients)
+
+
+def _issuances_per_s(cluster: RunningCluster, database: Seeded) -> float:
+    """Return the rate at which pgbench sends the statements of single issuances of 16 organisations."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
+        script.write(bare_issuance.script_of(database, _ORGANIZATIONS))
+        script.flush()
+        return _rate_of(cluster, ["-f", script.name], database.url.reveal(), _ORGANIZATIONS)
+
+
+def _rate_of(cluster: RunningCluster, options: Sequence[str], url: str, clients: int) -> float:
+    more = ["-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", str(int(_ROUND_S))]
+    found = re.search(r"tps = ([0-9.]+)", _pgbench(cluster, *options, *more, url))
     if found is None:
         raise RuntimeError("pgbench does not say what it measured")
     return float(found[1])

@@ -133,7 +133,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
 
     app = bare_app(lifespan)
     app.state.context = ctx
-    keys = ServerKeyAccess(ctx.db, clock)
+    keys = ServerKeyAccess(ctx.db, ctx.reads, clock)
     operator = OperatorAccess(settings.operator_token, trusted_proxies=settings.trusted_proxies)
     app.state.credentials = Credentials(operator, keys, tokens)
     app.state.authenticate = authenticate
@@ -236,7 +236,7 @@ async def _running(
         with explain_failures("Core", sealed="the stored signing keys"):
             await ctx.db.open()
             stack.push_async_callback(ctx.db.close)
-            stack.push_async_callback(ctx.pipelined.aclose)
+            stack.push_async_callback(ctx.reads.aclose)
             stack.push_async_callback(ctx.roles.aclose)
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")

@@ -26,6 +26,7 @@ from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
 from soundmark.kit.postgres.promotions import Promotions
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 
@@ -70,18 +71,19 @@ class Context:
 class RequestContext(Context):
     """The parts that only commands of requests may use, because only a serving process runs them.
 
-    `roles` finds a person's role in an organisation by (organisation, subject). `issuances` issues Codes, with one
-    queue for each organisation, in transactions of `pipelined`. `exports` limits the exports that run at a time, with
-    one for each organisation; `webhook_tests` does so for the messages that test an endpoint, and `webhook_test_limit`
-    limits them by time. `local_questions` are those under way to the local provider for a notification, by the
-    payment's id, and `local_notification_limit` limits them by client IP address. `webhook_replays` lets one replay of
-    an organisation have a connection at a time. With `support_native_signature`, the desk signs webhooks in its own
-    way.
+    `reads` asks for what a request needs before its tenant is known. `roles` finds a person's role in an organisation
+    by (organisation, subject). `issuances` issues Codes, with one queue for each organisation, in transactions of
+    `pipelined`. `exports` limits the exports that run at a time, with one for each organisation; `webhook_tests` does
+    so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. `local_questions` are those
+    under way to the local provider for a notification, by the payment's id, and `local_notification_limit` limits them
+    by client IP address. `webhook_replays` lets one replay of an organisation have a connection at a time. With
+    `support_native_signature`, the desk signs webhooks in its own way.
     """
 
     organizations_per_user: int
     export_bytes_max: int
     support_native_signature: bool
+    reads: SharedConnection
     roles: Batcher[tuple[str, str], Role | None]
     issuances: Batcher[Any, Any]
     pipelined: PipelinedTransactions

@@ -90,7 +90,6 @@ CREATE TABLE codes (
     revoked_at              timestamptz,
     address                 bytea       NOT NULL,
     CONSTRAINT codes_pkey PRIMARY KEY (organization_id, xr_id),
-    CONSTRAINT codes_broadcast_token_key UNIQUE (organization_id, broadcast_token),
     CONSTRAINT codes_project_fkey FOREIGN KEY (organization_id, project_id)
         REFERENCES projects (organization_id, id) ON DELETE CASCADE,
     CONSTRAINT codes_life_check CHECK (expires_at > issued_at)

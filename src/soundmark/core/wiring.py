@@ -36,7 +36,8 @@ from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
 from soundmark.kit.postgres.promotions import Promotions
-from soundmark.kit.postgres.sessions import SessionOptions
+from soundmark.kit.postgres.sessions import STATEMENT_TIMEOUT_S, SessionOptions
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.slots import Slots, Turns
 from soundmark.kit.text.paging import Cursors
 from soundmark.settings.cells import MAIN_CELL, find_version, read_cells
@@ -95,6 +96,7 @@ def make_request_context(
     """Return the context of commands in a process that serves requests. Nothing in it is open or running yet."""
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
+    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planned_once=True)
     audio = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
 
     def shared_keys(key_prefix: bytes) -> SharedKeys | None:
@@ -110,7 +112,8 @@ def make_request_context(
         organizations_per_user=settings.organizations_per_user,
         export_bytes_max=settings.export_bytes_max,
         support_native_signature=settings.support_native_signature,
-        roles=Batcher(partial(members.find_roles, db), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
+        reads=reads,
+        roles=Batcher(partial(members.find_roles, reads), size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         pipelined=PipelinedTransactions(db, size=settings.database_pool_size),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2), shared_keys(b"soundmark:exports:")),

@@ -10,6 +10,8 @@ from support.tenancy.tenant import Tenant, make_tenant
 from soundmark.core.store.tenancy import members
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.link import Call
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.postgres.transaction import Tx
 
 
@@ -85,12 +87,14 @@ async def test_roles_requested_together_are_not_mixed_up(
         (two.organization_id, "operator"): "owner",
     }
     db = Database(database_url, pool_size=1, application_name="tests")
-    await db.open()
+    reads = SharedConnection(db, timeout_s=10)
     try:
-        assert await members.find_roles(db, list(requests)) == list(requests.values())
-        assert await members.find_roles(db, [*requests, *reversed(requests)]) == [
+        assert await members.find_roles(reads, list(requests)) == list(requests.values())
+        assert await members.find_roles(reads, [*requests, *reversed(requests)]) == [
             *requests.values(),
             *reversed(requests.values()),
         ]
+        # The settings of a round trip end with it; PostgreSQL leaves a name of ours empty.
+        assert await reads.run(Call("SELECT current_tenant()"), is_repeatable=True) == [[("",)]]
     finally:
-        await db.close()
+        await reads.aclose()

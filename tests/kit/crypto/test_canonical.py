@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,24 @@ def test_one_number_has_one_spelling(subtests: pytest.Subtests) -> None:
 def test_canonicalising_again_changes_nothing(value: Any) -> None:
     written = canonicalize(value)
     assert canonicalize(json.loads(written)) == written
+
+
+plain_values = st.recursive(
+    st.none() | st.booleans() | exact_integers | texts,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(plain_values | values)
+def test_it_is_written_as_by_the_library_for_rfc_8785(value: Any) -> None:
+    """Values without floats are mostly written by another encoder, which is faster."""
+    assert canonicalize(value) == rfc8785.dumps(value)
+
+
+def test_every_ascii_character_is_escaped_as_by_the_library_for_rfc_8785() -> None:
+    value = {chr(number): chr(number) for number in range(128)}
+    assert canonicalize(value) == rfc8785.dumps(value)
 
 
 @given(st.dictionaries(texts, values, max_size=6), st.randoms())

@@ -286,6 +286,18 @@ async def test_the_server_stops_a_statement_whose_time_is_up_and_the_connection_
     await shared.aclose()
 
 
+async def test_a_connection_that_plans_once_says_so_to_the_server(db: Database) -> None:
+    shared = SharedConnection(db, timeout_s=10, planned_once=True)
+    assert await read(shared, Call("SHOW plan_cache_mode")) == [[("force_generic_plan",)]]
+    await shared.aclose()
+
+
+async def test_running_calls_inside_a_transaction_is_refused(db: Database, shared: SharedConnection) -> None:
+    with pytest.raises(AssertionError, match="inside a transaction"):
+        async with db.transaction():
+            await write(shared, "one")
+
+
 async def test_ten_thousand_cancelled_callers_leave_every_other_with_their_own_answer(
     shared: SharedConnection,
 ) -> None:

@@ -10,6 +10,7 @@ from soundmark.core.store.tenancy import api_keys
 from soundmark.kit.clock import Clock
 from soundmark.kit.http.responses.problems import Unauthenticated
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.shared_connection import SharedConnection
 
 _SECRET: Final = re.compile(r"xak_[A-Za-z0-9_-]{43}", re.ASCII)  # Contract, section 1.
 _NOTED_EVERY: Final = timedelta(minutes=1)  # Contract, section 2.
@@ -26,8 +27,9 @@ class ServerKeyAccess:
     Every request queries the database, so that a secret that was replaced stops working in every process at once.
     """
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, reads: SharedConnection, clock: Clock) -> None:
         self._db: Final = db
+        self._reads: Final = reads
         self._clock: Final = clock
 
     async def key_of(self, secret: str) -> ServerKey:
@@ -38,7 +40,7 @@ class ServerKeyAccess:
         if _SECRET.fullmatch(secret) is None:
             raise Unauthenticated
         digest = digest_of_secret(secret)
-        found = await api_keys.find_by_digest(self._db, digest)
+        found = await api_keys.find_by_digest(self._reads, digest)
         now = self._clock.now()
         if found is None or found.status(now) != "active":
             raise Unauthenticated

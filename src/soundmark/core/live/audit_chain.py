@@ -13,6 +13,7 @@ from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.pipelined import PipelinedTransactions, PipelinedTx
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.tasks import wait_for_event
 
@@ -39,6 +40,7 @@ class AuditChain:
 
     def __init__(self, db: Database, sealer: Sealer, clock: Clock, entropy: Entropy) -> None:
         self._db: Final = db
+        self._pipelined: Final = PipelinedTransactions(db, size=1)  # It seals one organisation after the other.
         self._sealer: Final = sealer
         self._clock: Final = clock
         self._entropy: Final = entropy
@@ -132,13 +134,10 @@ class AuditChain:
 
         A deleted organisation gives None too, until the next sweep.
         """
-        async with self._db.transaction(tenant=organization_id) as tx:
-            if not await audit_chain.hold_tenant(tx, organization_id):
-                return None
-            head = await self._lock_head(tx, organization_id)
+        async with self._pipelined.transaction(tenant=organization_id) as tx:
+            head, waiting = await self._lock_chain(tx, organization_id)
             if head is None:
                 return None
-            waiting = await audit_chain.list_waiting(tx, organization_id, limit=SEALED_AT_ONCE)
             seals = self._links(head, [entry for entry in waiting if not entry.is_sealed])
             if waiting:
                 async with tx.ending():
@@ -149,23 +148,31 @@ class AuditChain:
         # Notes of sealed stages may stay for as long as a deletion locks them, so they alone are no progress.
         return len(waiting) if seals else 0
 
-    async def _lock_head(self, tx: Tx, organization_id: str) -> Head | None:
-        """Lock the head of the chain, or insert it first; return None if another process holds it.
+    async def _lock_chain(self, tx: PipelinedTx, organization_id: str) -> tuple[Head | None, list[Waiting]]:
+        """Lock the head of the chain, inserted first if need be, and return it and what is to be sealed.
+
+        The head is None if the organisation is gone, or if another process holds it or the head.
 
         Raises: ChainBroken.
         """
-        head = await audit_chain.lock_head(tx, organization_id)
-        if head is None:
-            await audit_chain.insert_head(tx, organization_id, genesis=self.key.genesis(organization_id))
-            head = await audit_chain.lock_head(tx, organization_id)
-        if head is not None:
-            last = await audit_chain.find_last_seal(tx, organization_id)
-            expected = (0, None, self.key.genesis(organization_id))
-            if (head.position, head.entry_id, head.seal) != (
-                (last.position, last.entry_id, last.seal) if last is not None else expected
-            ):
-                raise ChainBroken
-        return head
+        genesis = self.key.genesis(organization_id)
+        for is_new in (False, True):
+            async with tx.pipeline() as send:
+                held = send(audit_chain.hold_tenant(tx, organization_id))
+                if is_new:
+                    send(audit_chain.insert_head(tx, organization_id, genesis=genesis))
+                locked = send(audit_chain.lock_head(tx, organization_id))
+                found = send(audit_chain.find_last_seal(tx, organization_id))
+                waiting = send(audit_chain.list_waiting(tx, organization_id, limit=SEALED_AT_ONCE))
+            head, last = locked.result(), found.result()
+            if not held.result():
+                return None, []
+            if head is not None:
+                expected = (0, None, genesis) if last is None else (last.position, last.entry_id, last.seal)
+                if (head.position, head.entry_id, head.seal) != expected:
+                    raise ChainBroken
+                return head, waiting.result()
+        return None, []
 
     def _links(self, head: Head, waiting: list[Waiting]) -> list[ChainLink]:
         links: list[ChainLink] = []

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
@@ -61,6 +61,7 @@ class Database:
         self._application_name: Final = application_name
         self._versions_seen: Final[set[int]] = set()
         self._announced: set[str] = set()
+        self.closing: Final[list[Callable[[], Awaitable[None]]]] = []
         self.has_announced: Final = asyncio.Event()
         self._pool: Final = AsyncConnectionPool(
             url.reveal(),
@@ -88,7 +89,9 @@ class Database:
             raise CannotConnect(await self._find_refusal() or "does not answer") from None
 
     async def close(self) -> None:
-        """Close every connection of the pool."""
+        """Close every connection of the pool, and the others whose owners said so."""
+        for close in self.closing:
+            await close()
         await self._pool.close()
 
     @contextlib.asynccontextmanager

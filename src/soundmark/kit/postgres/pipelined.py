@@ -41,8 +41,9 @@ _ROLLBACK: Final = Call("ROLLBACK")
 class PipelinedTransactions:
     """Connections outside the pool, `size` at most, each of which one transaction has for its time.
 
-    The one that was used last is used next, so that few are open, and those have their plans; one that rested for a
-    minute is closed. A new connection prepares what the others have prepared.
+    The one that was used last is used next, so that few are open, and those have their plans; those that have rested
+    for a minute are closed when another comes to rest. A new connection prepares what the others have prepared. All are
+    closed with `db`.
     """
 
     def __init__(self, db: Database, *, size: int) -> None:
@@ -51,6 +52,7 @@ class PipelinedTransactions:
         self._resting: Final[deque[tuple[Link, float]]] = deque()
         self._links: Final[set[Link]] = set()
         self._statements: dict[LiteralString, None] = {}
+        db.closing.append(self.aclose)
 
     @contextlib.asynccontextmanager
     async def transaction(self, *, tenant: str) -> AsyncIterator["PipelinedTx"]:
@@ -166,10 +168,12 @@ class PipelinedTx:
         return rows[0][0] if rows else None
 
     async def run(self, statement: LiteralString, params: Params | None = None) -> int:
-        """Execute a statement within `ending`, where nobody knows the number of rows yet; return -1."""
-        assert self._is_ending, "a statement that returns nothing ends the transaction"
-        assert self._calls is not None, "within the block"
-        self._calls.append(_call(statement, params))
+        """Execute a statement that returns no rows, and return -1: nobody counts those that it touched."""
+        call = _call(statement, params)
+        if self._calls is None:
+            await self._make_trip([call])
+        else:
+            self._calls.append(call)
         return -1
 
     @contextlib.asynccontextmanager

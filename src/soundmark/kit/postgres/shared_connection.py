@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import psycopg
 from psycopg import sql
 
+from soundmark.kit import open_transaction
 from soundmark.kit.clock import Clock
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.link import STALE_ERRORS, Call, Link, Rows
@@ -37,11 +38,15 @@ class PrefacedRows(NamedTuple):
 class SharedConnection:
     """One connection outside the pool, opened at its first use and replaced after a failure, with many users at once.
 
-    A connection that dies idle is noticed at once.
+    A connection that dies idle is noticed at once. If it is `planned_once`, the server makes one plan for a statement,
+    whatever its parameters: for statements that only call functions, which have plans of their own.
     """
 
-    def __init__(self, db: Database, *, timeout_s: float, preface: Preface | None = None) -> None:
+    def __init__(
+        self, db: Database, *, timeout_s: float, preface: Preface | None = None, planned_once: bool = False
+    ) -> None:
         self._db: Final = db
+        self._planned_once: Final = planned_once
         self._timeout_s: Final = timeout_s
         self._preface: Final = preface
         self._opening: Final = asyncio.Lock()
@@ -56,12 +61,15 @@ class SharedConnection:
         that is cancelled leaves the calls running. Calls that are not `is_repeatable` are not repeated once they were
         sent: if their connection is lost or their time runs out, they may be committed all the same.
 
+        Running calls while a transaction is open is an assertion failure.
+
         Raises: DatabaseUnavailable, also if they take longer than `timeout_s`; the error of the first call that fails.
         """
         return (await self.run_prefaced(*calls, is_repeatable=is_repeatable)).rows
 
     async def run_prefaced(self, *calls: Call, is_repeatable: bool) -> PrefacedRows:
         """Do the same as `run`, and return the rows of the preface too."""
+        open_transaction.assert_no_transaction("a round trip of its own")
         link: Link | None = None
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -123,6 +131,8 @@ class SharedConnection:
                 # So that no statement runs on after its callers have left.
                 limit = sql.Literal(f"{round(self._timeout_s * 1000)}ms")
                 await connection.execute(sql.SQL("SET statement_timeout = {}").format(limit))
+                if self._planned_once:
+                    await connection.execute("SET plan_cache_mode = force_generic_plan")
             return Link(connection, prepares=is_direct)
         except BaseException:
             await connection.close()

@@ -7,8 +7,9 @@ from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import ServerKey, TenantScope
-from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
@@ -19,17 +20,16 @@ _SELECT: Final[LiteralString] = """
 """
 
 
-async def find_by_digest(db: Database, digest: bytes) -> ApiKey | None:
+async def find_by_digest(reads: SharedConnection, digest: bytes) -> ApiKey | None:
     """Return the key whose secret has this digest, whatever its status, in a transaction of its own."""
-    return await db.one_or_none(
-        ApiKey,
-        """
+    statement: Final = """
         SELECT id, organization_id, project_id, name, scopes, created_at, expires_at, last_used_at,
                secret_rotated_at, revoked_at
-          FROM api_key_of_credential(%(digest)s)
-        """,
-        {"digest": digest},
-    )
+          FROM api_key_of_credential($1::bytea)
+        """
+    (rows,) = await reads.run(Call(statement, (rf"\x{digest.hex()}",)), is_repeatable=True)
+    assert len(rows) <= 1, "digests are unique"
+    return ApiKey(*rows[0]) if rows else None
 
 
 async def update_last_used(tx: Tx, key: ServerKey, *, now: datetime, used_before: datetime) -> None:

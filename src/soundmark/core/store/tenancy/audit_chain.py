@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from soundmark.core.domain.tenancy.audit import AuditOutcome, Stage
 from soundmark.core.domain.tenancy.audit_chain import ChainLink, Head, SealedContent, Waiting
 from soundmark.core.domain.tenancy.scope import ActorType
-from soundmark.kit.postgres.arrays import bytes_array, text_array
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 
 
 async def list_waiting_tenants(tx: Tx, *, after: str, limit: int) -> list[str]:
@@ -26,7 +26,7 @@ async def list_waiting_tenants(tx: Tx, *, after: str, limit: int) -> list[str]:
     return [row.organization_id for row in rows]
 
 
-async def hold_tenant(tx: Tx, organization_id: str) -> bool:
+async def hold_tenant(tx: AnyTx, organization_id: str) -> bool:
     """Keep the organisation from being deleted until the transaction ends; return False if it is gone or locked."""
     held = await tx.value(
         "SELECT 1 FROM organizations WHERE id = %(organization_id)s FOR KEY SHARE SKIP LOCKED",
@@ -35,7 +35,7 @@ async def hold_tenant(tx: Tx, organization_id: str) -> bool:
     return held is not None
 
 
-async def insert_head(tx: Tx, organization_id: str, *, genesis: bytes) -> None:
+async def insert_head(tx: AnyTx, organization_id: str, *, genesis: bytes) -> None:
     """Insert the head of an empty chain, unless the chain has one."""
     await tx.run(
         """
@@ -47,7 +47,7 @@ async def insert_head(tx: Tx, organization_id: str, *, genesis: bytes) -> None:
     )
 
 
-async def lock_head(tx: Tx, organization_id: str) -> Head | None:
+async def lock_head(tx: AnyTx, organization_id: str) -> Head | None:
     """Lock the head of the chain; return None if there is none or another process holds it. Never waits."""
     return await tx.one_or_none(
         Head,
@@ -70,7 +70,7 @@ async def find_head(tx: Tx, organization_id: str) -> Head | None:
     )
 
 
-async def find_last_seal(tx: Tx, organization_id: str) -> ChainLink | None:
+async def find_last_seal(tx: AnyTx, organization_id: str) -> ChainLink | None:
     """Return the link with the highest position."""
     return await tx.one_or_none(
         ChainLink,
@@ -85,7 +85,7 @@ async def find_last_seal(tx: Tx, organization_id: str) -> ChainLink | None:
     )
 
 
-async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Waiting]:
+async def list_waiting(tx: AnyTx, organization_id: str, *, limit: int) -> list[Waiting]:
     """Return up to `limit` unsealed stages, roughly in the order in which they were written."""
     rows = await tx.all(
         _WaitingRow,
@@ -114,7 +114,7 @@ async def list_waiting(tx: Tx, organization_id: str, *, limit: int) -> list[Wait
     return [Waiting(row.content(), row.stage, row.noted_at, row.is_sealed) for row in rows]
 
 
-async def insert_seals(tx: Tx, organization_id: str, seals: Sequence[ChainLink]) -> None:
+async def insert_seals(tx: AnyTx, organization_id: str, seals: Sequence[ChainLink]) -> None:
     """Insert the next links of the chain."""
     await tx.run(
         """
@@ -125,7 +125,7 @@ async def insert_seals(tx: Tx, organization_id: str, seals: Sequence[ChainLink])
         """,
         {
             "organization_id": organization_id,
-            "positions": [seal.position for seal in seals],
+            "positions": plain_array(seal.position for seal in seals),
             "entry_ids": text_array(seal.entry_id for seal in seals),
             "stages": text_array(seal.stage for seal in seals),
             "seals": bytes_array(seal.seal for seal in seals),
@@ -133,7 +133,7 @@ async def insert_seals(tx: Tx, organization_id: str, seals: Sequence[ChainLink])
     )
 
 
-async def update_head(tx: Tx, organization_id: str, last: ChainLink) -> None:
+async def update_head(tx: AnyTx, organization_id: str, last: ChainLink) -> None:
     """Move the locked head to the last link of the chain."""
     await tx.run(
         """
@@ -152,7 +152,7 @@ async def update_head(tx: Tx, organization_id: str, last: ChainLink) -> None:
     )
 
 
-async def delete_waiting(tx: Tx, organization_id: str, sealed: Sequence[Waiting]) -> None:
+async def delete_waiting(tx: AnyTx, organization_id: str, sealed: Sequence[Waiting]) -> None:
     """Delete the notes of stages that are sealed, but for those that a deletion of their entries has locked.
 
     Never waits: that deletion may wait for one of these notes itself. If it fails, the next sealing deletes the rest.

@@ -1,14 +1,14 @@
 """The table `members`."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
 
 from soundmark.core.domain.tenancy.member import Member
 from soundmark.core.domain.tenancy.scope import Role, TenantScope
 from soundmark.kit.postgres.arrays import text_array
-from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.link import Call
+from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
@@ -47,27 +47,23 @@ async def insert_if_new(
     return touched == 1
 
 
-async def find_roles(db: Database, pairs: Sequence[tuple[str, str]]) -> list[Role | None]:
+async def find_roles(reads: SharedConnection, pairs: Sequence[tuple[str, str]]) -> list[Role | None]:
     """Return the role for each pair of an organisation and a person, in the order given.
 
     The role is None if the person is not a member or the organisation does not exist. Every request needs one, so this
     takes a single round trip, in a transaction of its own.
     """
-    found = await db.all(
-        _Found,
-        """
+    statement: Final = """
         SELECT found.role
-          FROM unnest(%(organization_ids)s::text[], %(subject_ids)s::text[])
+          FROM unnest($1::text[], $2::text[])
                WITH ORDINALITY AS asked (organization_id, subject_id, place)
                LEFT JOIN LATERAL role_of_member(asked.organization_id, asked.subject_id) AS found (role) ON true
          ORDER BY asked.place
-        """,
-        {
-            "organization_ids": text_array(organization_id for organization_id, _ in pairs),
-            "subject_ids": text_array(subject_id for _, subject_id in pairs),
-        },
-    )
-    return [row.role for row in found]
+        """
+    organization_ids = text_array(organization_id for organization_id, _ in pairs)
+    subject_ids = text_array(subject_id for _, subject_id in pairs)
+    (rows,) = await reads.run(Call(statement, (organization_ids, subject_ids)), is_repeatable=True)
+    return [role for (role,) in rows]
 
 
 async def hold_role(tx: AnyTx, scope: TenantScope, subject_id: str) -> Role | None:
@@ -224,8 +220,3 @@ def list_oldest_first(tx: Tx, scope: TenantScope, *, rows_max: int) -> AsyncGene
         {"organization_id": scope.organization_id},
         rows_max=rows_max,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    role: Role | None
