@@ -191,3 +191,26 @@ async def test_a_process_reports_that_it_is_up_but_not_ready(api: Api, superuser
     async with asyncio.timeout(30):
         while (await api.get("/readyz")).status != 200:
             pass
+
+
+async def test_a_database_that_accepts_no_writes_is_unavailable_until_it_does(api: Api, superuser: Rival) -> None:
+    """After a switchover, the primary's address may lead to a standby, where a revoked Code may still be active."""
+    tenant = await make_tenant(api)
+    code = await tenant.make_code()
+    await superuser.run("ALTER DATABASE core_spare SET default_transaction_read_only = on")
+    try:
+        await superuser.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'core_spare'")
+        for answer in (
+            await api.post("/v1/organizations", json={"name": "Radio Suedlicht"}),
+            await tenant.revoke(code["xr_id"]),
+            await api.get(f"/v1/resolve/{code['broadcast_token']}"),
+        ):
+            assert (answer.status, answer.code) == (503, "database_unavailable")
+        ready = await api.get("/readyz")
+        assert (ready.status, ready.json["checks"]["database_read_only"]) == (503, "read_only")
+    finally:
+        await superuser.run("ALTER DATABASE core_spare RESET default_transaction_read_only")
+    async with asyncio.timeout(30):
+        while (await api.post("/v1/organizations", json={"name": "Radio Suedlicht"})).status != 201:
+            pass
+    assert (await api.get(f"/v1/resolve/{code['broadcast_token']}")).status == 200

@@ -119,7 +119,8 @@ class Database:
 
         Raises: DatabaseUnavailable.
         """
-        async with self._run_begun(_begin("REPEATABLE READ READ ONLY", tenant, None, _find_timeout_s())) as tx:
+        begin = _begin("REPEATABLE READ READ ONLY", tenant, None, _find_timeout_s())
+        async with self._run_begun(begin, only_reads=True) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -137,7 +138,7 @@ class Database:
         if timeout_s is not None:
             # After the snapshot, which must come before any query.
             begin += sql.SQL("; SET LOCAL statement_timeout = {}").format(f"{timeout_s}s").as_bytes(None)
-        async with self._run_begun(begin, is_beside=True) as second:
+        async with self._run_begun(begin, only_reads=True, is_beside=True) as second:
             yield second
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
@@ -243,7 +244,7 @@ class Database:
         return await ListeningConnection.connect(self.url.reveal(), autocommit=True, **options)
 
     @contextlib.asynccontextmanager
-    async def _run_begun(self, begin: bytes, *, is_beside: bool = False) -> AsyncIterator[Tx]:
+    async def _run_begun(self, begin: bytes, *, only_reads: bool = False, is_beside: bool = False) -> AsyncIterator[Tx]:
         if not is_beside:
             open_transaction.assert_no_transaction("a transaction")
         connection = await self._acquire(begin)
@@ -263,6 +264,8 @@ class Database:
             if not tx.is_over:
                 await connection.execute("COMMIT")
         except CONNECTION_ERRORS as error:
+            if only_reads and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                raise  # Our own mistake, whatever the server is.
             if is_lost(error):
                 await connection.close()
             raise describe_unavailable(error) from error
