@@ -26,10 +26,14 @@ PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
 
 def soundmark(*arguments: str) -> str:
     """Run a command to its end, and return what it printed."""
-    command = [find_forked_soundmark(), *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=clean_environ(), timeout=120)
+    done = run_soundmark(*arguments)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
+
+
+def run_soundmark(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [find_forked_soundmark(), *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=clean_environ(), timeout=120)
 
 
 @contextlib.contextmanager
@@ -100,6 +104,7 @@ class Backed:
     file_mode: int
     while_away: list[int]
     reports: list[int]
+    refused: "subprocess.CompletedProcess[str]"  # Naming the cell of an organisation that has one.
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +115,10 @@ def backed_up() -> Iterator[Backed]:
         with operator_of(up) as client:
             measured = [measure(client, "Radio Nordlicht")]
             named = post(client, "/v1/organizations", {"name": "Cinéma du Port"})
-            soundmark("platform", "cell", named["id"], "cell-2", "--data-dir", str(up.data_dir))
+            naming = ("platform", "cell", named["id"], "cell-2", "--data-dir", str(up.data_dir))
+            soundmark(*naming)
             measured.append(measure(client, "Cinéma du Port", named))
+            refused = run_soundmark(*naming)
             urls = [each.integration["events_url"] for each in measured]
             statuses = [each.deliver(client, url) for each, url in zip(measured, urls, strict=True)]
             statuses += [each.deliver(client, f"{up.where['base_url']}/v1/events") for each in measured]
@@ -128,7 +135,9 @@ def backed_up() -> Iterator[Backed]:
             file_mode = stat.S_IMODE(Path(where["audience_cells_file"]).stat().st_mode)
             while_away = _kill_and_return(up, client, measured)
         up.stop()
-        yield Backed(up.data_dir, path / "backup", where, statuses, counts, commands, file_mode, while_away, reports)
+        yield Backed(
+            up.data_dir, path / "backup", where, statuses, counts, commands, file_mode, while_away, reports, refused
+        )
 
 
 def _count(database_url: str) -> tuple[int, int]:
@@ -185,6 +194,12 @@ def test_a_cell_that_hangs_fails_its_own_organisations_and_comes_back(backed_up:
 def test_a_data_dir_does_not_start_with_fewer_cells(backed_up: Backed) -> None:
     refused = refused_up(backed_up.data_dir, "--port", "0")
     assert refused == "soundmark: the data dir has 2 cells: start it with --cells 2"
+
+
+def test_the_cell_of_an_organisation_is_not_named_again(backed_up: Backed) -> None:
+    assert (backed_up.refused.returncode, backed_up.refused.stdout) == (1, "")
+    (line,) = backed_up.refused.stderr.splitlines()
+    assert line.endswith("is in the cell cell-2, and stays there")
 
 
 def test_a_restored_deployment_has_both_cells(backed_up: Backed) -> None:

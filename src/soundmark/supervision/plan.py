@@ -21,7 +21,7 @@ from soundmark.supervision.supervisor import Program, soundmark
 
 LOOPBACK: Final = "127.0.0.1"
 SANDBOX: Final = "sandbox"
-CELLS_MAX: Final = 16  # Each has three processes and some twenty connections to the one PostgreSQL.
+CELLS_MAX: Final = 8  # Each has two processes, and up to twenty connections to the one PostgreSQL, which has 200.
 
 # A component, of which there is one, or the Audience of a further cell, such as `audience-cell-2`.
 Unit: TypeAlias = str

@@ -30,4 +30,5 @@ async def test_the_change_of_a_killed_core_is_settled_and_made_once(
     assert await outcomes() == [("provisioning", "completed")]
     listed = await tenant.api.get("/v1/audience/integrations", params=tenant.in_project)
     (integration,) = listed.json["data"]
+    assert await rival.rows("SELECT integration_id, cell FROM integration_cells") == [(integration["id"], "main")]
     assert (await tenant.change_integration("secret", integration["id"])).json["hmac_secret"].startswith("xhm_")
