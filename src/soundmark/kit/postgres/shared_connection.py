@@ -47,7 +47,7 @@ class SharedConnection:
         self._db: Final = db
         self._timeout_s: Final = timeout_s
         self._opening: Final = asyncio.Lock()
-        self._link: _Link | None = None
+        self._link: Link | None = None
 
     async def run(self, *calls: Call, is_repeatable: bool) -> list[Rows]:
         """Run the calls in one round trip, as one transaction, and return the rows of each.
@@ -58,7 +58,7 @@ class SharedConnection:
 
         Raises: DatabaseUnavailable, also if they take longer than `timeout_s`; the error of the first call that fails.
         """
-        link: _Link | None = None
+        link: Link | None = None
         try:
             async with asyncio.timeout(self._timeout_s):
                 try:
@@ -84,26 +84,26 @@ class SharedConnection:
         if self._link is not None:
             self._link.lose(psycopg.OperationalError("closed"))
 
-    def _replace(self, link: "_Link | None") -> None:
+    def _replace(self, link: "Link | None") -> None:
         """Give the next user another connection; those who wait for answers on this one still get them."""
         if link is not None and link is self._link:
             self._link = None
             link.retire()
 
-    async def _open(self) -> "_Link":
+    async def _open(self) -> "Link":
         if self._link is None or not self._link.is_alive():
             async with self._opening:
                 if self._link is None or not self._link.is_alive():
                     self._link = await self._connect()
         return self._link
 
-    async def _connect(self) -> "_Link":
+    async def _connect(self) -> "Link":
         connection = await self._db.dedicated_connection()
         try:
             # So that no statement runs on after its callers have left.
             limit = sql.Literal(f"{round(self._timeout_s * 1000)}ms")
             await connection.execute(sql.SQL("SET statement_timeout = {}").format(limit))
-            return _Link(connection)
+            return Link(connection)
         except BaseException:
             await connection.close()
             raise
@@ -130,7 +130,7 @@ class _Trip:
             self.outcome.set_exception(self.error)
 
 
-class _Link:
+class Link:
     """An open connection in pipeline mode, whose answers belong to the trips in the order in which they were sent."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:

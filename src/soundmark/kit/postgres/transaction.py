@@ -167,6 +167,18 @@ class Send(Protocol):
         ...
 
 
+class HotStatements(Protocol):
+    """What the statements of a hot path need of a transaction: a `Tx`, or a `KeptTx` of `kept_connection`."""
+
+    async def rows(self, statement: LiteralString, *values: str) -> list[tuple[Any, ...]]:
+        """Return every row as a tuple."""
+        ...
+
+    async def run(self, statement: LiteralString, params: Sequence[str] | None = None) -> object:
+        """Execute a statement that returns no rows."""
+        ...
+
+
 def describe_unavailable(error: Exception) -> DatabaseUnavailable:
     """Return the problem for a lost connection, or for a statement that took too long."""
     if isinstance(error, (*TIMEOUT_ERRORS, TimeoutError)):
