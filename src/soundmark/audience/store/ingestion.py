@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from soundmark.audience.domain.integration import QuotaKey
 from soundmark.kit.postgres.arrays import plain_array
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import HotStatements, Tx
 
 # These tables may grow by four orders of magnitude during one connection. Looking up every value in an index is right
 # for these statements at any size, so they do that whatever the statistics said when they were planned.
@@ -73,12 +73,12 @@ async def prepare_connection(tx: Tx, *, is_pooled: bool, is_distributed: bool) -
     return began_at
 
 
-async def prepare_transaction(tx: Tx) -> None:
+async def prepare_transaction(tx: HotStatements) -> None:
     """Set the planner options and timeouts of this transaction alone."""
     await tx.run(_LOCAL_SETTINGS)
 
 
-async def insert_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -> None:
+async def insert_months(tx: HotStatements, quotas: Collection[QuotaKey], first_day: date) -> None:
     """Insert the rows that `lock_months` locks, unless they are there.
 
     An organisation that has left has no integration, so it gets no row. Lock order: docs/locks.md.
@@ -103,7 +103,7 @@ async def insert_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -
     )
 
 
-async def lock_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -> dict[QuotaKey, int]:
+async def lock_months(tx: HotStatements, quotas: Collection[QuotaKey], first_day: date) -> dict[QuotaKey, int]:
     """Lock the months and return how many events each has recorded; a month without a row is missing.
 
     Always by organisation and mode, so that two batches never wait for each other. Lock order: docs/locks.md.
@@ -121,7 +121,7 @@ async def lock_months(tx: Tx, quotas: Collection[QuotaKey], first_day: date) -> 
     return {(organization_id, mode): count for organization_id, mode, count in rows}
 
 
-async def find_sources(tx: Tx, ids: Iterable[str]) -> list[SourceRow]:
+async def find_sources(tx: HotStatements, ids: Iterable[str]) -> list[SourceRow]:
     """Return the integrations with these ids."""
     rows = await tx.rows(
         """
@@ -139,7 +139,9 @@ async def find_sources(tx: Tx, ids: Iterable[str]) -> list[SourceRow]:
     return [SourceRow._make(row) for row in rows]
 
 
-async def find_event_bodies(tx: Tx, integrations: Sequence[int], event_keys: Sequence[str]) -> dict[int, str]:
+async def find_event_bodies(
+    tx: HotStatements, integrations: Sequence[int], event_keys: Sequence[str]
+) -> dict[int, str]:
     """Return the digests of the bodies of those events that are stored, by their places."""
     rows = await tx.rows(
         """
@@ -153,7 +155,7 @@ async def find_event_bodies(tx: Tx, integrations: Sequence[int], event_keys: Seq
     return {place - 1: body.hex for place, body in rows}
 
 
-async def find_spent_proofs(tx: Tx, integrations: Sequence[int], proof_keys: Sequence[str]) -> list[int]:
+async def find_spent_proofs(tx: HotStatements, integrations: Sequence[int], proof_keys: Sequence[str]) -> list[int]:
     """Return the places of the proofs that are spent."""
     rows = await tx.rows(
         """
@@ -167,7 +169,7 @@ async def find_spent_proofs(tx: Tx, integrations: Sequence[int], proof_keys: Seq
     return [place - 1 for (place,) in rows]
 
 
-async def find_pairs(tx: Tx, pairs: Sequence[tuple[int, str, date, int]]) -> list[int]:
+async def find_pairs(tx: HotStatements, pairs: Sequence[tuple[int, str, date, int]]) -> list[int]:
     """Return the places of the pairs, given as (integration, Code, day, token), that are recorded."""
     rows = await tx.rows(
         """
@@ -185,7 +187,7 @@ async def find_pairs(tx: Tx, pairs: Sequence[tuple[int, str, date, int]]) -> lis
     return [place - 1 for (place,) in rows]
 
 
-async def insert_codes(tx: Tx, codes: Sequence[tuple[int, str, str | None]]) -> list[tuple[Any, ...]]:
+async def insert_codes(tx: HotStatements, codes: Sequence[tuple[int, str, str | None]]) -> list[tuple[Any, ...]]:
     """Give numbers to Codes, given as (integration, Code, campaign); return (integration, Code, number) of each.
 
     A Code that has a number already keeps it. The numbers count up in each integration, whose month is locked. At the
@@ -215,7 +217,7 @@ async def insert_codes(tx: Tx, codes: Sequence[tuple[int, str, str | None]]) -> 
     )
 
 
-async def insert_events(tx: Tx, events: Sequence[EventRow]) -> None:
+async def insert_events(tx: HotStatements, events: Sequence[EventRow]) -> None:
     """Insert new events."""
     await tx.run(
         """
@@ -228,7 +230,7 @@ async def insert_events(tx: Tx, events: Sequence[EventRow]) -> None:
     )
 
 
-async def insert_event_ids(tx: Tx, ids: Sequence[tuple[int, str, str, date]]) -> None:
+async def insert_event_ids(tx: HotStatements, ids: Sequence[tuple[int, str, str, date]]) -> None:
     """Insert event ids, given as (integration, event id, body, day)."""
     await tx.run(
         """
@@ -240,7 +242,7 @@ async def insert_event_ids(tx: Tx, ids: Sequence[tuple[int, str, str, date]]) ->
     )
 
 
-async def insert_spent_proofs(tx: Tx, proofs: Sequence[tuple[int, str, date]]) -> None:
+async def insert_spent_proofs(tx: HotStatements, proofs: Sequence[tuple[int, str, date]]) -> None:
     """Insert spent proofs, given as (integration, proof, day)."""
     await tx.run(
         """
@@ -252,7 +254,7 @@ async def insert_spent_proofs(tx: Tx, proofs: Sequence[tuple[int, str, date]]) -
     )
 
 
-async def update_months(tx: Tx, counts: Mapping[QuotaKey, int], first_day: date) -> None:
+async def update_months(tx: HotStatements, counts: Mapping[QuotaKey, int], first_day: date) -> None:
     """Add recorded events to their locked months."""
     await tx.run(
         """
@@ -268,7 +270,7 @@ async def update_months(tx: Tx, counts: Mapping[QuotaKey, int], first_day: date)
     )
 
 
-async def update_integrity_days(tx: Tx, day: date, signals: Sequence[Sequence[int]]) -> None:
+async def update_integrity_days(tx: HotStatements, day: date, signals: Sequence[Sequence[int]]) -> None:
     """Add to the counts of a day, given as (integration, event replays, token duplicates, proof replays)."""
     integrations, *counts = _columns(signals)
     await tx.run(

@@ -194,6 +194,18 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(cause, CONNECTION_ERRORS) and not isinstance(cause, TIMEOUT_ERRORS)
 
 
+class HotStatements(Protocol):
+    """What the statements of a hot path need of a transaction: a `Tx`, or a `KeptTx` of `kept_connection`."""
+
+    async def rows(self, statement: LiteralString, *values: str) -> list[tuple[Any, ...]]:
+        """Return every row as a tuple."""
+        ...
+
+    async def run(self, statement: LiteralString, params: Sequence[str] | None = None) -> object:
+        """Execute a statement that returns no rows."""
+        ...
+
+
 def describe_unavailable(error: Exception) -> DatabaseUnavailable:
     """Return the problem for a lost connection, or for a statement that took too long."""
     if isinstance(error, (*TIMEOUT_ERRORS, TimeoutError)):
