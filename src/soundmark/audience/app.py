@@ -59,11 +59,11 @@ def create_app(settings: AudienceSettings, *, clock: Clock | None = None, entrop
             finally:
                 await refused.aclose()
 
-    async def database_is_ready() -> bool | str:
+    async def database_is_ready() -> bool:
         """Return whether the database answers and has every table that this release needs."""
         try:
             async with ctx.db.snapshot() as tx:
-                return await is_current(tx, "soundmark.audience") or "schema_outdated"
+                return await is_current(tx, "soundmark.audience")
         except DatabaseUnavailable:
             return False
 

@@ -57,7 +57,7 @@ from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, ROUTE, Re
 from soundmark.core.live.clock_offset import ClockOffset
 from soundmark.core.live.draft_counts import DraftCounts
 from soundmark.core.published.routes import publication_routes
-from soundmark.core.steps.cells import check_cells
+from soundmark.core.steps.cells import CellsInUse
 from soundmark.core.wiring import make_request_context
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
@@ -149,8 +149,8 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
         HealthCheck("database_read_only", ctx.db.is_writable, "shared"),
         HealthCheck("clock", clock_offset.is_right, "process"),
         HealthCheck("signing_key", ctx.live_keyring.is_current, "process"),
-        HealthCheck("cells", partial(check_cells, ctx), "process"),
-        HealthCheck("audience", ctx.cells.check, "shown"),
+        HealthCheck("cells", CellsInUse(ctx).are_listed, "process"),
+        HealthCheck("audience", ctx.cells.are_ready, "shown"),
         HealthCheck("audio", ctx.audio.is_ready, "shown"),
     )
     preflight = Preflight(PROOF_HEADER_NAME, entropy)

@@ -110,14 +110,5 @@ async def test_a_core_without_its_audio_component_names_it_and_stays_in_service(
 ) -> None:
     async with running_core(core_settings(database_url, audience_url=measuring_url)) as api:
         ready, up = await api.get("/readyz"), await api.get("/healthz")
-    assert (ready.status, ready.json["status"], ready.json["degraded"]) == (200, "degraded", ["audio"])
-    assert ready.json["checks"] == {
-        "database": "ok",
-        "database_read_only": "ok",
-        "clock": "ok",
-        "signing_key": "ok",
-        "cells": "ok",
-        "audience": "ok",
-        "audio": "down",
-    }
+    assert (ready.status, ready.json) == (200, {"status": "ready", "unavailable": [], "degraded": ["audio"]})
     assert up.status == 200

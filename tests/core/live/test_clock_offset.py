@@ -42,8 +42,8 @@ async def measure(url: Secret, clock: FakeClock) -> tuple[float, list[str], bool
         (0.5, [], True),
         (-10, ["clock_offset"], True),
         (10, ["clock_offset"], True),
-        (-60, ["clock_offset"], "wrong"),
-        (60, ["clock_offset"], "wrong"),
+        (-60, ["clock_offset"], False),
+        (60, ["clock_offset"], False),
     ],
 )
 async def test_an_offset_is_exported_and_judged(
@@ -78,10 +78,10 @@ async def test_a_core_whose_clock_is_wrong_is_not_ready_until_it_is_mended(
     clock.advance(seconds=60)
     async with running_core(core_settings(spare_database_url), clock) as api:
         answer = await api.get("/readyz")
-        assert (answer.status, answer.json["checks"]["clock"], answer.json["unavailable"]) == (503, "wrong", ["clock"])
+        assert (answer.status, answer.json["unavailable"]) == (503, ["clock"])
         clock.reset()
         async with asyncio.timeout(30):
-            while (await api.get("/readyz")).json["checks"]["clock"] != "ok":  # noqa: ASYNC110 - measured in its time
+            while (await api.get("/readyz")).status != 200:  # noqa: ASYNC110 - measured in its time
                 await asyncio.sleep(0.05)
 
 

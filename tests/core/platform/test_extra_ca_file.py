@@ -46,7 +46,7 @@ async def test_private_components(authority: PrivateAuthority, *, is_trusted: bo
     async with tls_server(authority, answer(b"{}")) as server:
         ca_file = authority.ca_file if is_trusted else None
         async with make_worker(Secret("postgresql://h/d"), ca_file, AUDIENCE_URL=server.url) as ctx:
-            assert await ctx.cells.check() is is_trusted
+            assert await ctx.cells.are_ready() is is_trusted
     assert len(server.requests) == is_trusted
 
 

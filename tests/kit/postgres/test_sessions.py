@@ -19,11 +19,10 @@ from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres import sessions
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import jobs_app
-from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.kept_connection import KeptConnection, KeptTx
 from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.sessions import DIRECT, CannotConnect, HostsConnection, SessionOptions, connect_options
 from soundmark.kit.postgres.shared_connection import SharedConnection
-from soundmark.kit.postgres.transaction import Tx
 
 PID = "SELECT pg_backend_pid()"
 READ_ONLY = "ALTER DATABASE kit_under_test SET default_transaction_read_only = on"
@@ -127,7 +126,7 @@ async def test_no_session_begins_on_a_server_that_accepts_no_writes(kit_url: Sec
         assert refused.value.reason == sessions.READ_ONLY
         asking = database_at(url_with(kit_url, query="?target_session_attrs=any"))
         await asking.open()
-        assert (await asking.is_ready(), await asking.is_writable()) == (True, "read_only")
+        assert (await asking.is_ready(), await asking.is_writable()) == (True, False)
         await asking.close()
     finally:
         await superuser.run(WRITABLE)
@@ -140,7 +139,7 @@ async def test_readiness_knows_a_read_only_server_from_one_that_is_away(db: Data
         await superuser.run(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'kit_under_test'"
         )
-        assert (await db.is_ready(), await db.is_writable()) == (False, "read_only")
+        assert (await db.is_ready(), await db.is_writable()) == (False, False)
     finally:
         await superuser.run(WRITABLE)
     await superuser.run("ALTER DATABASE kit_under_test ALLOW_CONNECTIONS false")
@@ -212,10 +211,11 @@ async def test_a_kept_connection_is_replaced_when_its_session_is_of_no_more_use(
             kept = KeptConnection(db, timeout_s=10)
             pids: list[int] = []
 
-            async def fail_once(tx: Tx, pids: list[int] = pids, sqlstate: str = sqlstate) -> None:
-                pids.append(await tx.value(PID))
+            async def fail_once(tx: KeptTx, pids: list[int] = pids, sqlstate: str = sqlstate) -> None:
+                ((pid,),) = await tx.rows(PID)
+                pids.append(pid)
                 if len(pids) == 1:
-                    await tx.connection.execute(failing_with(sqlstate).encode())
+                    await tx.run(failing_with(sqlstate))  # type: ignore[arg-type]  # put together
 
             await kept.run(fail_once)
             assert len(set(pids)) == 2

@@ -89,12 +89,9 @@ class Cells:
         """Return the channels to all cells."""
         return [self.open(name) for name in self._current()]
 
-    async def check(self) -> bool | str:
-        """Return True if every cell is ready, False if none is, or else which are down."""
-        names = sorted(self.names())
-        are_ready = await asyncio.gather(*(self.open(name).is_ready() for name in names))
-        down = [name for name, is_ready in zip(names, are_ready, strict=True) if not is_ready]
-        return not down or (len(down) < len(names) and f"down: {', '.join(down)}")
+    async def are_ready(self) -> bool:
+        """Return whether every cell is ready."""
+        return all(await asyncio.gather(*(channel.is_ready() for channel in self.open_all())))
 
     async def aclose(self) -> None:
         """Close the connections to every cell, including those that the source does not list any more."""

@@ -35,9 +35,9 @@ class ClockOffset:
         self._promotions: Final = promotions
         self._certain_s = 0.0
 
-    async def is_right(self) -> bool | str:
-        """Return True, or "wrong" from `NOT_READY_FROM_S` on."""
-        return self._certain_s < NOT_READY_FROM_S or "wrong"
+    async def is_right(self) -> bool:
+        """Return whether the clocks differ by less than `NOT_READY_FROM_S`."""
+        return self._certain_s < NOT_READY_FROM_S
 
     async def keep_measuring(self) -> None:
         """Measure until cancelled. While the database does not answer, the last offset stays."""

@@ -63,14 +63,24 @@ async def list_cells_in_use(ctx: Context) -> list[str]:
         return await cells.list_in_use(tx)
 
 
-async def check_cells(ctx: Context) -> bool | str:
-    """Return True if every cell in use is listed, or else which are missing: what is in those is out of reach.
+class CellsInUse:
+    """Finds out whether a cell is left out that an organisation has: what is in it is out of reach."""
 
-    Without the database nothing is said against the cells: that is another check, and fails for every process at once.
-    """
-    try:
-        in_use = await list_cells_in_use(ctx)
-    except DatabaseUnavailable:
-        return True
-    missing = sorted(set(in_use) - ctx.cells.names())
-    return f"missing: {', '.join(missing)}" if missing else True
+    def __init__(self, ctx: Context) -> None:
+        self._ctx: Final = ctx
+        self._missing: list[str] = []
+
+    async def are_listed(self) -> bool:
+        """Return whether every cell in use is listed; log the names of those that are not, once.
+
+        Without the database nothing is said against the cells: that is another check.
+        """
+        try:
+            in_use = await list_cells_in_use(self._ctx)
+        except DatabaseUnavailable:
+            return True
+        missing = sorted(set(in_use) - self._ctx.cells.names())
+        if missing and missing != self._missing:
+            _log.error("cells_missing", cells=missing)
+        self._missing = missing
+        return not missing

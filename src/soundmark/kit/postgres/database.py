@@ -194,8 +194,8 @@ class Database:
         except DatabaseUnavailable:
             return False
 
-    async def is_writable(self) -> bool | str:
-        """Return "read_only" if every server that answers accepts no writes, such as a standby; otherwise True."""
+    async def is_writable(self) -> bool:
+        """Return False if every server that answers accepts no writes, as a standby does."""
         is_read_only = False
         try:
             async with asyncio.timeout(_JUDGE_TIMEOUT_S), self.snapshot() as tx:
@@ -206,7 +206,7 @@ class Database:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_JUDGE_TIMEOUT_S):
                     is_read_only = await self._find_refusal() == READ_ONLY
-        return "read_only" if is_read_only else True
+        return not is_read_only
 
     async def _find_refusal(self) -> str | None:
         """Return why a new connection is not opened, in the words of `CannotConnect`; None if it is."""

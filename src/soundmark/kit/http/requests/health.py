@@ -15,16 +15,12 @@ SHARED_S: Final = 1.0  # How long a result is reused: probes arrive every few se
 # Above the longest wait of our own checks (a connection that must be replaced), below a probe's usual timeout.
 CHECK_TIMEOUT_S: Final = 4.0
 
-_OK: Final = "ok"
-_DOWN: Final = "down"
-
 
 class HealthCheck(NamedTuple):
     """One thing that a process needs.
 
-    `find_result` returns True if it is fine, False if it is down, or else the reason in one lower-case word of the
-    form `read_only`, which everyone may read: no version, no address, no name of a tenant. If it raises or takes longer
-    than `CHECK_TIMEOUT_S`, the thing counts as down. It runs at most once a second.
+    `is_fine` runs at most once a second. If it raises or takes longer than `CHECK_TIMEOUT_S`, the check fails. Everyone
+    may read `name`.
 
     `counts` says when a failure makes the process not ready:
 
@@ -34,7 +30,7 @@ class HealthCheck(NamedTuple):
     """
 
     name: str
-    find_result: Callable[[], Awaitable[bool | str]]
+    is_fine: Callable[[], Awaitable[bool]]
     counts: Literal["process", "shared", "shown"]
 
 
@@ -58,17 +54,12 @@ class Readiness:
         return await asyncio.shield(asking)
 
     async def _ask(self) -> dict[str, Any]:
-        results = await asyncio.gather(*(_find_result(check) for check in self._checks))
+        results = await asyncio.gather(*(_is_fine(check) for check in self._checks))
         self._asked_until_s = asyncio.get_running_loop().time() + SHARED_S
-        failed = [check for check, result in zip(self._checks, results, strict=True) if result != _OK]
+        failed = [check for check, is_fine in zip(self._checks, results, strict=True) if not is_fine]
         unavailable = sorted(check.name for check in failed if check.counts != "shown")
         degraded = sorted(check.name for check in failed if check.counts == "shown")
-        return {
-            "status": "not_ready" if unavailable else "degraded" if degraded else "ready",
-            "checks": {check.name: result for check, result in zip(self._checks, results, strict=True)},
-            "unavailable": unavailable,
-            "degraded": degraded,
-        }
+        return _body(unavailable, degraded)
 
 
 def health_routes(*checks: HealthCheck) -> list[Route]:
@@ -85,12 +76,7 @@ def health_routes(*checks: HealthCheck) -> list[Route]:
 
     async def readyz(request: Request) -> Response:
         if request.scope.get("state", {}).get(DRAINING):
-            body = {
-                "status": "not_ready",
-                "checks": {"process": "draining"},
-                "unavailable": ["process"],
-                "degraded": [],
-            }
+            body = _body(["draining"], [])
         else:
             body = await (of_process if request.query_params.get("scope") == "process" else whole).find()
         is_ready = body["status"] != "not_ready"
@@ -99,12 +85,14 @@ def health_routes(*checks: HealthCheck) -> list[Route]:
     return [Route("/healthz", healthz, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])]
 
 
-async def _find_result(check: HealthCheck) -> str:
+def _body(unavailable: list[str], degraded: list[str]) -> dict[str, Any]:
+    status = "not_ready" if unavailable else "ready"
+    return {"status": status, "unavailable": unavailable, "degraded": degraded}
+
+
+async def _is_fine(check: HealthCheck) -> bool:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
-            result = await check.find_result()
-    except Exception:  # noqa: BLE001 - after any error in a check, what it checks counts as down
-        return _DOWN
-    if isinstance(result, str):
-        return result
-    return _OK if result else _DOWN
+            return await check.is_fine()
+    except Exception:  # noqa: BLE001 - after any error in a check, it fails
+        return False
