@@ -117,6 +117,29 @@ async def test_two_round_trips_read_and_then_write_and_commit(
     assert await read_notes(kit_rival) == ["a", "b"]
 
 
+async def test_a_statement_that_returns_nothing_may_stand_alone_or_in_a_pipeline(
+    transactions: PipelinedTransactions, kit_rival: Rival
+) -> None:
+    async with transactions.transaction(tenant="one") as tx:
+        await write_note(tx, "a")
+        async with tx.pipeline() as send:
+            send(write_note(tx, "b"))
+            count = send(tx.value("SELECT count(*)::int FROM notes"))
+    assert count.result() == 2
+    assert await read_notes(kit_rival) == ["a", "b"]
+
+
+async def test_closing_the_database_closes_their_connections(
+    kit_url: Secret, transactions: PipelinedTransactions, kit_rival: Rival
+) -> None:
+    assert transactions is not None, "the table is empty"
+    database = Database(kit_url, pool_size=1, application_name="kit-test")
+    await database.open()
+    pid = await backend(PipelinedTransactions(database, size=1))
+    await database.close()
+    await kit_rival.until_found("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = %s", pid)
+
+
 async def test_a_statement_sees_what_was_committed_before_it_began(
     transactions: PipelinedTransactions, kit_rival: Rival
 ) -> None:
