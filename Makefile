@@ -39,7 +39,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite covered uncovered tool-tests tests coverage collected mutants test-floors audit dist screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
+.PHONY: help install up dev t test suite covered uncovered tool-tests tests coverage collected mutants test-faults test-floors audit dist screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +131,10 @@ mutants: $(VENV)/.mutants test-tools  ## Change the rules one by one and see whe
 $(VENV)/.mutants: $(VENV)/.test-compiled tools/mutants/pyproject.toml
 	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable tools/mutants
 	@touch $@
+
+# Ten minutes of what `make test` does for one; the seed decides what the clients do: `make test-faults FAULTS_SEED=7`.
+test-faults: test-install  ## Kill, pause and cut servers under load for ten minutes (FAULTS_S, FAULTS_SEED)
+	@FAULTS_S=$(or $(FAULTS_S),600) FAULTS_SEED=$(or $(FAULTS_SEED),1) $(BIN)/python -m pytest -q -s tests/faults
 
 # Beside `make test`, after a change of a floor or of what rests on one: it takes as long, and fails for its own reasons.
 test-floors: $(FLOORS)/.installed test-tools  ## Run the tests on the oldest supported releases of our dependencies

@@ -85,9 +85,10 @@ class Node:
         self._run("pg_rewind", "-D", str(self._data), f"--source-server={source}", "--no-sync")
         self._prepare_standby(primary)
 
-    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Run a statement as the superuser, outside a transaction."""
-        with psycopg.connect(self.running.superuser_url.reveal(), autocommit=True, connect_timeout=5) as connection:
+        url = self.running.superuser_url_of(database).reveal()
+        with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
@@ -118,7 +119,7 @@ class Node:
                 os.kill(each, number)
 
     def kill(self) -> None:
-        """End the server at once, as a crash does."""
+        """End the server at once, as a crash does, also if it is paused."""
         self.running.process.kill()
         self.running.process.wait()
 

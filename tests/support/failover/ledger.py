@@ -1,0 +1,174 @@
+"""What clients were told, and what they may therefore be told later: the oracle of the fault test."""
+
+import asyncio
+import itertools
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import httpx2
+
+from soundmark.kit.postgres.promotions import LEASE_S
+from soundmark.kit.text.timestamps import format_timestamp
+
+_TIMEOUT_S: Final = 4.0
+_PAUSE_S: Final = 0.05
+# What a client may meet while servers fail; anything else is a fault of ours.
+_UNAVAILABLE: Final = 503
+
+
+@dataclass
+class KnownCode:
+    """A Code that was issued under an idempotency key, and what happened to it since, in this client's time."""
+
+    key: str
+    body: dict[str, Any]
+    answer: bytes
+    xr_id: str
+    token: str
+    issued_at_s: float
+    revocation_sent_s: float | None = None
+    revocation_answered_s: float | None = None
+
+
+@dataclass
+class Ledger:
+    """Clients of several Cores, which record every answer and every contradiction."""
+
+    urls: Sequence[str]
+    headers: dict[str, str]
+    tenant: dict[str, str]
+    chance: random.Random
+    codes: list[KnownCode] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    issued_at_s: float = 0.0
+    resolved_at_s: float = 0.0
+    _numbers: Any = field(default_factory=itertools.count)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Issue, repeat, revoke and resolve until told to stop."""
+        async with asyncio.TaskGroup() as group, httpx2.AsyncClient(timeout=_TIMEOUT_S, trust_env=False) as client:
+            loops = [self._issue, self._issue, self._repeat, self._revoke, self._resolve, self._resolve, self._resolve]
+            await asyncio.gather(*(group.create_task(self._loop(each, client, stopping)) for each in loops))
+
+    async def check_everything(self) -> None:
+        """Compare every Code and every key with what was answered, on healthy servers."""
+        async with httpx2.AsyncClient(timeout=30, trust_env=False) as client:
+            for code in self.codes:
+                status = await self._resolve_one(client, code)
+                if status not in {200, 404}:
+                    self.contradictions.append(f"{code.xr_id} is {status} at the end")
+                await self._repeat_one(client, code)
+
+    async def until_working(self) -> float:
+        """Return after how many seconds from now an issuance and a resolution that begin later have succeeded."""
+        began_s = time.monotonic()
+        while min(self.issued_at_s, self.resolved_at_s) <= began_s:
+            assert time.monotonic() < began_s + 60, f"nothing works any more: {self.counts}"
+            await asyncio.sleep(0.02)
+        return time.monotonic() - began_s
+
+    async def _loop(self, step: Any, client: httpx2.AsyncClient, stopping: asyncio.Event) -> None:
+        while not stopping.is_set():
+            await step(client)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _send(self, client: httpx2.AsyncClient, method: str, path: str, **options: Any) -> httpx2.Response | None:
+        """Send a request to any Core; None if it has no answer or 503."""
+        url = self.chance.choice(self.urls)
+        try:
+            response = await client.request(method, url + path, **options)
+        except httpx2.HTTPError as error:
+            self.counts[type(error).__name__] += 1
+            return None
+        self.counts[f"{method} {response.status_code}"] += 1
+        if response.status_code == _UNAVAILABLE:
+            return None
+        if response.status_code >= 500:
+            self.contradictions.append(f"{method} {path}: {response.status_code} {response.text}")
+            return None
+        return response
+
+    async def _issue(self, client: httpx2.AsyncClient) -> None:
+        key = f"ledger-{next(self._numbers):012}"
+        body = {
+            **self.tenant,
+            "issuer": "Ledger",
+            "expires_at": format_timestamp(datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)),
+            "intent": {"type": "link", "action": "open", "resource": {"url": f"https://example.org/{key}"}},
+        }
+        for _ in range(100):  # Without an answer, nobody knows whether it happened: the same key until there is one.
+            response = await self._post_code(client, key, body)
+            if response is not None:
+                break
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            self.contradictions.append(f"{key} never got an answer")
+            return
+        if response.status_code != 201:
+            self.contradictions.append(f"{key}: {response.status_code} {response.text}")
+            return
+        self.issued_at_s = time.monotonic()
+        code = response.json()
+        self.codes.append(
+            KnownCode(key, body, response.content, code["xr_id"], code["broadcast_token"], self.issued_at_s)
+        )
+
+    async def _repeat(self, client: httpx2.AsyncClient) -> None:
+        if self.codes:
+            await self._repeat_one(client, self.chance.choice(self.codes))
+
+    async def _repeat_one(self, client: httpx2.AsyncClient, code: KnownCode) -> None:
+        response = await self._post_code(client, code.key, code.body)
+        if response is not None and (response.status_code, response.content) != (201, code.answer):
+            self.contradictions.append(f"{code.key} was answered otherwise: {response.status_code} {response.text}")
+
+    async def _post_code(self, client: httpx2.AsyncClient, key: str, body: dict[str, Any]) -> httpx2.Response | None:
+        headers = {**self.headers, "Idempotency-Key": key}
+        return await self._send(client, "POST", "/v1/codes", headers=headers, json=body)
+
+    async def _revoke(self, client: httpx2.AsyncClient) -> None:
+        live = [code for code in self.codes if code.revocation_answered_s is None]
+        if len(live) < 5:
+            return
+        code = self.chance.choice(live)
+        if code.revocation_sent_s is None:
+            code.revocation_sent_s = time.monotonic()
+        path = f"/v1/codes/{code.xr_id}/revoke"
+        params = {"organization_id": self.tenant["organization_id"]}
+        response = await self._send(client, "POST", path, headers=self.headers, params=params)
+        if response is None:
+            return
+        if response.status_code == 200:
+            code.revocation_answered_s = time.monotonic()
+        else:
+            self.contradictions.append(f"revocation of {code.xr_id}: {response.status_code} {response.text}")
+
+    async def _resolve(self, client: httpx2.AsyncClient) -> None:
+        if self.codes:
+            await self._resolve_one(client, self.chance.choice(self.codes[-50:]))
+
+    async def _resolve_one(self, client: httpx2.AsyncClient, code: KnownCode) -> int | None:
+        began_s = time.monotonic()
+        answered_before = code.revocation_answered_s is not None and code.revocation_answered_s < began_s
+        response = await self._send(client, "GET", f"/v1/resolve/{code.token}")
+        if response is None:
+            return None
+        if response.status_code == 200 and answered_before:
+            age_s = began_s - (code.revocation_answered_s or 0)
+            self.contradictions.append(f"{code.xr_id} was resolved {age_s:.2f} s after its revocation was answered")
+        elif response.status_code == 404 and code.revocation_sent_s is None and code.issued_at_s < began_s - LEASE_S:
+            # A process that still reads the old primary may not know what was issued in the last seconds.
+            self.contradictions.append(
+                f"{code.xr_id} was issued {began_s - code.issued_at_s:.2f} s before, and is lost"
+            )
+        elif response.status_code in {200, 404}:
+            self.resolved_at_s = time.monotonic() if response.status_code == 200 else self.resolved_at_s
+        else:
+            self.contradictions.append(f"{code.xr_id}: {response.status_code} {response.text}")
+        return response.status_code

@@ -1,0 +1,81 @@
+"""The way from a process to the primary, which a test switches, cuts and makes silent, as failover software would."""
+
+import asyncio
+import contextlib
+from typing import Final, Literal, Self
+
+from soundmark.embedded.postgres import HOST
+
+State = Literal["open", "refusing", "silent"]
+
+
+class Route:
+    """A proxy on a port of its own, on which a process believes its database to be."""
+
+    def __init__(self, target_port: int) -> None:
+        self._target_port = target_port
+        self._state: State = "open"
+        self._server: asyncio.Server | None = None
+        self._passing: Final[set[asyncio.Task[None]]] = set()
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, HOST, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None, "it was entered"
+        self._server.close()
+        await self._end_connections()
+
+    async def switch(self, target_port: int) -> None:
+        """Lead to another server from now on, and end the connections to the one before."""
+        self._target_port = target_port
+        await self.set("open")
+        await self._end_connections()
+
+    async def set(self, state: State) -> None:
+        """Let connections pass, refuse them and end those that are open, or swallow what is sent over them."""
+        self._state = state
+        if state == "refusing":
+            await self._end_connections()
+
+    async def _end_connections(self) -> None:
+        passing = list(self._passing)
+        for task in passing:
+            task.cancel()
+        await asyncio.gather(*passing, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "the server runs this as a task"
+        self._passing.add(task)
+        writers = [writer]
+        try:
+            if self._state == "refusing":
+                return
+            upstream_reader, upstream_writer = await asyncio.open_connection(HOST, self._target_port)
+            writers.append(upstream_writer)
+            both = (self._pass(reader, upstream_writer), self._pass(upstream_reader, writer))
+            passing = [asyncio.create_task(each) for each in both]
+            try:
+                await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in passing:
+                    each.cancel()
+                await asyncio.gather(*passing, return_exceptions=True)
+        except (OSError, asyncio.CancelledError):
+            pass  # The server is down, or the connection is ended; either way, the client sees an end.
+        finally:
+            self._passing.discard(task)
+            for each in writers:
+                each.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                if self._state == "silent":
+                    continue  # Lost, as in a network that drops everything.
+                writer.write(data)
+                await writer.drain()
