@@ -53,7 +53,16 @@ class Ledger:
     async def run(self, stopping: asyncio.Event) -> None:
         """Issue, repeat, revoke and resolve until told to stop."""
         async with asyncio.TaskGroup() as group, httpx2.AsyncClient(timeout=_TIMEOUT_S, trust_env=False) as client:
-            loops = [self._issue, self._issue, self._repeat, self._revoke, self._resolve, self._resolve, self._resolve]
+            loops = [
+                self._issue,
+                self._issue,
+                self._repeat,
+                self._revoke,
+                self._revoke,
+                self._resolve,
+                self._resolve,
+                self._resolve,
+            ]
             await asyncio.gather(*(group.create_task(self._loop(each, client, stopping)) for each in loops))
 
     async def check_everything(self) -> None:
@@ -146,12 +155,18 @@ class Ledger:
             return
         if response.status_code == 200:
             code.revocation_answered_s = time.monotonic()
-        else:
+        elif response.status_code != 404:  # A Core that was left behind does not know it, which promises nothing.
             self.contradictions.append(f"revocation of {code.xr_id}: {response.status_code} {response.text}")
 
     async def _resolve(self, client: httpx2.AsyncClient) -> None:
-        if self.codes:
-            await self._resolve_one(client, self.chance.choice(self.codes[-50:]))
+        # What was revoked last is what an old primary would still answer.
+        revoked = sorted(
+            (code for code in self.codes if code.revocation_answered_s),
+            key=lambda code: code.revocation_answered_s or 0,
+        )
+        among = revoked[-5:] if revoked and self.chance.random() < 0.5 else self.codes[-50:]
+        if among:
+            await self._resolve_one(client, self.chance.choice(among))
 
     async def _resolve_one(self, client: httpx2.AsyncClient, code: KnownCode) -> int | None:
         began_s = time.monotonic()
