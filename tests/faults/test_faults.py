@@ -12,12 +12,13 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import httpx2
 import pytest
 import structlog
-from support.failover.ledger import Ledger
+from support.failover.ledger import Ledger, Measured
 from support.failover.postgres_pair import PostgresPair, running_pair, url_at
 from support.failover.route import Route
 from support.processes.command_server import ForkedCommand
@@ -25,6 +26,7 @@ from support.processes.killable import OPERATOR, running_audience, running_core,
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.text.timestamps import format_timestamp
 
 FAULTS_S: Final = float(os.environ.get("FAULTS_S", "60"))
 SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))
@@ -196,7 +198,8 @@ async def deployment() -> AsyncIterator[Deployment]:
             " UPDATE code_entitlements SET plan_id = plan.id FROM plan",
             database="soundmark_core",
         )
-        ledger = Ledger([core.url for core in cores], OPERATOR, tenant, random.Random(SEED))  # noqa: S311 - no secret
+        measured = await make_measured_code(cores[0].url, tenant)
+        ledger = Ledger([core.url for core in cores], OPERATOR, tenant, measured, random.Random(SEED))  # noqa: S311 - no secret
         yield Deployment(pair, routes, cores, ledger)
 
 
@@ -205,6 +208,22 @@ async def make_tenant(url: str) -> dict[str, str]:
         organization = (await client.post("/v1/organizations", json={"name": "Faults"})).json()["id"]
         project = await client.post("/v1/projects", json={"organization_id": organization, "name": "Faults"})
         return {"organization_id": organization, "project_id": project.json()["id"]}
+
+
+async def make_measured_code(url: str, tenant: dict[str, str]) -> Measured:
+    """Make an integration and a Code that it measures."""
+    async with httpx2.AsyncClient(base_url=url, headers=OPERATOR, timeout=30, trust_env=False) as client:
+        body = {**tenant, "mode": "demo", "retention_days": 14}
+        integration = (await client.post("/v1/audience/integrations", json=body)).json()
+        code = {
+            **tenant,
+            "issuer": "Faults",
+            "expires_at": format_timestamp(datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)),
+            "intent": {"type": "link", "action": "open", "resource": {"url": "https://example.org"}},
+            "audience": {"enabled": True, "integration_id": integration["id"]},
+        }
+        issued = (await client.post("/v1/codes", json=code)).json()
+    return Measured(integration["id"], integration["hmac_secret"], issued["broadcast_token"])
 
 
 async def verify_audit_log(deployment: Deployment) -> None:

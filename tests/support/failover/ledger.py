@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import random
 import time
 from collections import Counter
@@ -14,9 +15,15 @@ import httpx2
 
 from soundmark.kit.postgres.promotions import LEASE_S
 from soundmark.kit.text.timestamps import format_timestamp
+from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
+from support.api.core_client import PROOF
+from support.audience.event_delivery import sign_body
+from support.audience.event_publisher import new_id
 
 _TIMEOUT_S: Final = 4.0
 _PAUSE_S: Final = 0.05
+_EVENTS_SPARED: Final = 10  # Of the quota, for attempts whose answers were lost and that were recorded all the same.
+_PROOF_S: Final = 200.0  # Proofs are valid for five minutes from the resolution.
 # What a client may meet while servers fail; anything else is a fault of ours.
 _UNAVAILABLE: Final = 503
 
@@ -36,13 +43,32 @@ class KnownCode:
 
 
 @dataclass
+class SentEvent:
+    """An event that was answered as recorded, or as a duplicate of an earlier attempt."""
+
+    body: bytes
+    answered_at_s: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The Code that publishers' events are about, and the secret that they sign with."""
+
+    integration_id: str
+    hmac_secret: str
+    token: str
+
+
+@dataclass
 class Ledger:
     """Clients of several Cores, which record every answer and every contradiction."""
 
     urls: Sequence[str]
     headers: dict[str, str]
     tenant: dict[str, str]
+    measured: Measured
     chance: random.Random
+    events: list[SentEvent] = field(default_factory=list)
     codes: list[KnownCode] = field(default_factory=list)
     contradictions: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -53,16 +79,7 @@ class Ledger:
     async def run(self, stopping: asyncio.Event) -> None:
         """Issue, repeat, revoke and resolve until told to stop."""
         async with asyncio.TaskGroup() as group, httpx2.AsyncClient(timeout=_TIMEOUT_S, trust_env=False) as client:
-            loops = [
-                self._issue,
-                self._issue,
-                self._repeat,
-                self._revoke,
-                self._revoke,
-                self._resolve,
-                self._resolve,
-                self._resolve,
-            ]
+            loops = [self._issue] * 2 + [self._revoke] * 2 + [self._resolve] * 3 + [self._repeat, self._publish]
             await asyncio.gather(*(group.create_task(self._loop(each, client, stopping)) for each in loops))
 
     async def check_everything(self) -> None:
@@ -73,6 +90,8 @@ class Ledger:
                 if status not in {200, 404}:
                     self.contradictions.append(f"{code.xr_id} is {status} at the end")
                 await self._repeat_one(client, code)
+            for event in self._list_fresh_events():
+                await self._deliver(client, event.body, is_known=True)
 
     async def until_working(self) -> float:
         """Return after how many seconds from now an issuance and a resolution that begin later have succeeded."""
@@ -157,6 +176,51 @@ class Ledger:
             code.revocation_answered_s = time.monotonic()
         elif response.status_code != 404:  # A Core that was left behind does not know it, which promises nothing.
             self.contradictions.append(f"revocation of {code.xr_id}: {response.status_code} {response.text}")
+
+    async def _publish(self, client: httpx2.AsyncClient) -> None:
+        """Resolve the measured Code and deliver an event about it, or more often one that was answered before."""
+        is_full = len(self.events) >= DEMO_EVENTS_MAX - _EVENTS_SPARED
+        if is_full or self.chance.random() < 0.7:
+            if known := self._list_fresh_events():
+                await self._deliver(client, self.chance.choice(known).body, is_known=True)
+            return
+        resolved = await self._send(client, "GET", f"/v1/resolve/{self.measured.token}", headers=PROOF)
+        if resolved is None:
+            return
+        resolution = resolved.json()
+        event = {
+            "event_id": new_id("evt_"),
+            "integration_id": self.measured.integration_id,
+            "xr_id": resolution["xr_id"],
+            "occurred_at": format_timestamp(datetime.now(UTC).replace(microsecond=0)),
+            "receiver_class": "phone",
+            "measurement_token": new_id("mt_", 32),
+            "country": "TN",
+            "proof": resolution["measurement_proof"],
+        }
+        body = json.dumps(event).encode()
+        for _ in range(100):
+            if await self._deliver(client, body, is_known=False):
+                self.events.append(SentEvent(body, time.monotonic()))
+                return
+            await asyncio.sleep(_PAUSE_S)
+        self.contradictions.append("an event never got an answer")
+
+    def _list_fresh_events(self) -> list[SentEvent]:
+        """Return the events whose proofs are still valid."""
+        return [event for event in self.events if event.answered_at_s > time.monotonic() - _PROOF_S]
+
+    async def _deliver(self, client: httpx2.AsyncClient, body: bytes, *, is_known: bool) -> bool:
+        signature = sign_body(body, self.measured.hmac_secret)
+        headers = {"Content-Type": "application/json", "X-Svc-Signature": signature}
+        response = await self._send(client, "POST", "/v1/events", headers=headers, content=body)
+        if response is None:
+            return False
+        allowed = {200} if is_known else {200, 201}  # An attempt without an answer may have been recorded.
+        if response.status_code not in allowed:
+            what = "lost, or refused" if is_known else "refused"
+            self.contradictions.append(f"an event was {what}: {response.status_code} {response.text}")
+        return True
 
     async def _resolve(self, client: httpx2.AsyncClient) -> None:
         # What was revoked last is what an old primary would still answer.
