@@ -24,12 +24,10 @@ PORT ?=
 UP ?=
 # Root may try a checkout in a folder of its own, where no other user can read it. With --host, others could reach it.
 MAY_SERVE_AS_ROOT = $(if $(findstring --host,$(UP)),,--serve-as-root)
-# What `make tests` and `make coverage` run, everything if empty, and the packages that the latter measures. `make test`
-# runs what COVERED names under coverage, and the rest without; with `--jobs=2` beside one another.
+# What `make tests` and `make coverage` run, everything if empty, and the packages that the latter measures.
 TESTS ?=
 # Tests wait for processes and timeouts: on two processors, four workers are a tenth faster than three, and five a little.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2 + 1)
-COVERED ?=
 MEASURED ?= soundmark soundmark_sdk
 
 # Every worker of a test run imports the product and collects every test, which takes twice as long without bytecode.
@@ -39,7 +37,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite covered uncovered tool-tests tests coverage collected mutants test-faults test-floors audit dist screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
+.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,14 +78,7 @@ dev: install  ## Like up, but restart whatever you change (PORT, UP)
 test: lint  ## Check everything and run all tests, as CI does
 	@$(MAKE) --no-print-directory suite
 
-suite: $(if $(COVERED),covered) uncovered tool-tests
-
-# In one process: what it runs is a sixth of the whole, and another worker would have to start everything again.
-covered: test-install test-tools
-	@$(MAKE) --no-print-directory coverage TESTS="$(COVERED)" WORKERS=0
-
-uncovered: test-install test-tools
-	@$(MAKE) --no-print-directory tests TESTS="$(COVERED:%=--ignore=%)"
+suite: tests tool-tests
 
 # Those of tools/mutants, which is a distribution of its own, and the check of our table for it.
 tool-tests: test-install

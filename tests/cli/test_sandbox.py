@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import httpx2
 import pytest
-from support.processes.up_process import SOUNDMARK, clean_environ
+from support.processes.command_server import find_forked_soundmark
+from support.processes.up_process import clean_environ
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.sandbox.options import CREDENTIALS, SandboxOptions, choose_credentials, settings_for_core
@@ -19,7 +20,7 @@ from soundmark.settings import CoreJobsSettings, CoreSettings
 @contextlib.contextmanager
 def running(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [*SOUNDMARK, "sandbox", *arguments],
+        [find_forked_soundmark(), "sandbox", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from starlette.responses import Response
 from support.api.core_settings import MASTER_KEY, jobs_settings
+from support.processes.command_server import find_forked_soundmark
 from support.processes.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
 
 from soundmark.console.sealed_cookies import CookieJar
@@ -54,13 +55,15 @@ def serving(
     is_ready: Callable[[Serving], bool] = Serving.is_ready,
     log: Path | None = None,
 ) -> Iterator[Serving]:
+    """Run a component; in a fork, unless it has processes of its own, which a test looks for."""
+    command = SOUNDMARK if arguments else (find_forked_soundmark(),)
     # Held while the component serves, as `up` does, so that nobody else gets the ports.
     with reserve_port("127.0.0.1", 0) as public, reserve_port("127.0.0.1", 0) as metrics:
         port, metrics_port = public.getsockname()[1], metrics.getsockname()[1]
         with (
             (log or Path(os.devnull)).open("wb") as errors,
             subprocess.Popen(
-                [*SOUNDMARK, "serve", component, "--port", str(port), *arguments],
+                [*command, "serve", component, "--port", str(port), *arguments],
                 env=clean_environ({**environ, "SOUNDMARK_METRICS_PORT": str(metrics_port)}),
                 stderr=errors,
             ) as process,
@@ -72,6 +75,18 @@ def serving(
             finally:
                 process.terminate()
                 process.wait(30)
+
+
+def ended(component: str, *arguments: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Return how a component that refuses to serve ends."""
+    return subprocess.run(
+        [find_forked_soundmark(), "serve", component, *arguments],
+        check=False,
+        env=clean_environ(environ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -133,21 +148,17 @@ def test_a_port_in_use_is_refused_in_one_line() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        done = subprocess.run(
-            [*SOUNDMARK, "serve", "audio", "--port", port], check=False, capture_output=True, env=clean_environ(AUDIO)
-        )
+        done = ended("audio", "--port", port, environ=AUDIO)
     assert done.returncode == 1
-    assert done.stderr.decode() == f"soundmark: 127.0.0.1:{port} is in use by another program\n"
+    assert done.stderr == f"soundmark: 127.0.0.1:{port} is in use by another program\n"
 
 
 def test_two_deployments_do_not_share_a_port() -> None:
     with serving("audio", AUDIO) as audio:
         port = audio.url.rpartition(":")[2]
-        done = subprocess.run(
-            [*SOUNDMARK, "serve", "audio", "--port", port], check=False, capture_output=True, env=clean_environ(AUDIO)
-        )
+        done = ended("audio", "--port", port, environ=AUDIO)
     assert done.returncode == 1
-    assert b"is in use by another program" in done.stderr
+    assert "is in use by another program" in done.stderr
 
 
 def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
@@ -329,22 +340,15 @@ def test_a_console_that_nobody_can_sign_in_to_or_out_of_for_good_says_so_at_star
 
 
 def test_a_console_without_a_key_is_refused_in_one_line() -> None:
-    done = subprocess.run([*SOUNDMARK, "serve", "console"], check=False, capture_output=True, env=clean_environ())
+    done = ended("console", environ={})
     assert done.returncode == 1
-    assert done.stderr.decode() == "soundmark: SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set\n"
+    assert done.stderr == "soundmark: SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set\n"
 
 
 def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:
     """Return how a component that cannot start ends: its status, its output, and the errors in it."""
     with reserve_port("127.0.0.1", 0) as held:  # Held meanwhile: otherwise it might end because the port is taken.
-        done = subprocess.run(
-            [*SOUNDMARK, "serve", component, "--port", str(held.getsockname()[1])],
-            check=False,
-            env=clean_environ(environ),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = ended(component, "--port", str(held.getsockname()[1]), environ=environ)
     events = [json.loads(line) for line in done.stderr.splitlines()]
     return done.returncode, done.stderr, [event for event in events if event["level"] == "error"]
 

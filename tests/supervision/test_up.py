@@ -9,10 +9,10 @@ import httpx2
 import psutil
 import psycopg
 import pytest
+from support.processes.command_server import find_forked_soundmark
 from support.processes.up_process import (
     PROCESSES,
     READY_S,
-    SOUNDMARK,
     Up,
     clean_environ,
     each_still_there,
@@ -194,7 +194,7 @@ def test_the_port_of_another_deployment_is_refused(up: Up, folder: Path) -> None
 
 def test_the_data_dir_serves_as_configuration_of_other_commands(up: Up) -> None:
     done = subprocess.run(
-        [*SOUNDMARK, "migrate", "core", "--data-dir", str(up.data_dir)],
+        [find_forked_soundmark(), "migrate", "core", "--data-dir", str(up.data_dir)],
         check=True,
         capture_output=True,
         env=clean_environ(),

@@ -1,6 +1,7 @@
 """`examine`: one synthetic recording for each finding, and the measurements."""
 
 import io
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -44,25 +45,30 @@ def change_speed(sound: Sound, speed: float) -> Sound:
 
 SOUND = play(frame(TOKEN))
 PROGRAMME = make_noise(len(SOUND) / RATE_HZ)
-# Each code, with recordings for which it is the first or only finding.
-CASES: dict[FindingCode, list[Recording]] = {
-    "heard": [make_wav(SOUND), make_wav(np.stack([SOUND, -SOUND], axis=1)), make_wav(resample(SOUND, 96_000), 96_000)],
-    "rate_too_low": [make_wav(resample(SOUND, 32_000), 32_000), make_wav(np.zeros(800), 8_000)],
-    "rate_too_high": [make_wav(np.zeros(800), 800_000)],
-    "silent": [make_wav(np.zeros(RATE_HZ)), make_wav(np.zeros(0)), make_wav(np.zeros((RATE_HZ, 2)))],
-    "too_short": [make_wav(SOUND[: RATE_HZ // 2])],
-    "quiet": [make_wav(make_noise(3, 1e-4))],
-    "clipped": [make_wav(np.clip(make_noise(3) * 100, -1, 1))],
-    "cut_off": [make_wav(low_pass(PROGRAMME, 15_000)), make_wav(low_pass(PROGRAMME + SOUND, 16_000))],
-    "band_empty": [
+# Each code, with recordings for which it is the first or only finding. They are made when a test runs: every worker
+# collects every test.
+CASES: dict[FindingCode, Callable[[], list[Recording]]] = {
+    "heard": lambda: [
+        make_wav(SOUND),
+        make_wav(np.stack([SOUND, -SOUND], axis=1)),
+        make_wav(resample(SOUND, 96_000), 96_000),
+    ],
+    "rate_too_low": lambda: [make_wav(resample(SOUND, 32_000), 32_000), make_wav(np.zeros(800), 8_000)],
+    "rate_too_high": lambda: [make_wav(np.zeros(800), 800_000)],
+    "silent": lambda: [make_wav(np.zeros(RATE_HZ)), make_wav(np.zeros(0)), make_wav(np.zeros((RATE_HZ, 2)))],
+    "too_short": lambda: [make_wav(SOUND[: RATE_HZ // 2])],
+    "quiet": lambda: [make_wav(make_noise(3, 1e-4))],
+    "clipped": lambda: [make_wav(np.clip(make_noise(3) * 100, -1, 1))],
+    "cut_off": lambda: [make_wav(low_pass(PROGRAMME, 15_000)), make_wav(low_pass(PROGRAMME + SOUND, 16_000))],
+    "band_empty": lambda: [
         make_wav(np.sin(np.arange(3 * RATE_HZ) / 8) / 2, subtype="PCM_24"),
         make_wav(low_pass(SOUND, 14_900) + 0.1),
     ],
-    "no_frame": [make_wav(make_noise(3)), make_wav(add_white_noise(SOUND, -20, seed=1) / 20)],
-    "begins_late": [make_wav(SOUND[RATE_HZ * 8 // 10 :])],
-    "ends_early": [make_wav(SOUND[: RATE_HZ * 2]), make_wav(play(frame(TOKEN), 3)[: RATE_HZ * 2])],
-    "wrong_speed": [make_wav(change_speed(SOUND, 1.006)), make_wav(change_speed(SOUND, 0.994))],
-    "unreadable": [make_wav(drop_out(SOUND, 0.7, 0.7))],
+    "no_frame": lambda: [make_wav(make_noise(3)), make_wav(add_white_noise(SOUND, -20, seed=1) / 20)],
+    "begins_late": lambda: [make_wav(SOUND[RATE_HZ * 8 // 10 :])],
+    "ends_early": lambda: [make_wav(SOUND[: RATE_HZ * 2]), make_wav(play(frame(TOKEN), 3)[: RATE_HZ * 2])],
+    "wrong_speed": lambda: [make_wav(change_speed(SOUND, 1.006)), make_wav(change_speed(SOUND, 0.994))],
+    "unreadable": lambda: [make_wav(drop_out(SOUND, 0.7, 0.7))],
 }
 
 
@@ -70,16 +76,16 @@ def test_every_finding_has_a_recording() -> None:
     assert set(CASES) == set(get_args(FindingCode))
 
 
-@pytest.mark.parametrize(
-    ("code", "place"), [(code, place) for code, files in CASES.items() for place in range(len(files))]
-)
-def test_each_recording_gets_its_finding(code: FindingCode, place: int) -> None:
-    examination = examine(CASES[code][place])
-    assert find_codes(examination)[0] == code
-    assert (code == "heard") == bool(examination.frames)
-    for finding in examination.findings:
-        assert finding.sentence.endswith(".")
-        assert "\n" not in finding.sentence
+@pytest.mark.parametrize("code", CASES)
+def test_each_recording_gets_its_finding(code: FindingCode, subtests: pytest.Subtests) -> None:
+    for place, recording in enumerate(CASES[code]()):
+        with subtests.test(place=place):
+            examination = examine(recording)
+            assert find_codes(examination)[0] == code
+            assert (code == "heard") == bool(examination.frames)
+            for finding in examination.findings:
+                assert finding.sentence.endswith(".")
+                assert "\n" not in finding.sentence
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -92,7 +92,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     """Return Core as an ASGI app. It connects when its lifespan starts, and needs its database at that time."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
-    preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S, clock)
+    preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S if settings.database_options else 0.0, clock)
     connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface)
     lease = Lease(ctx.db, clock, ctx.promotions)
     clock_offset = ClockOffset(ctx.db, clock, ctx.promotions)

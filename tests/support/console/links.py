@@ -8,19 +8,21 @@ from pathlib import Path
 
 from soundmark.kit.clock import SystemClock
 from soundmark.operating_system.one_time_tickets import redeem_ticket
-from support.processes.up_process import READY_S, SOUNDMARK, Up, clean_environ, until
+from support.processes.command_server import find_forked_soundmark
+from support.processes.up_process import READY_S, Up, clean_environ, until
 
 LINK = re.compile(r"(http://127\.0\.0\.1:\d+)/sign-in/link\?ticket=([A-Za-z0-9_-]{43})")
 
 
 def ask_link(
-    data_dir: Path, command: Sequence[str] = SOUNDMARK, environ: Mapping[str, str] | None = None
+    data_dir: Path, command: Sequence[str] | None = None, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    arguments = [*command, "console", "link", "--data-dir", str(data_dir)]
+    """Run `console link`: in a fork, unless `command` is another installation's."""
+    arguments = [*(command or (find_forked_soundmark(),)), "console", "link", "--data-dir", str(data_dir)]
     return subprocess.run(arguments, check=False, capture_output=True, text=True, env=clean_environ(environ))
 
 
-def refused_link(data_dir: Path, command: Sequence[str] = SOUNDMARK, environ: Mapping[str, str] | None = None) -> str:
+def refused_link(data_dir: Path, command: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> str:
     """Return the one line with which `console link` refuses."""
     done = ask_link(data_dir, command, environ)
     assert (done.returncode, done.stdout) == (1, "")

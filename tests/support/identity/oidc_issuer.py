@@ -57,6 +57,15 @@ def make_issuer_key(kid: str, alg: str = "RS256", number: int = 0) -> IssuerKey:
     return IssuerKey(kid, alg, private)
 
 
+def _sign(payload: bytes, by: IssuerKey, **header: Any) -> str:
+    headers = {name: value for name, value in {"kid": by.kid, **header}.items() if value is not None}
+    return jwt.PyJWS().encode(payload, by.private, by.alg, headers=headers)
+
+
+# People call many operations within one second of their clock, and a signature by RSA takes as long as some calls.
+_sign_once = functools.lru_cache(maxsize=64)(_sign)
+
+
 AnswerTokens = Callable[[dict[str, str]], tuple[str, Any]]
 
 
@@ -110,14 +119,12 @@ class OidcIssuer:
 
     def token(self, subject_id: str = "alice", *, by: IssuerKey | None = None, **changes: Any) -> str:
         """Return an access token signed with the newest key, or with another."""
-        return self.signed(self.claims(subject_id, **changes), by=by)
+        return _sign_once(json.dumps(self.claims(subject_id, **changes)).encode(), by or self.keys[-1])
 
     def signed(self, claims: Any, *, by: IssuerKey | None = None, **header: Any) -> str:
         """Sign any claims, or the bytes that stand for them; a header of None is left out."""
-        by = by or self.keys[-1]
-        headers = {name: value for name, value in {"kid": by.kid, **header}.items() if value is not None}
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
-        return jwt.PyJWS().encode(payload, by.private, by.alg, headers=headers)
+        return _sign(payload, by or self.keys[-1], **header)
 
     def signed_as(self, header: dict[str, Any], claims: Any, *, by: IssuerKey | None = None) -> str:
         """Sign any claims under exactly this header, which may replace `alg` and `kid`."""

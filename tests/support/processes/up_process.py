@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 import psutil
 import psycopg
 
+from support.processes.command_server import find_forked_soundmark
+
 # The processes that it supervises, as `Up.children` names them.
 PROCESSES = [
     "serve core",
@@ -185,12 +187,14 @@ def running_up(
 def refused_up(
     data_dir: Path,
     *arguments: str,
-    command: Sequence[str] = SOUNDMARK,
+    command: Sequence[str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the one line with which `up` refuses to run."""
+    """Return the one line with which `up` refuses to run: in a fork, unless `command` is another installation's."""
+    if command is None:
+        command, arguments = (find_forked_soundmark(),), ("--serve-as-root", *arguments)
     done = subprocess.run(
-        [*command, "up", "--data-dir", str(data_dir), *_may_serve_as_root(command), *arguments],
+        [*command, "up", "--data-dir", str(data_dir), *arguments],
         check=False,
         capture_output=True,
         env=clean_environ(environ),
