@@ -37,7 +37,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
+.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -144,6 +144,15 @@ dist: install  ## Build the wheels and source archives into dist/
 	@rm -rf dist
 	@cd sdk/python && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist
 	@$(BIN)/python -m hatchling build --directory dist
+
+# Without a daemon, from packages of Debian 12 and the lock file; the same bytes for the same commit and packages.
+image: test-install dist  ## Build the OCI image into dist/ (on Debian 12)
+	@$(BIN)/python deploy/image/build.py
+
+# Beside `make test`: it takes minutes, and needs root for the root folder and the users of what it starts.
+test-deploy: image  ## Run processes of the image, and a restore with pgBackRest (on Debian 12, as root)
+	@scripts/install-tools pgbackrest /usr/lib/postgresql/15/bin/initdb=postgresql-15
+	@$(BIN)/python -m pytest -q -s deploy
 
 # What is known against what the lock files pin.
 audit: test-install  ## Compare the lock files with known vulnerabilities

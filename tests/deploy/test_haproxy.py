@@ -1,6 +1,7 @@
 """The configurations in deploy/haproxy, run by HAProxy itself, with small servers behind it."""
 
 import contextlib
+import re
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Final
 
 import httpx2
 import pytest
-from support.deployment.commands import DEPLOY
+from support.deployment.commands import DEPLOY, ROOT
 from support.deployment.haproxy import (
     Server,
     check,
@@ -139,9 +140,11 @@ def names_of(client: httpx2.Client) -> str:
     return ""
 
 
-def test_the_three_files_are_valid_together_with_the_database(tmp_path: Path) -> None:
-    """One HAProxy on each machine may be both."""
+def test_the_folder_of_the_guide_is_valid(tmp_path: Path) -> None:
+    """HAProxy reads its files in the order of their names; on each machine one may be both proxies."""
     write_certificate(tmp_path / "soundmark.pem")
     replacing = {"/etc/haproxy/soundmark.pem": str(tmp_path / "soundmark.pem")}
-    check(write_configuration(tmp_path, *PUBLIC, "haproxy/database.cfg", replacing=replacing))
-    assert len(list((DEPLOY / "haproxy").glob("*.cfg"))) == len(PUBLIC) + 1
+    write_configuration(tmp_path, *PUBLIC, "haproxy/database.cfg", replacing=replacing)
+    check(["-f", str(tmp_path)])
+    guide = (ROOT / "docs" / "operating" / "available.md").read_text("utf-8")
+    assert {path.name for path in (DEPLOY / "haproxy").iterdir()} == set(re.findall(r"(?<=[`/])\w+\.cfg", guide))
