@@ -181,6 +181,7 @@ async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(
     tenant: Tenant, rival: Rival, measuring: Rival, settings: Settings, measuring_url: str, clock: FakeClock
 ) -> None:
     """The job reads the entitlement when it runs, so late and repeated jobs send the same."""
+    await tenant.give_cell(rival)
     await entitle(settings, tenant.organization_id, "--monthly-events", "5", "--until", "2099-01-01T00:00:00Z")
     (job,) = await rival.rows("SELECT lock, args FROM procrastinate_jobs WHERE task_name = 'project_entitlement'")
     ids = {"organization_id": tenant.organization_id, "mode": "contract"}
@@ -201,7 +202,10 @@ async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(
     assert rows == [(tenant.organization_id, "contract", 9, None, 2)]
 
 
-async def test_a_job_is_run_again_while_audience_is_down(tenant: Tenant, settings: Settings, clock: FakeClock) -> None:
+async def test_a_job_is_run_again_while_audience_is_down(
+    tenant: Tenant, rival: Rival, settings: Settings, clock: FakeClock
+) -> None:
+    await tenant.give_cell(rival)
     await entitle(settings, tenant.organization_id, "--monthly-events", "5")
     ctx = make_job_context(jobs_settings(Secret(settings["CORE_DATABASE_URL"])), clock=clock)
     await ctx.db.open()

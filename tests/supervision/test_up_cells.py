@@ -208,6 +208,7 @@ def test_a_restored_deployment_has_both_cells(backed_up: Backed) -> None:
     with passable_folder() as path:
         done = soundmark("restore", str(backed_up.folder), "--data-dir", str(path / "data"))
         assert done.rstrip().endswith("--cells 2")
+        assert "has 2 cells: start it with --cells 2" in refused_up(path / "data", "--port", "0")
         with running_up(path / "data", arguments=CELLS) as up:
             up.until_ready()
             assert [_count(cell["audience_database_url"]) for cell in up.where["cells"]] == [(1, 2), (1, 2)]

@@ -35,6 +35,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX
 from soundmark.operating_system.files import NotTrusted, read_trusted, write_private
 from soundmark.settings import MAIN_CELL, AudienceDatabaseSettings, CoreDatabaseSettings, KeysSettings
+from soundmark.supervision.cells_file import find_cells_file, write_cells
 from soundmark.supervision.data_dir import MASTER_KEY_FILE, DataDirRefused, read_master_keys
 from soundmark.supervision.plan import audience_master_key, name_databases
 from soundmark.supervision.stopped import run_stopped_databases
@@ -124,6 +125,9 @@ def _restore_beside(found: Backup, data_dir: Path) -> None:
         require_restorable(urls)
         # The key first: if this process dies halfway, what it restored can still be opened.
         write_private(data_dir / MASTER_KEY_FILE, key.reveal() + "\n")
+        # And the number of cells: `up` refuses to start with fewer.
+        if _cells_count(found) > 1:
+            write_cells(find_cells_file(data_dir), [{} for _ in range(_cells_count(found))])
         with _say.status("Filling the databases ..."):
             fill(found, urls)
 

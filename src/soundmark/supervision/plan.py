@@ -1,6 +1,5 @@
 """The plan of what `soundmark up` runs: secrets, and the environment of each process."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -184,14 +183,13 @@ class Plan:
         environ = {**foreign_environ(), **self.database_setting_of(unit)}
         return Program(f"migrate {unit}", soundmark("migrate", component_of(unit)), environ, user=self.user)
 
-    def cells_document(self) -> str:
+    def describe_cells(self) -> list[dict[str, object]]:
         """Return the content of `cells_file`."""
         credential = self.credentials["audience"].reveal()
-        cells = [
+        return [
             {"name": name, "url": self.address(unit), "credential": credential, "takes_new": True}
             for name, unit in self.cells().items()
         ]
-        return json.dumps(cells, indent=2) + "\n"
 
     def _select_settings(self, unit: Unit, model: type[settings.ProcessSettings]) -> dict[str, str]:
         """Return the settings of a process of `unit`, without any other component's secrets."""

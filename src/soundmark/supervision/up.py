@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,7 +13,7 @@ from typing import Any, Final
 import psycopg
 
 from soundmark import settings
-from soundmark.embedded.cluster_location import Home, find_home, make_home, place_beside_cluster
+from soundmark.embedded.cluster_location import Home, find_home, make_home
 from soundmark.embedded.installation import (
     NoPostgres,
     can_serve,
@@ -33,12 +32,13 @@ from soundmark.kit.postgres.sessions import CONNECT_TIMEOUT_S
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.kit.text.ids import mint_secret
-from soundmark.operating_system.files import make_private_folder, write_private
+from soundmark.operating_system.files import make_private_folder
 from soundmark.operating_system.one_time_tickets import make_ticket_folder, remove_ticket_folder
 from soundmark.operating_system.os_user import OsUser
 from soundmark.operating_system.signals import until_signalled
 from soundmark.settings import Component
 from soundmark.supervision import data_dir
+from soundmark.supervision.cells_file import CellsMissing, find_cells_file, require_all_cells, write_cells
 from soundmark.supervision.plan import (
     SANDBOX,
     Options,
@@ -62,16 +62,11 @@ from soundmark.supervision.sign_in_link import console_state_folder, tickets_fol
 from soundmark.supervision.supervisor import Program, Supervisor, soundmark, spawn
 
 _POSTGRES: Final = "PostgreSQL"
-_CELLS_FILE: Final = "cells.json"
 _WITHOUT_DATABASE: Final[tuple[Component, ...]] = ("audio", "console")
 
 
 class RootRefused(Exception):
     """Only root could run the components, and the caller has not allowed it; the message is one line for the user."""
-
-
-class CellsMissing(Exception):
-    """The data dir has more cells than are to run; the message is one line for the user."""
 
 
 class MigrationRefused(Exception):
@@ -145,8 +140,8 @@ async def run(options: Options, tell: Reports, *, demo: bool, reload: bool = Fal
             state = console_state_folder(home, options.data_dir)
             tickets_if_used = tickets if plan.can_operator_sign_in else None
             plan = replace(plan, user=user, tickets=tickets_if_used, console_state=state)
-            cells_file = place_beside_cluster(home, options.data_dir, _CELLS_FILE)
-            _require_all_cells(cells_file, options.cells_count)
+            cells_file = find_cells_file(options.data_dir)
+            require_all_cells(cells_file, options.cells_count)
             make_home(home, options.data_dir)
             plan = _with_cells_file(plan, cells_file)
             check(plan)
@@ -208,22 +203,11 @@ def _plan(options: Options, ports: Ports, given: Mapping[str, str], cluster: Clu
     )
 
 
-def _require_all_cells(cells_file: Path, cells_count: int) -> None:
-    """Refuse to run fewer cells than the data dir has, each of which may have organisations.
-
-    Raises: CellsMissing.
-    """
-    if cells_file.exists():
-        has_count = len(json.loads(cells_file.read_text(encoding="utf-8")))
-        if cells_count < has_count:
-            raise CellsMissing(f"the data dir has {has_count} cells: start it with --cells {has_count}")
-
-
 def _with_cells_file(plan: Plan, cells_file: Path) -> Plan:
     """Write the file of cells for Core, if there are several; return the plan with it."""
     if plan.options.cells_count == 1:
         return plan
-    write_private(cells_file, plan.cells_document(), plan.user)
+    write_cells(cells_file, plan.describe_cells(), plan.user)
     return replace(plan, cells_file=cells_file)
 
 

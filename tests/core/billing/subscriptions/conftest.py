@@ -35,6 +35,7 @@ async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> As
 
 @pytest.fixture
 async def buyer(tenant: Tenant, rival: Rival, work: Context) -> Buyer:
-    """An organisation that buys and is granted subscriptions."""
+    """An organisation that buys and is granted subscriptions, and has a cell, to which they are carried."""
     await make_plans(rival)
+    await tenant.give_cell(rival)
     return Buyer(tenant, rival, work)
