@@ -252,7 +252,7 @@ WITH_PLACES: Final = {
 
 
 def test_tables_of_integrations_can_be_divided_by_them() -> None:
-    """As record 38 says: each unique key contains the integration, and no number comes from a counter of the table."""
+    """As record 40 says: each unique key contains the integration, and no number comes from a counter of the table."""
     schema = files("soundmark.audience").joinpath("schema.sql").read_text(encoding="utf-8")
     tables = {
         name: columns
