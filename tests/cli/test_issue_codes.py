@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.processes.command_server import find_forked_soundmark
 from support.processes.faulty_proxy import Fault, FaultyProxy
 
-from .conftest import COMMAND, Tenant, answered, environ
+from .conftest import Tenant, answered, environ
 
 
 def test_a_code_is_issued_and_shown(tenant: Tenant) -> None:
@@ -28,7 +29,7 @@ def test_an_intent_may_come_from_a_file_or_stdin(tenant: Tenant, tmp_path: Path,
     where = f"@{tmp_path / 'intent.json'}" if how == "file" else "@-"
     with (tmp_path / "intent.json").open("rb") as file:
         done = subprocess.run(
-            [*COMMAND, "codes", "issue", *options, "--intent", where],
+            [find_forked_soundmark(), "codes", "issue", *options, "--intent", where],
             check=True,
             stdin=file,
             capture_output=True,
@@ -129,7 +130,11 @@ def test_an_interrupted_command_says_how_to_continue(tenant: Tenant) -> None:
         with (
             proxy.holding(),
             subprocess.Popen(
-                [*COMMAND, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ(settings)
+                [find_forked_soundmark(), *arguments],
+                stderr=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environ(settings),
             ) as process,
         ):
             assert proxy.arrived.wait(30)

@@ -15,6 +15,7 @@ import pytest
 from soundmark_sdk import AsyncReceiver
 from support.api.core_client import Api
 from support.api.core_settings import AUDIENCE_CREDENTIAL, MASTER_KEY, core_settings
+from support.processes.command_server import find_forked_soundmark
 from support.processes.running_apps import running_core
 from support.tenancy.tenant import make_tenant
 
@@ -290,7 +291,8 @@ async def test_a_rotation_needs_no_restart_and_fails_no_resolution(cores: list[A
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         for _ in range(8):
             tasks.create_task(receive())
-        rotation = await asyncio.create_subprocess_exec(*COMMAND, "keys", "rotate", "--no-wait", env=environ(settings))
+        command = [find_forked_soundmark(), "keys", "rotate", "--no-wait"]
+        rotation = await asyncio.create_subprocess_exec(*command, env=environ(settings))
         assert await rotation.wait() == 0
         old, new = await asyncio.to_thread(listed, settings)
         rotated_to = new["key_id"]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes.command_server import find_forked_soundmark
 
-from .conftest import COMMAND, Done, answered, environ, run
+from .conftest import Done, answered, environ, run
 from .leaving_service import (
     CERTIFICATE,
     CREDENTIAL,
@@ -46,7 +47,7 @@ def run_in(service: LeavingService, group: str, *arguments: str) -> Done:
 def confirm(service: LeavingService, *answers: str) -> Done:
     """Run the deletion of a project at a terminal, and type these answers."""
     ours, theirs = pty.openpty()
-    command = [*COMMAND, "projects", "delete", *IN_IT["projects"]]
+    command = [find_forked_soundmark(), "projects", "delete", *IN_IT["projects"]]
     settings = {"BASE_URL": service.url, "API_KEY": CREDENTIAL}
     with os.fdopen(ours, "wb", buffering=0) as keyboard:
         keyboard.write("".join(f"{answer}\n" for answer in answers).encode() + b"\x04" * (not answers))
