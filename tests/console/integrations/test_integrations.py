@@ -220,8 +220,9 @@ async def test_an_organization_of_others_is_a_page_that_does_not_exist(
 
 @pytest.mark.parametrize("fault", ["down", "an error"])
 async def test_an_audience_that_fails_keeps_what_was_typed(
-    operator: ConsoleClient, tenant: Tenant, database_url: Secret, clock: FakeClock, fault: str
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock, fault: str
 ) -> None:
+    await tenant.give_cell(rival)
     async with audience_failing(operator, database_url, clock, fault):
         shown = await operator.get(path_of(tenant))
         page = await operator.submit(path_of(tenant), {"mode": "demo", "retention_days": "9"})

@@ -17,8 +17,9 @@ def path_of(tenant: Tenant, query: str = "") -> str:
 
 
 @pytest.fixture
-async def counted(tenant: Tenant, measuring: Rival, clock: FakeClock) -> Tenant:
+async def counted(tenant: Tenant, rival: Rival, measuring: Rival, clock: FakeClock) -> Tenant:
     """A tenant with totals of today and of forty days ago."""
+    await tenant.give_cell(rival)
     today = clock.freeze().date()
     for days, events in ((0, 1200), (40, 7)):
         await measuring.run(

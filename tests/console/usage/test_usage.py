@@ -42,8 +42,9 @@ async def test_a_used_up_quota_stands_out(operator: ConsoleClient, tenant: Tenan
 
 
 async def test_usage_of_codes_stays_readable_without_audience(
-    operator: ConsoleClient, tenant: Tenant, database_url: Secret, clock: FakeClock
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
 ) -> None:
+    await tenant.give_cell(rival)
     async with audience_failing(operator, database_url, clock, "down"):
         page = await operator.get(path_of(tenant))
 
