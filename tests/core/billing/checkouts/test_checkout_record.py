@@ -34,6 +34,12 @@ def test_only_a_pending_checkout_expires_and_at_the_end_of_its_24_hours(status: 
     assert checkout.status_at(end) == ("expired" if status == "pending" else status)
 
 
+def test_a_payment_that_was_unpaid_is_asked_about_again_after_ten_seconds() -> None:
+    begun = begin_checkout("org_1", "bco_1", CARD, key_digest=None, request_digest=None, now=NOW)
+    unpaid, end = replace(begun, unpaid_at=NOW), NOW + timedelta(seconds=10)
+    assert [begun.is_unpaid_at(NOW), unpaid.is_unpaid_at(end - TICK), unpaid.is_unpaid_at(end)] == [False, True, False]
+
+
 def test_nothing_that_leads_to_a_page_is_printed_and_ids_have_their_prefix() -> None:
     """A log line or a traceback may print a record."""
     page = CheckoutPage(reference="cs_MARK", url="https://pay.example.org/MARK")
