@@ -59,6 +59,7 @@ def databases(cluster: RunningCluster, secrets: dict[str, str]) -> Iterator[None
 
 @pytest.fixture(scope="module")
 async def composed(cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Composed]:
+    """Run the services of the Compose file as processes, each with its command and environment."""
     folder = tmp_path_factory.mktemp("compose")
     secrets = make_secrets()
     services: Any = read_compose(secrets)["services"]
@@ -84,6 +85,7 @@ async def composed(cluster: RunningCluster, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def compose() -> Any:
+    """Return the Compose file, read."""
     return read_compose(make_secrets())
 
 
