@@ -54,6 +54,11 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
         Panel("Deliveries of the support desk", "reqps", rate_by("soundmark_desk_deliveries_total", "outcome")),
         Panel("Draft invoices", "short", shared("soundmark_draft_invoices", "status")),
         Panel("Oldest waiting draft invoice", "s", shared("soundmark_draft_invoices_oldest_seconds")),
+        Panel(
+            "Seconds from the database's clock",
+            "s",
+            {"{{instance}}": 'abs(soundmark_clock_offset_seconds{job="$job"})'},
+        ),
         PROXIES,
         *COMMON,
     ),

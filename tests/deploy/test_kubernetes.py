@@ -123,7 +123,9 @@ def test_a_pod_answers_until_nobody_asks_it_any_more(resources: list[dict[str, A
     assert len(served) == 4
     for name, pod, container in served:
         readiness, port = container["readinessProbe"], {"port": "http"}
-        assert readiness["httpGet"] == {"path": "/healthz" if name == "console" else "/readyz", **port}, name
+        assert readiness["httpGet"] == {"path": "/healthz" if name == "console" else "/readyz?scope=process", **port}, (
+            name
+        )
         assert (
             container["livenessProbe"]["httpGet"]
             == container["startupProbe"]["httpGet"]

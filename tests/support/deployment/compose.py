@@ -112,6 +112,7 @@ class Deployment:
         if port := port_of(service):
             command[command.index("--host") + 1] = "127.0.0.1"
             command[command.index("--port") + 1] = self.addresses[f"{name}:{port}"].rpartition(":")[2]
+        environ.update(dict.fromkeys(environ.keys() & {"SOUNDMARK_METRICS_HOST"}, "127.0.0.1"))
         for key in environ.keys() & set(_METRICS):
             self.metrics_ports[name] = self._hold_port() if port else _find_free_port()
             environ[key] = str(self.metrics_ports[name])

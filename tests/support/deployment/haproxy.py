@@ -102,7 +102,7 @@ class Server:
     port: int = 0
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        if handler.path in {"/readyz", "/healthz", "/primary"}:
+        if handler.path in {"/readyz?scope=process", "/healthz", "/primary"}:
             self.send(handler, 200 if self.is_ready else 503, b"")
             return
         headers = {name.lower(): handler.headers.get_all(name, []) for name in handler.headers}
