@@ -3,19 +3,15 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from soundmark_sdk import Receiver, hear
-from soundmark_sdk.client.records import Integration
 from support.api.core_settings import OPERATOR_TOKEN
 from support.processes.running_apps import served_in_thread
 
 from soundmark.audio.render import Renderer
-from soundmark.cli.demo_filling import RunningService
 
 from .altering import altering
 from .conftest import Done, Service, run
@@ -145,17 +141,3 @@ def test_filling_needs_the_database_of_audience(service: Service, tmp_path: Path
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith("soundmark: Audience's database: ")
     assert len(done.err.splitlines()) == 1
-
-
-def test_filling_stores_events_where_their_integration_is() -> None:
-    """In the database of its cell; without cells, in the one that there is."""
-    one = RunningService("http://core", "xop_", "postgresql://main", None)
-    both = replace(one, cell_database_urls={"http://cell-2/v1/events": "postgresql://cell-2"})
-    found, now = [], datetime.now(UTC)
-    for events_url in ("http://core/v1/events", "http://cell-2/v1/events", None):
-        made = Integration(
-            "int_1", "org_1", "prj_1", "demo", 14, "active", "sig_1", now, None, None, events_url=events_url
-        )
-        found.append((one.database_url_of(made), both.database_url_of(made)))
-    main, other = "postgresql://main", "postgresql://cell-2"
-    assert found == [(main, main), (main, other), (main, main)]

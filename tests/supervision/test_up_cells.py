@@ -18,6 +18,8 @@ from support.audience.event_publisher import new_id
 from support.processes.command_server import find_forked_soundmark
 from support.processes.up_process import Up, clean_environ, passable_folder, refused_up, running_up, status_of, until
 
+from soundmark.cli.demo_filling import RunningService
+
 pytestmark = pytest.mark.xdist_group("backup")
 
 CELLS = ("--port", "0", "--cells", "2")
@@ -104,6 +106,7 @@ class Backed:
     file_mode: int
     while_away: list[int]
     reports: list[int]
+    demo_urls: list[str]  # Where `demo --fill` would store the events of each.
     refused: "subprocess.CompletedProcess[str]"  # Naming the cell of an organisation that has one.
 
 
@@ -119,7 +122,7 @@ def backed_up() -> Iterator[Backed]:
             soundmark(*naming)
             measured.append(measure(client, "Cinéma du Port", named))
             refused = run_soundmark(*naming)
-            urls = [each.integration["events_url"] for each in measured]
+            urls = [f"{cell['audience_url']}/v1/events" for cell in up.where["cells"]]
             statuses = [each.deliver(client, url) for each, url in zip(measured, urls, strict=True)]
             statuses += [each.deliver(client, f"{up.where['base_url']}/v1/events") for each in measured]
             statuses.append(measured[0].deliver(client, urls[1]))
@@ -133,10 +136,23 @@ def backed_up() -> Iterator[Backed]:
             counts = [_count(cell["audience_database_url"]) for cell in where["cells"]]
             commands = {" ".join(process.cmdline()) for process in up.everything()}
             file_mode = stat.S_IMODE(Path(where["audience_cells_file"]).stat().st_mode)
+            databases = [cell["audience_database_url"] for cell in where["cells"]]
+            service = RunningService(where["base_url"], where["operator_token"], databases, None)
+            demo_urls = [service.database_url_of(each.integration["id"]) for each in measured]
             while_away = _kill_and_return(up, client, measured)
         up.stop()
         yield Backed(
-            up.data_dir, path / "backup", where, statuses, counts, commands, file_mode, while_away, reports, refused
+            up.data_dir,
+            path / "backup",
+            where,
+            statuses,
+            counts,
+            commands,
+            file_mode,
+            while_away,
+            reports,
+            demo_urls,
+            refused,
         )
 
 
@@ -176,6 +192,7 @@ def test_each_cell_measures_for_its_own_organisations(backed_up: Backed) -> None
     assert backed_up.statuses == [201, 201, 201, 201, 401]
     assert backed_up.counts == [(1, 2), (1, 2)]
     assert backed_up.reports == [2, 2]
+    assert backed_up.demo_urls == [cell["audience_database_url"] for cell in backed_up.where["cells"]]
 
 
 def test_no_secret_of_a_cell_is_on_a_command_line(backed_up: Backed) -> None:

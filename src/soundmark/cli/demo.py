@@ -69,12 +69,12 @@ def _fill(up_file: Path) -> None:
     base_url, operator_token = _read_up_file(up_file)
     up = read_up_file(up_file)
     console = Console(soft_wrap=True, highlight=False)
-    cells = {f"{cell['audience_url']}/v1/events": cell["audience_database_url"] for cell in up.get("cells", [])}
-    service = RunningService(
-        base_url, operator_token, str(up.get("audience_database_url")), up.get("sandbox_url"), cells
-    )
+    cells = [cell["audience_database_url"] for cell in up.get("cells", [])]
+    urls = cells or [str(up.get("audience_database_url"))]
+    service = RunningService(base_url, operator_token, urls, up.get("sandbox_url"))
     try:
-        psycopg.connect(service.audience_database_url, connect_timeout=_TIMEOUT_S).close()  # Before anything is made.
+        for url in urls:
+            psycopg.connect(url, connect_timeout=_TIMEOUT_S).close()  # Before anything is made.
         fill(service, SystemClock(), lambda line: console.print(line, markup=False))
     except ClientFailure as failure:
         raise Refused(explain_failure(failure)) from None

@@ -9,9 +9,9 @@ import http
 import http.server
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ import numpy as np
 import psycopg
 from soundmark_sdk import Intent
 from soundmark_sdk.client import Client
-from soundmark_sdk.client.records import Code, Integration
+from soundmark_sdk.client.records import Code
 from soundmark_sdk.client.requests import IssueRequest
 
 from soundmark.audience.domain.packing import RECEIVER_CLASSES, country_number
@@ -58,13 +58,19 @@ class RunningService:
 
     base_url: str
     operator_token: str
-    audience_database_url: str
+    audience_database_urls: Sequence[str]  # Of each cell.
     sandbox_url: str | None
-    cell_database_urls: Mapping[str, str] = field(default_factory=dict)  # By `events_url`, if there are several cells.
 
-    def database_url_of(self, integration: Integration) -> str:
-        """Return the URL of the database that has an integration."""
-        return self.cell_database_urls.get(integration.events_url or "", self.audience_database_url)
+    def database_url_of(self, integration_id: str) -> str:
+        """Return the URL of the database that has an integration.
+
+        Raises: psycopg.Error.
+        """
+        for url in self.audience_database_urls[:-1]:
+            with psycopg.connect(url) as connection:
+                if connection.execute("SELECT 1 FROM integrations WHERE id = %s", [integration_id]).fetchone():
+                    return url
+        return self.audience_database_urls[-1]
 
 
 def fill(service: RunningService, clock: Clock, say: Say) -> None:
@@ -178,7 +184,7 @@ class _Filling:
         integration = self._client.integrations.create("contract", retention_days=_RETENTION_DAYS)
         codes = self._issue(None, 3, life=timedelta(days=60), integration_id=integration.id)
         return _store_events(
-            self._service.database_url_of(integration),
+            self._service.database_url_of(integration.id),
             integration.id,
             [code.xr_id for code in codes],
             self._now,

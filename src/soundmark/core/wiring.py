@@ -194,34 +194,24 @@ def _cells(settings: AudienceChannelSettings, caller: str, clock: Clock) -> Cell
     def connect(cell: Cell) -> AudienceChannel:
         name = cell.name if source.is_divided else None
         component = PrivateComponent("audience", cell.url, cell.credential, AudienceUnavailable, name)
-        return AudienceChannel(_open_channel(settings, component, caller), cell.events_url)
+        return AudienceChannel(_open_channel(settings, component, caller))
 
     return Cells(source, connect, clock)
 
 
 def _only_cell(settings: AudienceChannelSettings) -> CellSource:
-    """Return the one cell of a deployment without a file. Its publishers may not reach Audience itself, but Core."""
+    """Return the one cell of a deployment without a file."""
     assert settings.audience_url is not None, "without a file of cells, this is set"
     assert settings.audience_credential is not None, "without a file of cells, this is set"
-    base_url = settings.base_url if isinstance(settings, CoreJobsSettings) else settings.audience_url
-    cell = Cell(
-        MAIN_CELL, settings.audience_url, settings.audience_credential[0], takes_new=True, events_url=_events(base_url)
-    )
+    cell = Cell(MAIN_CELL, settings.audience_url, settings.audience_credential[0], takes_new=True)
     return CellSource(lambda: None, lambda: [cell], is_divided=False)
 
 
 def _cells_of_file(file: Path) -> CellSource:
     def read() -> list[Cell]:
-        return [
-            Cell(each.name, each.url, each.credential[0], takes_new=each.takes_new, events_url=_events(each.url))
-            for each in read_cells(file)
-        ]
+        return [Cell(each.name, each.url, each.credential[0], takes_new=each.takes_new) for each in read_cells(file)]
 
     return CellSource(partial(find_version, file), read, is_divided=True)
-
-
-def _events(base_url: str) -> str:
-    return f"{base_url}/v1/events"
 
 
 def _open_channel(settings: PrivateSettings, component: PrivateComponent, caller: str) -> PrivateChannel:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from support.api.core_client import Answer, Api
-from support.api.core_settings import BASE_URL
 from support.audience.faults import FAULTS, core_beside, failing_audience
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
@@ -48,7 +47,6 @@ async def test_an_integration_is_created_and_its_secret_shown_once(
         "mode": "demo",
         "retention_days": 14,
         "status": "active",
-        "events_url": f"{BASE_URL}/v1/events",
         "core_key_id": core_key_id,
         "created_at": format_timestamp(now),
         "secret_rotated_at": None,

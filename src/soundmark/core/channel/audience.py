@@ -40,9 +40,8 @@ class AudienceChannel:
     is then unknown whether a change was made.
     """
 
-    def __init__(self, channel: PrivateChannel, events_url: str) -> None:
+    def __init__(self, channel: PrivateChannel) -> None:
         self._channel: Final = channel
-        self.events_url: Final = events_url  # Where publishers deliver the events of its integrations.
 
     async def create_integration(
         self, body: private.CreateIntegrationRequest, *, operation_id: str, request_id: str

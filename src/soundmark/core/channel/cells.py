@@ -18,16 +18,12 @@ _log: Final = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One Audience: its name, its URL and credential, and whether Core may choose it for another organisation.
-
-    Publishers deliver events at `events_url`.
-    """
+    """One Audience: its name, its URL and credential, and whether Core may choose it for another organisation."""
 
     name: str
     url: str
     credential: Secret
     takes_new: bool
-    events_url: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,8 @@ class IntegrationView(ArchivedIntegration):
     """An integration, without its secret or anything derived from it."""
 
     name: Annotated[str | None, Field(description="A display name; null if the integration has none.")]
-    events_url: Annotated[
-        str,
-        Field(
-            description="Where the publisher delivers its events. `POST /v1/events` here accepts them too.",
-            examples=["https://cell-2.example/v1/events"],
-        ),
-    ]
 
 
 def integration_view(described: DescribedIntegration) -> IntegrationView:
     """Return the view of one integration."""
-    return IntegrationView.from_record(described.integration, name=described.name, events_url=described.events_url)
+    return IntegrationView.from_record(described.integration, name=described.name)

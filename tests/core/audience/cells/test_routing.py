@@ -68,19 +68,6 @@ async def test_events_through_core_reach_the_cell_of_their_integration(
     ]
 
 
-async def test_an_integration_names_the_address_of_its_cell(divided: Divided, two: tuple[Measured, Measured]) -> None:
-    """Where publishers deliver directly, in every answer that has the integration."""
-    for measured, name in zip(two, ("main", "east"), strict=True):
-        url, it = f"{divided.file.urls[name]}/v1/events", measured.tenant
-        path = f"/v1/audience/integrations/{measured.integration['id']}"
-        rotated = await it.change_integration("secret", measured.integration["id"])
-        listed = await divided.api.get("/v1/audience/integrations", params=it.in_project)
-        renamed = await divided.api.patch(path, params=it.in_project, json={"name": "x"})
-        revoked = await it.change_integration("revoke", measured.integration["id"])
-        answers = [measured.integration, rotated.json, *listed.json["data"], renamed.json, revoked.json]
-        assert [each["events_url"] for each in answers] == [url] * 5
-
-
 async def test_an_event_of_no_cell_is_refused_without_calling_one(
     divided: Divided, two: tuple[Measured, Measured]
 ) -> None:

@@ -54,7 +54,7 @@ async def fill(tenant: Tenant) -> dict[str, list[Any]]:
         "campaigns": [_without(campaign) for campaign in campaigns],
         "codes": [(await tenant.api.get(f"/v1/codes/{code['xr_id']}", params=tenant.query)).json for code in codes],
         "api_keys": [_without(key, "secret", "name") for key in keys],
-        "audience_integrations": [_without(integration, "hmac_secret", "name", "events_url")],
+        "audience_integrations": [_without(integration, "hmac_secret", "name")],
     }
 
 

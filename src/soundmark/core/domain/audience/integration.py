@@ -62,11 +62,10 @@ class Entitlement:
 
 @dataclass(frozen=True, slots=True)
 class DescribedIntegration:
-    """An integration with what Core knows of it: its name, None if it has none, and where its events are delivered."""
+    """An integration with what Core knows of it: its name, None if it has none."""
 
     integration: IntegrationResponse
     name: str | None
-    events_url: str
 
 
 @dataclass(frozen=True, slots=True)

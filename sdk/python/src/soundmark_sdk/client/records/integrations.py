@@ -11,10 +11,7 @@ AudienceMode: TypeAlias = Literal["demo", "contract", "self_service"]
 
 @dataclass(frozen=True, slots=True)
 class Integration(Record):
-    """An Audience integration, without its secret.
-
-    `core_key_id` names the key of Core that it trusts. The publisher delivers its events at `events_url`.
-    """
+    """An Audience integration, without its secret. `core_key_id` names the key of Core that it trusts."""
 
     id: str
     organization_id: str
@@ -27,7 +24,6 @@ class Integration(Record):
     secret_rotated_at: datetime | None
     revoked_at: datetime | None
     name: str | None = field(default=None, kw_only=True)
-    events_url: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

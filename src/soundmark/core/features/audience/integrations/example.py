@@ -9,7 +9,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.wire.private.integrations import CoreKeyResponse, RetentionResponse
 
 NAME: Final = "Studio measurement"
-DESCRIBED: Final = DescribedIntegration(INTEGRATION, NAME, "https://core.example/v1/events")
+DESCRIBED: Final = DescribedIntegration(INTEGRATION, NAME)
 REVOKED: Final = replace(
     DESCRIBED, integration=INTEGRATION.model_copy(update={"status": "revoked", "revoked_at": LATER})
 )

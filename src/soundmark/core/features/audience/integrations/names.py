@@ -46,7 +46,7 @@ async def rename_integration(
                 project_id=target.project_id,
                 integration_id=target.integration_id,
             )
-    return DescribedIntegration(integration, name, audience.events_url)
+    return DescribedIntegration(integration, name)
 
 
 async def settle_creation(tx: Tx, intent: AuditIntent, integration_id: str | None) -> None:

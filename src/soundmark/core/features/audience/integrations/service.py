@@ -71,7 +71,7 @@ class RequestedChange:
 
     def describe(self, integration: IntegrationResponse) -> DescribedIntegration:
         """Return the integration, as Audience answered it, with what Core knows of it."""
-        return DescribedIntegration(integration, self.name, self.audience.events_url)
+        return DescribedIntegration(integration, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ async def create_integration(
     creating_trusted = _await_and_catch_up(ctx, audience, key, creating, request_id)
     created, trusted = await _carry_out(ctx, intent, creating_trusted, get_id=lambda made: made[0].integration.id)
     integration = created.integration.model_copy(update={"core_key_id": trusted.key_id})
-    return IntegrationSecret(DescribedIntegration(integration, new.name, audience.events_url), created.hmac_secret)
+    return IntegrationSecret(DescribedIntegration(integration, new.name), created.hmac_secret)
 
 
 async def list_integrations(
@@ -156,7 +156,7 @@ async def list_integrations(
     page = cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         names = await integration_names.find_many(tx, scope, [row.id for row in page.entries])
-    described = [DescribedIntegration(row, names.get(row.id), audience.events_url) for row in page.entries]
+    described = [DescribedIntegration(row, names.get(row.id)) for row in page.entries]
     return Page(described, page.next_position)
 
 

@@ -99,6 +99,5 @@ def with_secret_view(created: IntegrationSecret) -> IntegrationWithSecret:
     return IntegrationWithSecret.from_record(
         described.integration,
         name=described.name,
-        events_url=described.events_url,
         hmac_secret=created.hmac_secret.reveal(),
     )
