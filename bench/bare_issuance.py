@@ -71,9 +71,12 @@ class _Recorder:
     async def value(self, statement: LiteralString, params: Params | None = None) -> None:
         self.statements.append((statement, params))
 
-    async def run(self, statement: LiteralString, params: Params | None = None) -> int:
+    async def rows(self, statement: LiteralString, params: Params | None = None) -> list[tuple[Any, ...]]:
         self.statements.append((statement, params))
-        return -1
+        return []
+
+    async def run(self, statement: LiteralString, params: Params | None = None) -> None:
+        self.statements.append((statement, params))
 
 
 async def _record(database: Seeded) -> list[_Statement]:

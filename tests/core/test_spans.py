@@ -1,5 +1,6 @@
 """What Core records of a request: templates, statements and calls, and nothing that is anybody's."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 
 import httpx2
@@ -40,10 +41,15 @@ async def traced(
         yield await make_tenant(api)
 
 
+def is_below(span: ReadableSpan, parent: ReadableSpan) -> bool:
+    """Return whether a span is directly below another."""
+    assert parent.context is not None
+    return span.parent is not None and span.parent.span_id == parent.context.span_id
+
+
 def below(recorded: Recorded, parent: ReadableSpan) -> set[str]:
     """Return the names of the spans directly below another."""
-    assert parent.context is not None
-    return {span.name for span in recorded.spans if span.parent and span.parent.span_id == parent.context.span_id}
+    return {span.name for span in recorded.spans if is_below(span, parent)}
 
 
 async def test_a_request_has_its_statements_and_calls_below_it(recorded: Recorded, traced: Tenant) -> None:
@@ -58,11 +64,31 @@ async def test_a_request_has_its_statements_and_calls_below_it(recorded: Recorde
 
 
 async def test_a_batch_is_below_the_request_that_it_is_for(recorded: Recorded, traced: Tenant) -> None:
-    await traced.make_code(issuer=ISSUER)
+    code = await traced.make_code(issuer=ISSUER)
+    assert (await traced.api.resolve(code["broadcast_token"])).status == 200
     recorded.recorder.stop()
-    assert "batch" in below(recorded, recorded.only("POST /v1/codes"))
-    of_batches = [below(recorded, span) for span in recorded.spans if span.name == "batch"]
-    assert any({"INSERT INTO broadcasts", "INSERT INTO audit_entries"} <= names for names in of_batches)
+    for name, statements in {
+        "POST /v1/codes": {"BEGIN", "SET", "SELECT organizations", "INSERT INTO broadcasts", "COMMIT"},
+        "GET /v1/resolve/{broadcast_token}": {"SELECT broadcasts"},
+    }.items():
+        request = recorded.only(name)
+        batches = [span for span in recorded.spans if span.name == "batch" and is_below(span, request)]
+        assert any(statements <= below(recorded, batch) for batch in batches)
+
+
+async def test_an_issuance_before_the_framework_is_recorded_as_by_it(recorded: Recorded, traced: Tenant) -> None:
+    for media_type in ("application/json", "application/json; charset=utf-8"):  # Only the framework reads the second.
+        headers = {**TRACE, "Content-Type": media_type, "X-Request-Id": "the-request"}
+        content = json.dumps(traced.code_body(issuer=ISSUER))
+        assert (await traced.api.post("/v1/codes", content=content, headers=headers)).status == 201
+    recorded.recorder.stop()
+    first, second = [span for span in recorded.spans if span.name == "POST /v1/codes"]
+    assert attributes_of(first) == attributes_of(second)
+    assert attributes_of(first)["http.route"] == "/v1/codes"
+    assert below(recorded, first) == below(recorded, second)
+    for span in (first, second):
+        assert span.context is not None
+        assert f"{span.context.trace_id:032x}" == TRACE_ID
 
 
 async def test_no_token_name_credential_or_parameter_is_recorded(recorded: Recorded, traced: Tenant) -> None:

@@ -1,4 +1,4 @@
-"""Single Codes are issued without the framework, and every answer is the framework's to the byte."""
+"""Single Codes are issued without the framework; every answer is the framework's to the byte, and logged as its own."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 from support.api.core_client import Api
 from support.api.core_settings import BASE_URL
 from support.database.rival import Rival
@@ -73,11 +74,14 @@ def restart_ids(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Callable[[
 
 
 async def answer(api: Api, content: bytes, headers: Mapping[str, str], query: str) -> tuple[Any, ...]:
+    """Send a request; return the status, headers and body of the answer, and what was logged of the request."""
     transport = httpx2.ASGITransport(app=api.app, client=(api.peer, 40000), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
     async with httpx2.AsyncClient(transport=transport, base_url=BASE_URL) as client:
         auth = {} if api.token is None else {"Authorization": f"Bearer {api.token}"}
-        response = await client.post("/v1/codes" + query, content=content, headers={**auth, **headers})
-    return response.status_code, response.headers.raw, response.content
+        with capture_logs() as logs:
+            response = await client.post("/v1/codes" + query, content=content, headers={**auth, **headers})
+    lines = [{**line, "duration_ms": None} for line in logs if line["event"] == "request"]
+    return response.status_code, response.headers.raw, response.content, lines
 
 
 async def compare(
@@ -97,6 +101,7 @@ async def compare(
         for table in ("broadcasts", "codes", "code_usage_days", "issuance_receipts"):
             await rival.run(f"DELETE FROM {table}")
     assert answers[0] == answers[1]
+    assert [line["route"] for line in answers[0][-1]] == ["/v1/codes"]
     status: int = answers[0][0]
     return status
 

@@ -15,7 +15,7 @@ from support.tenancy.people import People
 from support.tenancy.tenant import INTENT, Tenant, make_tenant
 
 from soundmark.core.features.codes.issuance import issue_group
-from soundmark.kit.postgres.pipelined import PipelinedTx
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 
 KEY = {"Idempotency-Key": "playout-2026-11-21~T18.00_a"}
 

@@ -76,8 +76,9 @@ def db(ctx: Context) -> Database:
 
 @pytest.fixture
 def live_keyring(db: Database, monkeypatch: pytest.MonkeyPatch) -> Watched:
-    """A keyring that reads its keys as often as it can."""
+    """A keyring that reads its keys as often as it can, whether notifications arrive or not."""
     monkeypatch.setattr(keyring_module, "REFRESH_S", 0.001)
+    monkeypatch.setattr(keyring_module, "_REFRESH_NOTIFIED_S", 0.001)
     return Watched(db)
 
 

@@ -10,7 +10,8 @@ from support.database.rival import Rival
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.kept_connection import KeptConnection, KeptTx
+from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.postgres.transaction import Tx
 
 
@@ -28,14 +29,14 @@ async def kept(db: Database) -> AsyncIterator[KeptConnection]:
     await connection.aclose()
 
 
-async def backend_of(tx: KeptTx) -> int:
+async def backend_of(tx: PipelinedTx) -> int:
     ((pid,),) = await tx.rows("SELECT pg_backend_pid()")
     assert isinstance(pid, int)
     return pid
 
 
-async def insert(tx: KeptTx, text: str) -> None:
-    await tx.run("INSERT INTO notes (text) VALUES (%s)", [text])
+async def insert(tx: PipelinedTx, text: str) -> None:
+    await tx.run("INSERT INTO notes (text) VALUES (%(text)s)", {"text": text})
 
 
 async def notes(rival: Rival) -> list[str]:
@@ -57,7 +58,7 @@ async def test_work_that_loses_two_connections_finds_the_database_unavailable(
 ) -> None:
     attempts: list[int] = []
 
-    async def lose(tx: KeptTx) -> None:
+    async def lose(tx: PipelinedTx) -> None:
         attempts.append(await backend_of(tx))
         await rival.run("SELECT pg_terminate_backend(%s, 10000)", attempts[-1])
         await backend_of(tx)
@@ -73,7 +74,7 @@ async def test_work_that_may_have_committed_is_not_repeated(kept: KeptConnection
     await rival.run("INSERT INTO notes VALUES ('held')")
     attempts: list[int] = []
 
-    async def end(tx: KeptTx) -> None:
+    async def end(tx: PipelinedTx) -> None:
         attempts.append(await backend_of(tx))
         await tx.run("BEGIN")
         async with tx.ending():
@@ -101,7 +102,7 @@ async def test_work_that_takes_too_long_is_stopped(db: Database, rival: Rival) -
 async def test_a_statement_timeout_is_not_tried_again(kept: KeptConnection) -> None:
     attempts: list[None] = []
 
-    async def time_out(tx: KeptTx) -> None:
+    async def time_out(tx: PipelinedTx) -> None:
         attempts.append(None)
         await tx.run("SET statement_timeout = '20ms'")
         await tx.run("SELECT pg_sleep(10)")
@@ -112,7 +113,7 @@ async def test_a_statement_timeout_is_not_tried_again(kept: KeptConnection) -> N
 
 
 async def test_any_other_error_of_the_work_undoes_its_transaction(kept: KeptConnection, rival: Rival) -> None:
-    async def fail(tx: KeptTx) -> None:
+    async def fail(tx: PipelinedTx) -> None:
         await tx.run("BEGIN")
         await insert(tx, "mine")
         await insert(tx, "mine")
@@ -126,7 +127,7 @@ async def test_any_other_error_of_the_work_undoes_its_transaction(kept: KeptConn
 async def test_work_that_is_cancelled_undoes_its_transaction(kept: KeptConnection, rival: Rival) -> None:
     await rival.run("INSERT INTO notes VALUES ('held')")
 
-    async def wait(tx: KeptTx) -> None:
+    async def wait(tx: PipelinedTx) -> None:
         await tx.run("BEGIN")
         await insert(tx, "mine")
         await tx.run("SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE")
@@ -156,13 +157,13 @@ async def test_each_new_connection_is_prepared(db: Database, rival: Rival) -> No
 
 
 async def test_a_pipeline_returns_to_each_statement_its_own_rows(kept: KeptConnection) -> None:
-    async def work(tx: KeptTx) -> list[object]:
+    async def work(tx: PipelinedTx) -> list[object]:
         async with tx.pipeline() as send:
             send(tx.run("BEGIN"))
-            numbers = send(tx.rows("SELECT unnest(%s::integer[])", "{1,2}"))
+            numbers = send(tx.rows("SELECT unnest(%(numbers)s::integer[])", {"numbers": "{1,2}"}))
             send(insert(tx, "mine"))
-            texts = send(tx.rows("SELECT text FROM notes WHERE text = ANY(%s::text[])", "{mine}"))
-            nothing = send(tx.rows("SELECT text FROM notes WHERE text = %s", "nobody's"))
+            texts = send(tx.rows("SELECT text FROM notes WHERE text = ANY(%(texts)s::text[])", {"texts": ["mine"]}))
+            nothing = send(tx.rows("SELECT text FROM notes WHERE text = %(text)s", {"text": "nobody's"}))
         return [numbers.result(), texts.result(), nothing.result()]
 
     assert await kept.run(work) == [[(1,), (2,)], [("mine",)], []]
@@ -171,7 +172,7 @@ async def test_a_pipeline_returns_to_each_statement_its_own_rows(kept: KeptConne
 async def test_a_pipeline_raises_its_first_failure_and_does_nothing_after_it(
     kept: KeptConnection, rival: Rival
 ) -> None:
-    async def work(tx: KeptTx) -> None:
+    async def work(tx: PipelinedTx) -> None:
         async with tx.pipeline() as send:
             send(insert(tx, "mine"))
             send(insert(tx, "mine"))
@@ -184,7 +185,7 @@ async def test_a_pipeline_raises_its_first_failure_and_does_nothing_after_it(
 
 
 async def test_a_block_that_fails_sends_no_commit(kept: KeptConnection, rival: Rival) -> None:
-    async def work(tx: KeptTx) -> None:
+    async def work(tx: PipelinedTx) -> None:
         await tx.run("BEGIN")
         await insert(tx, "mine")
         async with tx.ending():

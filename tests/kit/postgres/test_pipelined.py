@@ -20,7 +20,8 @@ from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres import pipelined
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.link import Call
-from soundmark.kit.postgres.pipelined import PipelinedTransactions, PipelinedTx
+from soundmark.kit.postgres.pipelined import PipelinedTransactions
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 
 _HELD = "SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"
 
@@ -71,17 +72,19 @@ async def change(transactions: PipelinedTransactions, *texts: str) -> list[str]:
 
 
 async def read_then_write(
-    transactions: PipelinedTransactions, *, first: Call | None = None, between: Call | None = None, text: str
+    transactions: PipelinedTransactions, *, first: Call | None = None, between: LiteralString | None = None, text: str
 ) -> int:
-    """Read in one round trip, and write `text` in the second, with calls before each; return the backend that read."""
+    """Read in one round trip, and write `text` in the second, after the given ones; return the backend that read."""
+    if first is not None:
+        link = await transactions.open_link()
+        await link.send([first])
+        transactions.rest(link)
     async with transactions.transaction(tenant="one") as tx:
-        if first is not None:
-            await tx.link.send([first])
         async with tx.pipeline() as send:
             send(tx.value("SELECT 1 FROM notes FOR UPDATE"))
             pid = send(backend_of(tx))
         if between is not None:
-            await tx.link.send([between])
+            await tx.run(between)
         async with tx.ending():
             await write_note(tx, text)
     return pid.result()
@@ -163,7 +166,7 @@ async def test_the_tenant_is_a_value_and_ends_with_the_transaction(transactions:
     for tenant in ("one", "o'; DROP TABLE notes; --"):
         async with transactions.transaction(tenant=tenant) as tx:
             assert await tx.value("SELECT current_setting('soundmark.tenant')") == tenant
-            link = tx.link
+        link = await transactions.open_link()
         assert await link.send([Call("SELECT current_setting('soundmark.tenant')")]) == [[("",)]]
 
 
@@ -312,7 +315,7 @@ async def test_statements_that_are_forgotten_between_the_round_trips_change_noth
 ) -> None:
     await change(transactions, "before")
     with pytest.raises(DatabaseUnavailable):
-        await read_then_write(transactions, between=Call("DEALLOCATE ALL"), text="lost")
+        await read_then_write(transactions, between="DEALLOCATE ALL", text="lost")
     assert await read_notes(kit_rival) == ["before"]
     assert await change(transactions, "after") == ["after"]
 
@@ -365,7 +368,7 @@ async def test_the_server_stops_a_statement_whose_time_is_up_and_the_connection_
 ) -> None:
     async def ask() -> None:
         async with transactions.transaction(tenant="one") as tx:
-            await tx.link.send([Call("SET statement_timeout = '20ms'")])
+            await tx.run("SET LOCAL statement_timeout = '20ms'")
             await tx.value("SELECT pg_sleep(10)::text")
 
     before = await backend(transactions)

@@ -19,8 +19,9 @@ from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres import sessions
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import jobs_app
-from soundmark.kit.postgres.kept_connection import KeptConnection, KeptTx
+from soundmark.kit.postgres.kept_connection import KeptConnection
 from soundmark.kit.postgres.link import Call
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.postgres.sessions import DIRECT, CannotConnect, HostsConnection, SessionOptions, connect_options
 from soundmark.kit.postgres.shared_connection import SharedConnection
 
@@ -211,7 +212,7 @@ async def test_a_kept_connection_is_replaced_when_its_session_is_of_no_more_use(
             kept = KeptConnection(db, timeout_s=10)
             pids: list[int] = []
 
-            async def fail_once(tx: KeptTx, pids: list[int] = pids, sqlstate: str = sqlstate) -> None:
+            async def fail_once(tx: PipelinedTx, pids: list[int] = pids, sqlstate: str = sqlstate) -> None:
                 ((pid,),) = await tx.rows(PID)
                 pids.append(pid)
                 if len(pids) == 1:

@@ -22,7 +22,8 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable, InternalError, Unauthenticated
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.kept_connection import KeptConnection, KeptTx
+from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.postgres.transaction import REFUSED_ERRORS, Tx
 from soundmark.kit.text.months import month_of
 
@@ -124,14 +125,14 @@ class GroupCommit:
                 delivery.checked_by = None
             await self._connection.run(lambda tx: self._judge_once(tx, batch))
 
-    async def _judge_once(self, tx: KeptTx, batch: Sequence[PendingEvent]) -> None:
+    async def _judge_once(self, tx: PipelinedTx, batch: Sequence[PendingEvent]) -> None:
         """Refuse the events that no integration vouches for, then judge the others in one transaction."""
         await self._refuse_strangers(tx, batch)
         admitted = [delivery for delivery in batch if delivery.refusal is None]
         if admitted:
             await self._record(tx, admitted)
 
-    async def _refuse_strangers(self, tx: KeptTx, batch: Sequence[PendingEvent]) -> None:
+    async def _refuse_strangers(self, tx: PipelinedTx, batch: Sequence[PendingEvent]) -> None:
         """Refuse the events that their integration does not vouch for now, with one query and no lock."""
         doubtful = [one for one in batch if one.checked_by is None or one.refusal is not None]
         if not doubtful:
@@ -163,7 +164,7 @@ class GroupCommit:
             _log.error("hmac_secret_does_not_open", integration_id=row.id)
             return None
 
-    async def _record(self, tx: KeptTx, deliveries: Sequence[PendingEvent]) -> None:
+    async def _record(self, tx: PipelinedTx, deliveries: Sequence[PendingEvent]) -> None:
         """Lock the months and read, decide in the order of arrival, then write and commit.
 
         The clock is read after taking the locks; only the month to count in is chosen before.
@@ -177,7 +178,7 @@ class GroupCommit:
         for delivery, outcome in decided.outcomes:
             delivery.outcome = outcome
 
-    async def _ensure_months(self, tx: KeptTx, quotas: Sequence[QuotaKey], first_day: date) -> None:
+    async def _ensure_months(self, tx: PipelinedTx, quotas: Sequence[QuotaKey], first_day: date) -> None:
         """Insert missing rows that will be locked, in a transaction of its own, so that other processes find them."""
         missing = [quota for quota in quotas if (quota, first_day) not in self._months]
         if missing:
@@ -187,7 +188,7 @@ class GroupCommit:
             self._months.update((quota, first_day) for quota in missing)
 
     async def _lock_and_read(
-        self, tx: KeptTx, deliveries: Sequence[PendingEvent], quotas: Sequence[QuotaKey], first_day: date
+        self, tx: PipelinedTx, deliveries: Sequence[PendingEvent], quotas: Sequence[QuotaKey], first_day: date
     ) -> tuple[dict[str, IntegrationState], StoredRows]:
         """Begin, lock, and return the current integrations and the stored rows that concern these events."""
         numbers = [_number_of(one) for one in deliveries]
@@ -230,7 +231,7 @@ class GroupCommit:
                 decided.decide(delivery, source, found)
         return decided
 
-    async def _write(self, tx: KeptTx, decided: BatchDecision, first_day: date) -> None:
+    async def _write(self, tx: PipelinedTx, decided: BatchDecision, first_day: date) -> None:
         """Commit everything that was decided, or nothing."""
         new_codes = await self._number_codes(tx, decided)
         async with tx.ending():
@@ -257,7 +258,7 @@ class GroupCommit:
             self._codes.clear()
         self._codes.update(new_codes)
 
-    async def _number_codes(self, tx: KeptTx, decided: BatchDecision) -> dict[tuple[str, str], int]:
+    async def _number_codes(self, tx: PipelinedTx, decided: BatchDecision) -> dict[tuple[str, str], int]:
         """Return the numbers of the Codes that this process does not know yet. A number outlives its Code's events."""
         unknown = {
             (number, one.event.xr_id): one.event for number, one in decided.recorded if _code_of(one) not in self._codes

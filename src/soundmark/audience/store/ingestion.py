@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from soundmark.audience.domain.integration import QuotaKey
 from soundmark.kit.postgres.arrays import plain_array
-from soundmark.kit.postgres.transaction import HotStatements, Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 
 # These tables may grow by four orders of magnitude during one connection. Looking up every value in an index is right
 # for these statements at any size, so they do that whatever the statistics said when they were planned.
@@ -73,12 +73,12 @@ async def prepare_connection(tx: Tx, *, is_pooled: bool, is_distributed: bool) -
     return began_at
 
 
-async def prepare_transaction(tx: HotStatements) -> None:
+async def prepare_transaction(tx: AnyTx) -> None:
     """Set the planner options and timeouts of this transaction alone."""
     await tx.run(_LOCAL_SETTINGS)
 
 
-async def insert_months(tx: HotStatements, quotas: Collection[QuotaKey], first_day: date) -> None:
+async def insert_months(tx: AnyTx, quotas: Collection[QuotaKey], first_day: date) -> None:
     """Insert the rows that `lock_months` locks, unless they are there.
 
     An organisation that has left has no integration, so it gets no row. Lock order: docs/locks.md.
@@ -87,7 +87,8 @@ async def insert_months(tx: HotStatements, quotas: Collection[QuotaKey], first_d
         """
         INSERT INTO event_months (organization_id, mode, first_day)
         SELECT given.organization_id, given.mode, given.first_day
-          FROM unnest(%s::text[], %s::text[], %s::date[]) AS given (organization_id, mode, first_day)
+          FROM unnest(%(organization_ids)s::text[], %(modes)s::text[], %(first_days)s::date[])
+               AS given (organization_id, mode, first_day)
          CROSS JOIN LATERAL (
                SELECT integrations.number
                  FROM integrations
@@ -103,7 +104,7 @@ async def insert_months(tx: HotStatements, quotas: Collection[QuotaKey], first_d
     )
 
 
-async def lock_months(tx: HotStatements, quotas: Collection[QuotaKey], first_day: date) -> dict[QuotaKey, int]:
+async def lock_months(tx: AnyTx, quotas: Collection[QuotaKey], first_day: date) -> dict[QuotaKey, int]:
     """Lock the months and return how many events each has recorded; a month without a row is missing.
 
     Always by organisation and mode, so that two batches never wait for each other. Lock order: docs/locks.md.
@@ -111,17 +112,18 @@ async def lock_months(tx: HotStatements, quotas: Collection[QuotaKey], first_day
     rows = await tx.rows(
         """
         SELECT months.organization_id, months.mode, months.events
-          FROM unnest(%s::text[], %s::text[], %s::date[]) AS given (organization_id, mode, first_day)
+          FROM unnest(%(organization_ids)s::text[], %(modes)s::text[], %(first_days)s::date[])
+               AS given (organization_id, mode, first_day)
           JOIN event_months AS months USING (organization_id, mode, first_day)
          ORDER BY months.organization_id, months.mode
            FOR NO KEY UPDATE OF months
         """,
-        *_month_columns(quotas, first_day),
+        _month_columns(quotas, first_day),
     )
     return {(organization_id, mode): count for organization_id, mode, count in rows}
 
 
-async def find_sources(tx: HotStatements, ids: Iterable[str]) -> list[SourceRow]:
+async def find_sources(tx: AnyTx, ids: Iterable[str]) -> list[SourceRow]:
     """Return the integrations with these ids."""
     rows = await tx.rows(
         """
@@ -132,49 +134,47 @@ async def find_sources(tx: HotStatements, ids: Iterable[str]) -> list[SourceRow]
                entitlements.ends_at
           FROM integrations
           LEFT JOIN entitlements USING (organization_id, mode)
-         WHERE integrations.id = ANY(%s::text[])
+         WHERE integrations.id = ANY(%(ids)s::text[])
         """,
-        plain_array(ids),
+        {"ids": plain_array(ids)},
     )
     return [SourceRow._make(row) for row in rows]
 
 
-async def find_event_bodies(
-    tx: HotStatements, integrations: Sequence[int], event_keys: Sequence[str]
-) -> dict[int, str]:
+async def find_event_bodies(tx: AnyTx, integrations: Sequence[int], event_keys: Sequence[str]) -> dict[int, str]:
     """Return the digests of the bodies of those events that are stored, by their places."""
     rows = await tx.rows(
         """
         SELECT given.place, event_ids.body
-          FROM unnest(%s::integer[], %s::uuid[]) WITH ORDINALITY AS given (integration, event_id, place)
+          FROM unnest(%(integrations)s::integer[], %(event_keys)s::uuid[])
+               WITH ORDINALITY AS given (integration, event_id, place)
           JOIN event_ids USING (integration, event_id)
         """,
-        plain_array(integrations),
-        plain_array(event_keys),
+        {"integrations": plain_array(integrations), "event_keys": plain_array(event_keys)},
     )
     return {place - 1: body.hex for place, body in rows}
 
 
-async def find_spent_proofs(tx: HotStatements, integrations: Sequence[int], proof_keys: Sequence[str]) -> list[int]:
+async def find_spent_proofs(tx: AnyTx, integrations: Sequence[int], proof_keys: Sequence[str]) -> list[int]:
     """Return the places of the proofs that are spent."""
     rows = await tx.rows(
         """
         SELECT given.place
-          FROM unnest(%s::integer[], %s::uuid[]) WITH ORDINALITY AS given (integration, proof, place)
+          FROM unnest(%(integrations)s::integer[], %(proof_keys)s::uuid[])
+               WITH ORDINALITY AS given (integration, proof, place)
           JOIN spent_proofs USING (integration, proof)
         """,
-        plain_array(integrations),
-        plain_array(proof_keys),
+        {"integrations": plain_array(integrations), "proof_keys": plain_array(proof_keys)},
     )
     return [place - 1 for (place,) in rows]
 
 
-async def find_pairs(tx: HotStatements, pairs: Sequence[tuple[int, str, date, int]]) -> list[int]:
+async def find_pairs(tx: AnyTx, pairs: Sequence[tuple[int, str, date, int]]) -> list[int]:
     """Return the places of the pairs, given as (integration, Code, day, token), that are recorded."""
     rows = await tx.rows(
         """
         SELECT given.place
-          FROM unnest(%s::integer[], %s::text[], %s::date[], %s::bigint[])
+          FROM unnest(%(integrations)s::integer[], %(xr_ids)s::text[], %(days)s::date[], %(tokens)s::bigint[])
                WITH ORDINALITY AS given (integration, xr_id, day, token, place)
           JOIN measured_codes USING (integration, xr_id)
           JOIN events ON events.integration = given.integration
@@ -182,12 +182,12 @@ async def find_pairs(tx: HotStatements, pairs: Sequence[tuple[int, str, date, in
                      AND events.token = given.token
                      AND events.code = measured_codes.number
         """,
-        *_columns(pairs),
+        _columns(pairs, "integrations", "xr_ids", "days", "tokens"),
     )
     return [place - 1 for (place,) in rows]
 
 
-async def insert_codes(tx: HotStatements, codes: Sequence[tuple[int, str, str | None]]) -> list[tuple[Any, ...]]:
+async def insert_codes(tx: AnyTx, codes: Sequence[tuple[int, str, str | None]]) -> list[tuple[Any, ...]]:
     """Give numbers to Codes, given as (integration, Code, campaign); return (integration, Code, number) of each.
 
     A Code that has a number already keeps it. The numbers count up in each integration, whose month is locked. At the
@@ -200,7 +200,8 @@ async def insert_codes(tx: HotStatements, codes: Sequence[tuple[int, str, str | 
         SELECT given.integration,
                coalesce(last.number, 0) + row_number() OVER (PARTITION BY given.integration ORDER BY given.xr_id),
                given.xr_id, given.campaign_id
-          FROM unnest(%s::integer[], %s::text[], %s::text[]) AS given (integration, xr_id, campaign_id)
+          FROM unnest(%(integrations)s::integer[], %(xr_ids)s::text[], %(campaign_ids)s::text[])
+               AS given (integration, xr_id, campaign_id)
           LEFT JOIN LATERAL (
                SELECT numbered.number
                  FROM measured_codes AS numbered
@@ -213,83 +214,87 @@ async def insert_codes(tx: HotStatements, codes: Sequence[tuple[int, str, str | 
            SET xr_id = excluded.xr_id
         RETURNING integration, xr_id, number
         """,
-        *_columns(codes),
+        _columns(codes, "integrations", "xr_ids", "campaign_ids"),
     )
 
 
-async def insert_events(tx: HotStatements, events: Sequence[EventRow]) -> None:
+async def insert_events(tx: AnyTx, events: Sequence[EventRow]) -> None:
     """Insert new events."""
     await tx.run(
         """
         INSERT INTO events (token, integration, day, code, occurred_ms, receiver, country)
         SELECT *
-          FROM unnest(%s::bigint[], %s::integer[], %s::date[], %s::integer[], %s::integer[], %s::smallint[],
-                      %s::smallint[])
+          FROM unnest(%(token)s::bigint[], %(integration)s::integer[], %(day)s::date[], %(code)s::integer[],
+                      %(occurred_ms)s::integer[], %(receiver)s::smallint[], %(country)s::smallint[])
         """,
-        _columns(events),
+        _columns(events, *EventRow._fields),
     )
 
 
-async def insert_event_ids(tx: HotStatements, ids: Sequence[tuple[int, str, str, date]]) -> None:
+async def insert_event_ids(tx: AnyTx, ids: Sequence[tuple[int, str, str, date]]) -> None:
     """Insert event ids, given as (integration, event id, body, day)."""
     await tx.run(
         """
         INSERT INTO event_ids (integration, event_id, body, day)
         SELECT *
-          FROM unnest(%s::integer[], %s::uuid[], %s::uuid[], %s::date[])
+          FROM unnest(%(integrations)s::integer[], %(event_ids)s::uuid[], %(bodies)s::uuid[], %(days)s::date[])
         """,
-        _columns(ids),
+        _columns(ids, "integrations", "event_ids", "bodies", "days"),
     )
 
 
-async def insert_spent_proofs(tx: HotStatements, proofs: Sequence[tuple[int, str, date]]) -> None:
+async def insert_spent_proofs(tx: AnyTx, proofs: Sequence[tuple[int, str, date]]) -> None:
     """Insert spent proofs, given as (integration, proof, day)."""
     await tx.run(
         """
         INSERT INTO spent_proofs (integration, proof, day)
         SELECT *
-          FROM unnest(%s::integer[], %s::uuid[], %s::date[])
+          FROM unnest(%(integrations)s::integer[], %(proofs)s::uuid[], %(days)s::date[])
         """,
-        _columns(proofs),
+        _columns(proofs, "integrations", "proofs", "days"),
     )
 
 
-async def update_months(tx: HotStatements, counts: Mapping[QuotaKey, int], first_day: date) -> None:
+async def update_months(tx: AnyTx, counts: Mapping[QuotaKey, int], first_day: date) -> None:
     """Add recorded events to their locked months."""
     await tx.run(
         """
         UPDATE event_months AS months
            SET events = months.events + given.events
-          FROM unnest(%s::text[], %s::text[], %s::date[], %s::bigint[])
+          FROM unnest(%(organization_ids)s::text[], %(modes)s::text[], %(first_days)s::date[], %(counts)s::bigint[])
                AS given (organization_id, mode, first_day, events)
          WHERE months.organization_id = given.organization_id
            AND months.mode = given.mode
            AND months.first_day = given.first_day
         """,
-        [*_month_columns(counts, first_day), plain_array(counts.values())],
+        {**_month_columns(counts, first_day), "counts": plain_array(counts.values())},
     )
 
 
-async def update_integrity_days(tx: HotStatements, day: date, signals: Sequence[Sequence[int]]) -> None:
+async def update_integrity_days(tx: AnyTx, day: date, signals: Sequence[Sequence[int]]) -> None:
     """Add to the counts of a day, given as (integration, event replays, token duplicates, proof replays)."""
-    integrations, *counts = _columns(signals)
     await tx.run(
         """
         INSERT INTO integrity_days AS days (integration, day, event_replays, code_token_duplicates, proof_replays)
         SELECT *
-          FROM unnest(%s::integer[], %s::date[], %s::bigint[], %s::bigint[], %s::bigint[])
+          FROM unnest(%(integrations)s::integer[], %(days)s::date[], %(event_replays)s::bigint[],
+                      %(token_duplicates)s::bigint[], %(proof_replays)s::bigint[])
             ON CONFLICT (integration, day) DO UPDATE
            SET event_replays = days.event_replays + excluded.event_replays,
                code_token_duplicates = days.code_token_duplicates + excluded.code_token_duplicates,
                proof_replays = days.proof_replays + excluded.proof_replays
         """,
-        [integrations, plain_array([day] * len(signals)), *counts],
+        {
+            **_columns(signals, "integrations", "event_replays", "token_duplicates", "proof_replays"),
+            "days": plain_array([day] * len(signals)),
+        },
     )
 
 
-def _columns(rows: Iterable[Sequence[object]]) -> list[str]:
-    return [plain_array(column) for column in zip(*rows, strict=True)]
+def _columns(rows: Iterable[Sequence[object]], *names: str) -> dict[str, str]:
+    return dict(zip(names, map(plain_array, zip(*rows, strict=True)), strict=True))
 
 
-def _month_columns(quotas: Collection[QuotaKey], first_day: date) -> list[str]:
-    return _columns([(organization_id, mode, first_day) for organization_id, mode in quotas])
+def _month_columns(quotas: Collection[QuotaKey], first_day: date) -> dict[str, str]:
+    rows = [(organization_id, mode, first_day) for organization_id, mode in quotas]
+    return _columns(rows, "organization_ids", "modes", "first_days")

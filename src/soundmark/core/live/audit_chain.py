@@ -13,7 +13,8 @@ from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.pipelined import PipelinedTransactions, PipelinedTx
+from soundmark.kit.postgres.pipelined import PipelinedTransactions
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.tasks import wait_for_event
 

@@ -2,96 +2,19 @@
 
 import asyncio
 import contextlib
-import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final, LiteralString, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 import psycopg
 
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.link import Call, Link, Rows
-from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Send, Tx, describe_unavailable
+from soundmark.kit.postgres.link import Link
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
+from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Tx, describe_unavailable
 
 _CANCEL_TIMEOUT_S: Final = 1.0
 
 T = TypeVar("T")
-
-
-class KeptTx:
-    """Statements on a kept connection: what `Tx` has for the hot paths, at a tenth of its cost.
-
-    Outside of `pipeline` and `ending`, each statement is a round trip. Parameters are `%s`, and texts that the
-    statement casts.
-    """
-
-    def __init__(self, link: Link) -> None:
-        self._link: Final = link
-        self._gathered: list[Call] | None = None
-        self._synced: asyncio.Event | None = None
-        self._answers: list[Rows] = []
-
-    async def rows(self, statement: LiteralString, *values: str) -> Rows:
-        """Return every row as a tuple."""
-        call = Call(_number_parameters(statement), values)
-        if self._gathered is None:
-            (rows,) = await self._link.send([call])
-            return rows
-        place = len(self._gathered)
-        self._gathered.append(call)
-        if self._synced is None:
-            return []  # Nobody waits for anything but the commit.
-        await self._synced.wait()
-        return self._answers[place]
-
-    async def run(self, statement: LiteralString, params: Sequence[str] | None = None) -> None:
-        """Execute a statement that returns no rows."""
-        await self.rows(statement, *(params or ()))
-
-    @contextlib.asynccontextmanager
-    async def pipeline(self) -> AsyncIterator[Send]:
-        """Send the statements of the block in one round trip, as `Tx.pipeline` does.
-
-        Raises: the first failure.
-        """
-        tasks: list[asyncio.Task[Any]] = []
-        calls = self._gathered = []
-        synced = self._synced = asyncio.Event()
-
-        def send(statement: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-            task = asyncio.create_task(statement)
-            tasks.append(task)
-            return task
-
-        try:
-            yield send
-            await asyncio.sleep(0)  # Each task gathers its statement.
-            self._answers = await self._link.send(calls)
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            raise
-        finally:
-            self._gathered = self._synced = None
-            synced.set()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for task in tasks:
-            task.result()
-
-    @contextlib.asynccontextmanager
-    async def ending(self) -> AsyncIterator[None]:
-        """Send the statements of the block and the commit in one round trip, as `Tx.ending` does.
-
-        Raises: DatabaseUnavailable if the connection is lost. The transaction may be committed all the same, so the
-            caller must not repeat it.
-        """
-        calls = self._gathered = []
-        try:
-            yield
-            await self._link.send([*calls, Call("COMMIT")])
-        except CONNECTION_ERRORS as error:
-            raise describe_unavailable(error) from error
-        finally:
-            self._gathered = None
 
 
 class KeptConnection:
@@ -109,11 +32,11 @@ class KeptConnection:
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._link: Link | None = None
 
-    async def run(self, work: Callable[[KeptTx], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[PipelinedTx], Awaitable[T]]) -> T:
         """Run `work` with the connection in autocommit mode, and return its result; it may begin a transaction itself.
 
         If `work` raises because the connection was lost, it runs again on a new connection. If it may have committed by
-        then, it must raise something else, as `KeptTx.ending` does.
+        then, it must raise something else, as `PipelinedTx.ending` does.
 
         Raises: DatabaseUnavailable, also if `work` takes longer than `timeout_s`; whatever else `work` raises.
         """
@@ -154,7 +77,7 @@ class KeptConnection:
         finally:
             await self.aclose()
 
-    async def _open(self) -> KeptTx:
+    async def _open(self) -> PipelinedTx:
         if self._link is None or not self._link.is_alive():
             self._connection = connection = await self._db.dedicated_connection()
             try:
@@ -164,14 +87,4 @@ class KeptConnection:
             except BaseException:
                 await connection.close()
                 raise
-        return KeptTx(self._link)
-
-
-@functools.cache
-def _number_parameters(statement: LiteralString) -> LiteralString:
-    """Return the statement with `$1`, `$2` and so on in place of each `%s`, as libpq takes it."""
-    first, *others = statement.split("%s")
-    for number, part in enumerate(others, 1):
-        first += f"${number}{part}"
-    assert "%" not in first, "a parameter of another kind"
-    return first
+        return PipelinedTx(self._link)

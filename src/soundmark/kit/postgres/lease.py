@@ -15,7 +15,8 @@ from soundmark.kit.clock import Clock
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.database_server import DESCRIBE_SERVER, DatabaseServer
-from soundmark.kit.postgres.kept_connection import KeptConnection, KeptTx
+from soundmark.kit.postgres.kept_connection import KeptConnection
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.postgres.promotions import LEASE_S, Promotions
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.tasks import cancel_and_wait
@@ -155,7 +156,7 @@ class Lease:
     def _count_warning(self, _: psycopg.errors.Diagnostic) -> None:
         self._warnings_count += 1
 
-    async def _write(self, tx: KeptTx) -> DatabaseServer:
+    async def _write(self, tx: PipelinedTx) -> DatabaseServer:
         """Write, and return the server that confirmed it.
 
         Raises: DatabaseUnavailable if somebody cancelled the wait for the standbys: PostgreSQL then commits all the

@@ -13,7 +13,9 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from soundmark.kit.postgres.traced_cursor import describe_span
 from soundmark.kit.postgres.transaction import SESSION_ERRORS
+from soundmark.kit.tracing.spans import Span, begin_child, is_recorded, is_recording
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 # The server refused the statement because of what it knew of the session, so it has changed nothing, and another
@@ -40,7 +42,7 @@ class Call(NamedTuple):
 class _Trip:
     """The calls that were sent together, and what the server has answered so far."""
 
-    __slots__ = ("calls", "error", "outcome", "preparing_count", "rows")
+    __slots__ = ("calls", "error", "outcome", "preparing_count", "rows", "spans")
 
     def __init__(self, calls: Sequence[Call], outcome: asyncio.Future[list[Rows]]) -> None:
         self.calls: Final = calls
@@ -48,9 +50,12 @@ class _Trip:
         self.preparing_count = 0
         self.rows: Final[list[Rows]] = []
         self.error: Exception | None = None
+        self.spans: deque[Span] | None = None  # Those of the calls that are not answered.
 
     def settle(self) -> None:
         """Give the caller the rows or the first error, unless they have left."""
+        while self.spans:
+            self.spans.popleft().end(None if self.error is None else type(self.error).__name__)
         if self.outcome.done():
             return
         if self.error is None:
@@ -85,6 +90,7 @@ class Link:
         self._is_full = False
         self._is_retired = False
         self._is_lost = False
+        self._is_traced: Final = is_recording()
         self._pgconn.enter_pipeline_mode()
         self._loop.add_reader(self._socket, self._guard, self._read)
         trip = _Trip((), self._loop.create_future())
@@ -117,6 +123,8 @@ class Link:
         """Send the calls and return the future of their rows."""
         values = [[_encode(value) for value in call.values] for call in calls]
         trip = _Trip(calls, self._loop.create_future())
+        if self._is_traced and is_recorded():
+            trip.spans = _begin_spans(calls)
         self._trips.append(trip)
         self._guard(self._write, trip, calls, values)
         return trip.outcome
@@ -194,12 +202,16 @@ class Link:
             case ExecStatus.TUPLES_OK:
                 if trip.error is None and not trip.outcome.done():
                     self._load(trip, result)
+                if trip.spans:
+                    trip.spans.popleft().end(None)
             case ExecStatus.FATAL_ERROR:
                 trip.error = psycopg.errors.error_from_result(result)
             case ExecStatus.COMMAND_OK if trip.preparing_count:
                 trip.preparing_count -= 1
             case ExecStatus.COMMAND_OK:
                 trip.rows.append([])
+                if trip.spans:
+                    trip.spans.popleft().end(None)
             case status:
                 assert status == ExecStatus.PIPELINE_ABORTED, "a statement that this connection is not for"
 
@@ -213,6 +225,16 @@ class Link:
             trip.rows.append(self._loader.load_rows(0, result.ntuples, tuple))
         except Exception as error:  # noqa: BLE001 - a value that cannot be read concerns this caller alone
             trip.error = error
+
+
+def _begin_spans(calls: Sequence[Call]) -> deque[Span]:
+    """Begin the spans of calls that are sent now. The text of one that is not kept was put together."""
+    is_pipelined = len(calls) > 1
+    begun = [
+        begin_child(*describe_span(statement if is_kept else statement.encode(), is_pipelined=is_pipelined))
+        for statement, _, is_kept in calls
+    ]
+    return deque(filter(None, begun))
 
 
 def _encode(value: str | None) -> bytes | None:

@@ -25,14 +25,21 @@ class TracedCursor(AsyncCursor[Any]):
         """Execute a statement."""
         if not is_recorded():
             return await super().execute(query, params, **options)
-        name, text = describe(query) if isinstance(query, str) else (_first_word(query), "")
-        attributes: dict[str, str | bool] = {"db.system.name": "postgresql", "db.query.summary": name}
-        if text:
-            attributes["db.query.text"] = text
-        if self.connection.pgconn.pipeline_status != PipelineStatus.OFF:
-            attributes["soundmark.pipelined"] = True
+        is_pipelined = self.connection.pgconn.pipeline_status != PipelineStatus.OFF
+        name, attributes = describe_span(query, is_pipelined=is_pipelined)
         with enter_child(name, "client", attributes):
             return await super().execute(query, params, **options)
+
+
+def describe_span(query: Any, *, is_pipelined: bool) -> tuple[str, dict[str, str | bool]]:
+    """Return the name and the attributes of the span of `query`, which is a text only if it is written in the code."""
+    name, text = describe(query) if isinstance(query, str) else (_first_word(query), "")
+    attributes: dict[str, str | bool] = {"db.system.name": "postgresql", "db.query.summary": name}
+    if text:
+        attributes["db.query.text"] = text
+    if is_pipelined:
+        attributes["soundmark.pipelined"] = True
+    return name, attributes
 
 
 @functools.lru_cache(maxsize=1024)

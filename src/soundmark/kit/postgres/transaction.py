@@ -13,6 +13,7 @@ from soundmark.kit.http.responses.problems import DatabaseUnavailable
 Params = Mapping[str, Any]
 R = TypeVar("R")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 # These are OperationalErrors too, but the server answered and the connection is sound.
 TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
 # The session became read-only, because its server is now a standby, or PostgreSQL ended it between two statements.
@@ -82,12 +83,9 @@ class Tx:
         row = await cursor.fetchone()
         return None if row is None else row[0]
 
-    async def rows(self, statement: LiteralString, *values: str) -> list[tuple[Any, ...]]:
-        """Return every row as a tuple, for the hot paths: prepared, and in the binary format.
-
-        The `values` are texts of arrays (`kit.postgres.arrays`).
-        """
-        cursor = await self._connection.execute(statement, values or None, prepare=True, binary=True)
+    async def rows(self, statement: LiteralString, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Return every row as a tuple, for the hot paths: prepared, and in the binary format."""
+        cursor = await self._connection.execute(statement, params, prepare=True, binary=True)
         await self._until_synced()
         return await cursor.fetchall()
 
@@ -106,9 +104,9 @@ class Tx:
     async def pipeline(self) -> AsyncIterator["Send"]:
         """Send the statements of the block in one round trip.
 
-        `send` takes a coroutine that executes one statement, such as a call of a store function, and returns its task,
-        whose result is there after the block. The server executes the statements in the order in which they were sent.
-        Each sees what was committed before it began, as if it had been sent alone.
+        `send` takes a coroutine that executes one statement, such as a call of a store function, and returns its
+        answer, whose result is there after the block. The server executes the statements in the order in which they
+        were sent. Each sees what was committed before it began, as if it had been sent alone.
 
         Raises: the first failure.
         """
@@ -165,7 +163,7 @@ class Tx:
 
 
 class AnyTx(Protocol):
-    """An open transaction of either kind: `Tx`, or that of `kit.postgres.pipelined`. Its methods are those of `Tx`."""
+    """What store functions take: a `Tx`, or a `PipelinedTx` of `kit.postgres.pipelined_tx`. Its methods are theirs."""
 
     def announce(self, name: str) -> None: ...
 
@@ -177,14 +175,24 @@ class AnyTx(Protocol):
 
     async def value(self, statement: LiteralString, params: Params | None = None) -> Any: ...
 
-    async def run(self, statement: LiteralString, params: Params | None = None) -> int: ...
+    async def rows(self, statement: LiteralString, params: Params | None = None) -> list[tuple[Any, ...]]: ...
+
+    async def run(self, statement: LiteralString, params: Params | None = None) -> object: ...
+
+
+class Answer(Protocol[T_co]):
+    """The answer to a statement that was sent in a pipeline."""
+
+    def result(self) -> T_co:
+        """Return what the coroutine returned, after the block."""
+        ...
 
 
 class Send(Protocol):
-    """The function that `Tx.pipeline` yields."""
+    """The function that `pipeline` yields."""
 
-    def __call__(self, statement: Coroutine[Any, Any, T], /) -> asyncio.Task[T]:
-        """Send the one statement that the coroutine executes, and return its task."""
+    def __call__(self, statement: Coroutine[Any, Any, T], /) -> Answer[T]:
+        """Send the one statement that the coroutine executes."""
         ...
 
 
@@ -192,18 +200,6 @@ def is_lost(error: BaseException) -> bool:
     """Return whether the connection on which `error` was raised cannot be used any more."""
     cause = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
     return isinstance(cause, CONNECTION_ERRORS) and not isinstance(cause, TIMEOUT_ERRORS)
-
-
-class HotStatements(Protocol):
-    """What the statements of a hot path need of a transaction: a `Tx`, or a `KeptTx` of `kept_connection`."""
-
-    async def rows(self, statement: LiteralString, *values: str) -> list[tuple[Any, ...]]:
-        """Return every row as a tuple."""
-        ...
-
-    async def run(self, statement: LiteralString, params: Sequence[str] | None = None) -> object:
-        """Execute a statement that returns no rows."""
-        ...
 
 
 def describe_unavailable(error: Exception) -> DatabaseUnavailable:

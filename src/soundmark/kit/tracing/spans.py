@@ -168,6 +168,15 @@ def enter_child(name: str, kind: Kind, attributes: Attributes) -> Place | _Nowhe
     return Place(_recorder.begin_child(name, kind, parent, attributes))
 
 
+def begin_child(name: str, attributes: Attributes) -> Span | None:
+    """Begin a call's span below the current place, for whoever learns of its end; None if that is not recorded."""
+    parent = current.get()
+    if _recorder is None or parent is None or parent.span is None:
+        return None
+    span: Span = _recorder.begin_child(name, "client", parent, attributes).span
+    return span
+
+
 def enter_batch(name: str, traces: Collection[TraceContext | None]) -> Place | _Nowhere:
     """Return a place below the first of `traces` that is recorded, linked to the others, for work done for them all."""
     if _recorder is None:

@@ -44,9 +44,9 @@ async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
         """
         SELECT token, payload, signature
           FROM broadcasts
-         WHERE token = ANY(%s::text[])
+         WHERE token = ANY(%(tokens)s::text[])
         """,
-        text_array(tokens),  # Quoted: they come from another table, which somebody may have altered.
+        {"tokens": text_array(tokens)},  # Quoted: they come from another table, which somebody may have altered.
     )
     return {row[0]: Broadcast._make(row) for row in rows}
 

@@ -38,7 +38,7 @@ from soundmark.core.store.codes import (
 )
 from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.http.responses.problems import Problem
-from soundmark.kit.postgres.pipelined import PipelinedTx
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.months import day_of, month_of
 
