@@ -11,6 +11,14 @@ _DISTRIBUTIONS: Final = (".", "sdk/python")
 _PROGRAM_S: Final = 120
 
 
+def find_tag_before() -> str | None:
+    """Return the newest tag of a release that is older than this commit."""
+    try:
+        return _run("git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^").decode().strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 def install_release_before(folder: Path) -> Path:
     """Build the wheels of the release before and unpack them, as an installer does; return the folder to import from.
 
@@ -18,7 +26,7 @@ def install_release_before(folder: Path) -> Path:
     in for it.
     """
     source, built, installed = folder / "source", folder / "built", folder / "installed"
-    tag = _find_tag_before()
+    tag = find_tag_before()
     if tag is None:
         source = _ROOT
     else:
@@ -32,14 +40,6 @@ def install_release_before(folder: Path) -> Path:
         with zipfile.ZipFile(wheel) as archive_of_wheel:
             archive_of_wheel.extractall(installed)
     return installed
-
-
-def _find_tag_before() -> str | None:
-    """Return the newest tag of a release that is older than this commit."""
-    try:
-        return _run("git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^").decode().strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def _run(*command: str, cwd: Path = _ROOT) -> bytes:
