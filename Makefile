@@ -123,7 +123,8 @@ $(VENV)/.mutants: $(VENV)/.test-compiled tools/mutants/pyproject.toml
 	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable tools/mutants
 	@touch $@
 
-# Ten minutes of what `make test` does for one; the seed decides what the clients do: `make test-faults FAULTS_SEED=7`.
+# Ten minutes of what `make test` does once. The seed decides what the clients do, and the order of the faults:
+# `make test-faults FAULTS_SEED=7`.
 test-faults: test-install  ## Kill, pause and cut servers under load for ten minutes (FAULTS_S, FAULTS_SEED)
 	@FAULTS_S=$(or $(FAULTS_S),600) FAULTS_SEED=$(or $(FAULTS_SEED),1) $(BIN)/python -m pytest -q -s tests/faults
 

@@ -104,6 +104,7 @@ def test_a_component_that_drains_serves_on_but_is_not_ready() -> None:
         until(lambda: status_of(f"{audio.url}/readyz") == 503, 30)
         answer = httpx2.get(f"{audio.url}/readyz?scope=process", trust_env=False)
         assert (answer.status_code, answer.json()["unavailable"]) == (503, ["draining"])
+        assert answer.headers["connection"] == "close", "or the next request would find the process gone"
         assert status_of(f"{audio.url}/healthz") == 200
         audio.process.terminate()
         assert audio.process.wait(30) == 0

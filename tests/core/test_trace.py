@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 from support.billing.subscriptions import CONTRACT_PLAN
+from support.database.rival import Rival
 from support.processes.killable import OPERATOR, running_audience, running_core, running_worker
 from support.processes.up_process import until
 from support.tenancy.tenant import Tenant
@@ -21,11 +22,12 @@ _PATIENCE_S = 60
 
 
 async def test_an_id_is_in_three_logs_and_in_the_webhook(
-    tenant: Tenant, database_url: Secret, beside_core_url: Secret, tmp_path: Path
+    tenant: Tenant, rival: Rival, database_url: Secret, beside_core_url: Secret, tmp_path: Path
 ) -> None:
     """A contract is changed at Core, a job carries it to Audience, and a webhook announces it."""
     logs = {name: str(tmp_path / name) for name in ("core", "audience", "worker")}
     changes = {"webhook_allow_loopback": "true"}
+    await tenant.give_cell(rival)  # Without one, no Audience needs to know of the contract.
     async with running_consumer() as consumer:
         with (
             running_audience(beside_core_url, log=logs["audience"]) as (audience_url, _),

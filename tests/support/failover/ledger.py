@@ -6,7 +6,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -15,14 +15,17 @@ import httpx2
 
 from soundmark.kit.postgres.promotions import LEASE_S
 from soundmark.kit.text.timestamps import format_timestamp
-from soundmark.wire.audience_limits import DEMO_EVENTS_MAX
 from support.api.core_client import PROOF
 from support.audience.event_delivery import sign_body
 from support.audience.event_publisher import new_id
 
-_TIMEOUT_S: Final = 4.0
 _PAUSE_S: Final = 0.05
-_EVENTS_SPARED: Final = 10  # Of the quota, for attempts whose answers were lost and that were recorded all the same.
+_WORKING_AGAIN_S: Final = 60.0
+_ATTEMPTS_MAX: Final = 100
+_CHECKERS: Final = 4
+_FIRST_END: Final = datetime(2099, 1, 1, tzinfo=UTC)
+_CONTRACT_PAUSE_S: Final = 1.0
+_KEEPALIVE_S: Final = 1.0  # Less than processes drain for, so that no idle connection ends while it is taken up again.
 _PROOF_S: Final = 200.0  # Proofs are valid for five minutes from the resolution.
 # What a client may meet while servers fail; anything else is a fault of ours.
 _UNAVAILABLE: Final = 503
@@ -59,6 +62,16 @@ class Measured:
     token: str
 
 
+def contract_body(ends_at: datetime) -> dict[str, str]:
+    """Return what an operator sends for a contract for measuring until then."""
+    return {
+        "plan_id": "plan_audience_contract",
+        "contract_reference": "Ledger",
+        "status": "active",
+        "period_end": format_timestamp(ends_at),
+    }
+
+
 @dataclass
 class Ledger:
     """Clients of several Cores, which record every answer and every contradiction."""
@@ -68,36 +81,52 @@ class Ledger:
     tenant: dict[str, str]
     measured: Measured
     chance: random.Random
+    timeout_s: float = 4.0
+    contract_ends_at: datetime | None = None
     events: list[SentEvent] = field(default_factory=list)
     codes: list[KnownCode] = field(default_factory=list)
     contradictions: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     issued_at_s: float = 0.0
     resolved_at_s: float = 0.0
+    measured_at_s: float = 0.0
     _numbers: Any = field(default_factory=itertools.count)
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Issue, repeat, revoke and resolve until told to stop."""
-        async with asyncio.TaskGroup() as group, httpx2.AsyncClient(timeout=_TIMEOUT_S, trust_env=False) as client:
-            loops = [self._issue] * 2 + [self._revoke] * 2 + [self._resolve] * 3 + [self._repeat, self._publish]
+        """Issue, repeat, revoke, resolve, measure and extend a contract until told to stop."""
+        limits = httpx2.Limits(keepalive_expiry=_KEEPALIVE_S)
+        client = httpx2.AsyncClient(timeout=self.timeout_s, limits=limits, trust_env=False)
+        async with asyncio.TaskGroup() as group, client:
+            loops = [self._issue] * 2 + [self._revoke] * 2 + [self._resolve] * 3
+            loops += [self._repeat, self._publish, self._extend]
             await asyncio.gather(*(group.create_task(self._loop(each, client, stopping)) for each in loops))
 
     async def check_everything(self) -> None:
         """Compare every Code and every key with what was answered, on healthy servers."""
         async with httpx2.AsyncClient(timeout=30, trust_env=False) as client:
-            for code in self.codes:
-                status = await self._resolve_one(client, code)
-                if status not in {200, 404}:
-                    self.contradictions.append(f"{code.xr_id} is {status} at the end")
-                await self._repeat_one(client, code)
+            await asyncio.gather(*(self._check(client, self.codes[n::_CHECKERS]) for n in range(_CHECKERS)))
             for event in self._list_fresh_events():
                 await self._deliver(client, event.body, is_known=True)
 
+    async def _check(self, client: httpx2.AsyncClient, codes: Sequence[KnownCode]) -> None:
+        for code in codes:
+            status = await self._resolve_one(client, code)
+            if status not in {200, 404}:
+                self.contradictions.append(f"{code.xr_id} is {status} at the end")
+            await self._repeat_one(client, code)
+
     async def until_working(self) -> float:
-        """Return after how many seconds from now an issuance and a resolution that begin later have succeeded."""
+        """Return after how many seconds from now an issuance and a resolution have succeeded."""
+        return await self._until(lambda: min(self.issued_at_s, self.resolved_at_s))
+
+    async def until_measuring(self) -> float:
+        """Return after how many seconds from now an event was recorded."""
+        return await self._until(lambda: self.measured_at_s)
+
+    async def _until(self, last_at_s: Callable[[], float]) -> float:
         began_s = time.monotonic()
-        while min(self.issued_at_s, self.resolved_at_s) <= began_s:
-            assert time.monotonic() < began_s + 60, f"nothing works any more: {self.counts}"
+        while last_at_s() <= began_s:
+            assert time.monotonic() < began_s + _WORKING_AGAIN_S, f"nothing works any more: {self.counts}"
             await asyncio.sleep(0.02)
         return time.monotonic() - began_s
 
@@ -122,6 +151,18 @@ class Ledger:
             return None
         return response
 
+    async def _until_answered(
+        self, what: str, attempt: Callable[[], Awaitable[httpx2.Response | None]]
+    ) -> httpx2.Response | None:
+        """Try until there is an answer; None if there never is one."""
+        for _ in range(_ATTEMPTS_MAX):
+            response = await attempt()
+            if response is not None:
+                return response
+            await asyncio.sleep(_PAUSE_S)
+        self.contradictions.append(f"{what} never got an answer")
+        return None
+
     async def _issue(self, client: httpx2.AsyncClient) -> None:
         key = f"ledger-{next(self._numbers):012}"
         body = {
@@ -130,13 +171,9 @@ class Ledger:
             "expires_at": format_timestamp(datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)),
             "intent": {"type": "link", "action": "open", "resource": {"url": f"https://example.org/{key}"}},
         }
-        for _ in range(100):  # Without an answer, nobody knows whether it happened: the same key until there is one.
-            response = await self._post_code(client, key, body)
-            if response is not None:
-                break
-            await asyncio.sleep(_PAUSE_S)
-        else:
-            self.contradictions.append(f"{key} never got an answer")
+        # Without an answer, nobody knows whether it happened: the same key until there is one.
+        response = await self._until_answered(key, lambda: self._post_code(client, key, body))
+        if response is None:
             return
         if response.status_code != 201:
             self.contradictions.append(f"{key}: {response.status_code} {response.text}")
@@ -179,8 +216,7 @@ class Ledger:
 
     async def _publish(self, client: httpx2.AsyncClient) -> None:
         """Resolve the measured Code and deliver an event about it, or more often one that was answered before."""
-        is_full = len(self.events) >= DEMO_EVENTS_MAX - _EVENTS_SPARED
-        if is_full or self.chance.random() < 0.7:
+        if self.chance.random() < 0.7:
             if known := self._list_fresh_events():
                 await self._deliver(client, self.chance.choice(known).body, is_known=True)
             return
@@ -199,28 +235,41 @@ class Ledger:
             "proof": resolution["measurement_proof"],
         }
         body = json.dumps(event).encode()
-        for _ in range(100):
-            if await self._deliver(client, body, is_known=False):
-                self.events.append(SentEvent(body, time.monotonic()))
-                return
-            await asyncio.sleep(_PAUSE_S)
-        self.contradictions.append("an event never got an answer")
+        if await self._until_answered("an event", lambda: self._deliver(client, body, is_known=False)):
+            self.measured_at_s = time.monotonic()
+            self.events.append(SentEvent(body, self.measured_at_s))
+
+    async def _extend(self, client: httpx2.AsyncClient) -> None:
+        """Give the contract for measuring another end, which Core's worker carries to Audience."""
+        ends_at = _FIRST_END + timedelta(seconds=next(self._numbers))
+        body = contract_body(ends_at)
+        path = f"/v1/billing/admin/audience-contracts/{self.tenant['organization_id']}"
+        response = await self._until_answered(
+            "a contract", lambda: self._send(client, "PUT", path, headers=self.headers, json=body)
+        )
+        if response is None:
+            return
+        if response.status_code == 200:
+            self.contract_ends_at = ends_at
+        else:
+            self.contradictions.append(f"a contract: {response.status_code} {response.text}")
+        await asyncio.sleep(_CONTRACT_PAUSE_S)
 
     def _list_fresh_events(self) -> list[SentEvent]:
         """Return the events whose proofs are still valid."""
         return [event for event in self.events if event.answered_at_s > time.monotonic() - _PROOF_S]
 
-    async def _deliver(self, client: httpx2.AsyncClient, body: bytes, *, is_known: bool) -> bool:
+    async def _deliver(self, client: httpx2.AsyncClient, body: bytes, *, is_known: bool) -> httpx2.Response | None:
         signature = sign_body(body, self.measured.hmac_secret)
         headers = {"Content-Type": "application/json", "X-Svc-Signature": signature}
         response = await self._send(client, "POST", "/v1/events", headers=headers, content=body)
         if response is None:
-            return False
+            return None
         allowed = {200} if is_known else {200, 201}  # An attempt without an answer may have been recorded.
         if response.status_code not in allowed:
             what = "lost, or refused" if is_known else "refused"
             self.contradictions.append(f"an event was {what}: {response.status_code} {response.text}")
-        return True
+        return response
 
     async def _resolve(self, client: httpx2.AsyncClient) -> None:
         # What was revoked last is what an old primary would still answer.

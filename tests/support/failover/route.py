@@ -1,7 +1,9 @@
-"""The way from a process to the primary, which a test switches, cuts and makes silent, as failover software would."""
+"""The way from a process to another, which a test switches, cuts and makes silent, as a proxy or a network would."""
 
 import asyncio
 import contextlib
+import itertools
+from collections.abc import Iterator
 from typing import Final, Literal, Self
 
 from soundmark.embedded.postgres import HOST
@@ -10,10 +12,10 @@ State = Literal["open", "refusing", "silent"]
 
 
 class Route:
-    """A proxy on a port of its own, on which a process believes its database to be."""
+    """A proxy of connections on a port of its own, where a process believes its database, or a component, to be."""
 
-    def __init__(self, target_port: int) -> None:
-        self._target_port = target_port
+    def __init__(self, *target_ports: int) -> None:
+        self._targets: Iterator[int] = itertools.cycle(target_ports)
         self._state: State = "open"
         self._server: asyncio.Server | None = None
         self._passing: Final[set[asyncio.Task[None]]] = set()
@@ -29,9 +31,18 @@ class Route:
         self._server.close()
         await self._end_connections()
 
+    @property
+    def url(self) -> str:
+        """The URL of the component that it leads to."""
+        return f"http://{HOST}:{self.port}"
+
+    def lead(self, *target_ports: int) -> None:
+        """Lead new connections to these servers in turn; those that are open stay where they are."""
+        self._targets = itertools.cycle(target_ports)
+
     async def switch(self, target_port: int) -> None:
         """Lead to another server from now on, and end the connections to the one before."""
-        self._target_port = target_port
+        self.lead(target_port)
         await self.set("open")
         await self._end_connections()
 
@@ -55,7 +66,7 @@ class Route:
         try:
             if self._state == "refusing":
                 return
-            upstream_reader, upstream_writer = await asyncio.open_connection(HOST, self._target_port)
+            upstream_reader, upstream_writer = await asyncio.open_connection(HOST, next(self._targets))
             writers.append(upstream_writer)
             both = (self._pass(reader, upstream_writer), self._pass(upstream_reader, writer))
             passing = [asyncio.create_task(each) for each in both]

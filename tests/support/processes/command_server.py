@@ -40,8 +40,8 @@ _shared: Final = contextlib.ExitStack()
 
 
 @contextlib.contextmanager
-def running_command_server(modules: Sequence[str] = _EVERYTHING) -> Iterator[Path]:
-    """Start a server that imports these modules, and yield its socket."""
+def running_command_server(modules: Sequence[str] = _EVERYTHING, *, python_path: Path | None = None) -> Iterator[Path]:
+    """Start a server that imports these modules, first from `python_path`, and yield its socket."""
     with tempfile.TemporaryDirectory(prefix="soundmark-commands-") as folder:
         path = Path(folder) / "socket"
         _write_command(path)
@@ -49,6 +49,8 @@ def running_command_server(modules: Sequence[str] = _EVERYTHING) -> Iterator[Pat
             listening.bind(str(path))
             listening.listen(64)
             environ = {**os.environ, **_EASILY_FORKED}
+            if python_path is not None:
+                environ["PYTHONPATH"] = str(python_path)
             process = subprocess.Popen(
                 [sys.executable, str(_FORK_SERVER), str(listening.fileno()), *modules],
                 pass_fds=[listening.fileno()],
@@ -150,14 +152,19 @@ def running_command(
 
 
 def run_command(
-    path: Path, arguments: Sequence[str], environ: Mapping[str, str], *, timeout_s: float
+    path: Path,
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    timeout_s: float,
+    script: Path | None = None,
 ) -> tuple[int, str, str]:
-    """Run a command to its end; return its exit status and what it printed on both streams.
+    """Run `soundmark`, or a Python script, to its end; return its exit status and what it printed on both streams.
 
     Raises: TimeoutError; the command ends then.
     """
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
-        with running_command(path, arguments, environ, streams=(str(out), str(err))) as command:
+        with running_command(path, arguments, environ, script=script, streams=(str(out), str(err))) as command:
             status = command.wait(timeout_s)
         return status, out.read_text("utf-8"), err.read_text("utf-8")

@@ -21,7 +21,6 @@ from support.processes.up_process import clean_environ, status_of, until
 
 _START_S = 30
 _NO_VARIABLES: Final[Mapping[str, str]] = {}
-_SERVE_AUDIENCE = Path(__file__).parent / "serve_audience.py"
 OPERATOR: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 
 
@@ -90,12 +89,14 @@ def running_core(
     audience_url: str,
     *,
     log: str = os.devnull,
+    server: Path | None = None,
     variables: Mapping[str, str] = _NO_VARIABLES,
     **changes: str,
 ) -> Iterator[tuple[str, ForkedCommand]]:
     """Run Core on this database; yield its URL and its process.
 
-    `changes` are settings by field name, `variables` others of the environment.
+    `server` forks it, by default this worker's. `changes` are settings by field name, `variables` others of the
+    environment.
     """
     environ = {
         **_environ(database_url, audience_url),
@@ -109,7 +110,7 @@ def running_core(
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         command = ["serve", "core", "--port", str(port), "--beside-others"]
-        with _running(command, environ, log=log) as process:
+        with _running(command, environ, log=log, server=server) as process:
             url = f"http://127.0.0.1:{port}"
             until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
             yield url, process
@@ -117,30 +118,37 @@ def running_core(
 
 @contextlib.contextmanager
 def running_worker(
-    database_url: Secret, audience_url: str, *, log: str = os.devnull, **changes: str
+    database_url: Secret, audience_url: str, *, log: str = os.devnull, server: Path | None = None, **changes: str
 ) -> Iterator[ForkedCommand]:
     """Run Core's worker on this database. `changes` are settings by field name."""
     environ = _environ(database_url, audience_url) | {f"SOUNDMARK_{name.upper()}": changes[name] for name in changes}
-    with _running(["work", "core"], environ, log=log) as process:
+    with _running(["work", "core"], environ, log=log, server=server) as process:
         yield process
 
 
 @contextlib.contextmanager
-def running_audience(database_url: Secret, *, log: str = os.devnull) -> Iterator[tuple[str, ForkedCommand]]:
-    """Run Audience on this database, on the machine's clock; yield its URL and its process."""
+def running_audience(
+    database_url: Secret, *, log: str = os.devnull, server: Path | None = None, **changes: str
+) -> Iterator[tuple[str, ForkedCommand]]:
+    """Run Audience on this database, on the machine's clock; yield its URL and its process.
+
+    `changes` are settings by field name.
+    """
     settings = audience_settings(database_url)
     environ = {
         "SOUNDMARK_BASE_URL": settings.base_url,
         "SOUNDMARK_AUDIENCE_DATABASE_URL": database_url.reveal(),
         "SOUNDMARK_AUDIENCE_CREDENTIAL": CREDENTIAL,
         "SOUNDMARK_MASTER_KEY": settings.master_key.reveal(),
+        **{f"SOUNDMARK_{name.upper()}": value for name, value in changes.items()},
     }
     with reserve_port("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-    with _running([str(port)], environ, _SERVE_AUDIENCE, log=log) as process:
-        url = f"http://127.0.0.1:{port}"
-        until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
-        yield url, process
+        command = ["serve", "audience", "--port", str(port), "--beside-others"]
+        with _running(command, environ, log=log, server=server) as process:
+            url = f"http://127.0.0.1:{port}"
+            until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
+            yield url, process
 
 
 @contextlib.contextmanager
@@ -157,10 +165,10 @@ def running_console(port: int, **changes: str) -> Iterator[ForkedCommand]:
 
 
 def _running(
-    arguments: list[str], environ: dict[str, str], script: Path | None = None, *, log: str = os.devnull
+    arguments: list[str], environ: dict[str, str], *, log: str = os.devnull, server: Path | None = None
 ) -> contextlib.AbstractContextManager[ForkedCommand]:
     streams = (os.devnull, log)
-    return running_command(share_command_server(), arguments, clean_environ(environ), script=script, streams=streams)
+    return running_command(server or share_command_server(), arguments, clean_environ(environ), streams=streams)
 
 
 def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ import httptools
 from prometheus_client import Counter
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from soundmark.kit.http.asgi import DRAINING
 from soundmark.kit.http.responses.plain_response import WHOLE_RESPONSE
 from soundmark.kit.http.server.response_cycle import ResponseCycle, make_refusal
 from soundmark.kit.http.server.write_coalescing import GatheringTransport
@@ -337,7 +338,8 @@ class Connection(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            # A client that went on with this connection would find it closed when the process ends.
+            keep_alive=version != "1.0" and self.parser.should_keep_alive() and DRAINING not in self.app_state,
             on_response=self.on_response_complete,
         )
         if before is None or before.response_complete:
