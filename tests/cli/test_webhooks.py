@@ -103,7 +103,8 @@ def delivered(chosen: Tenant, past_policies: Callable[..., None]) -> str:
         (OTHER_EVENT_ID, "whd_" + "2" * 22, "failed", None, "deadline", None),
     ):
         past_policies(
-            "INSERT INTO webhook_events VALUES (%s, %s, NULL, 'code.revoked', 'user', 'ada', %s, now())",
+            "INSERT INTO webhook_events (organization_id, id, type, actor_type, actor_id, data, created_at)"
+            " VALUES (%s, %s, 'code.revoked', 'user', 'ada', %s, now())",
             *(chosen.organization_id, event_id, json.dumps({"xr_id": "xr_1"})),
         )
         past_policies(

@@ -37,9 +37,9 @@ class _SharedCluster(RunningCluster):
                 _copy(connection, _MIGRATED + name, name, owner=name)
         return RunningCluster.create_role_and_database(self, name)
 
-    def migrate(self, url: Secret, package: str, *, until: str | None = None) -> list[str]:
+    def migrate(self, url: Secret, package: str, *, until: str | None = None, schema: str = "public") -> list[str]:
         """Migrate a database, and keep a copy for the processes that come later."""
-        applied = _migrate(url, package, until=until)
+        applied = _migrate(url, package, until=until, schema=schema)
         name = url.reveal().rpartition("/")[2]
         with self._connect() as connection:
             if until is None and not _exists(connection, _MIGRATED + name):

@@ -9,6 +9,7 @@ from console.conftest import console_settings, running_console
 from support.api.core_client import Api
 from support.api.core_settings import OPERATOR_TOKEN, core_settings
 from support.console.client import ConsoleClient
+from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
 from support.processes.running_apps import running_core
 from support.tenancy.tenant import Tenant, make_second_project, make_tenant
@@ -183,7 +184,10 @@ async def test_a_sound_that_cannot_be_made_now_says_so(mute: ConsoleClient, tena
         assert page.find(".//a[@class='button']").text == "Try again"
 
 
-async def test_codes_are_issued_while_audience_cannot_be_reached(mute: ConsoleClient, codes: str, fields: Any) -> None:
+async def test_codes_are_issued_while_audience_cannot_be_reached(
+    mute: ConsoleClient, tenant: Tenant, rival: Rival, codes: str, fields: Any
+) -> None:
+    await tenant.give_cell(rival)
     form = await mute.get(f"{codes}/issue")
     assert form.status == 200
     assert "The choices are not available at the moment." in form.text

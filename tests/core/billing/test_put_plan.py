@@ -16,7 +16,9 @@ CONTRACT = {"name": "Audience Contract", "product": "audience", "monthly_event_q
 
 async def refreshed(rival: Rival) -> list[Any]:
     """Return the jobs that carry a new quota to Audience."""
-    rows = await rival.rows("SELECT lock, args FROM procrastinate_jobs WHERE task_name = 'refresh_plan'")
+    rows = await rival.rows(
+        "SELECT lock, args - 'traceparent' FROM procrastinate_jobs WHERE task_name = 'refresh_plan'"
+    )
     await rival.run("DELETE FROM procrastinate_jobs WHERE task_name = 'refresh_plan'")
     return rows
 

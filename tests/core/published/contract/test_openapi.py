@@ -90,7 +90,7 @@ def problems_in_code() -> dict[str, list[type[Problem]]]:
     while remaining:
         problem = remaining.pop()
         remaining += problem.__subclasses__()
-        if problem.__module__.startswith("soundmark."):
+        if problem.__module__.startswith("soundmark.") and "code" in vars(problem):
             found.setdefault(component_of(problem), []).append(problem)
     return found
 
