@@ -20,6 +20,7 @@ FOREIGN: Final = re.compile(r"(?:postgresql|barmancloud)\.cnpg\.io/v1")
 OURS: Final = re.compile(r"registry\.example\.org/soundmark:")
 GUIDE: Final = ROOT / "docs" / "operating" / "kubernetes.md"
 USER: Final = 10001
+IDLE_S: Final = 2  # For so long, a component keeps an idle connection to another one.
 CLOSING_S: Final = 30  # What a process may need after the pause in which it still answers.
 
 
@@ -121,6 +122,9 @@ def test_each_process_is_confined(resources: list[dict[str, Any]]) -> None:
 def test_a_pod_answers_until_nobody_asks_it_any_more(resources: list[dict[str, Any]]) -> None:
     served = [(name, pod, it) for name, pod, it in our_containers(resources) if it["args"][0] == "serve"]
     assert len(served) == 4
+    (settings,) = [it["data"] for it in of_kind(resources, "ConfigMap").values() if "SOUNDMARK_BASE_URL" in it["data"]]
+    drain_s = int(settings["SOUNDMARK_DRAIN_S"])
+    assert drain_s > IDLE_S
     for name, pod, container in served:
         readiness, port = container["readinessProbe"], {"port": "http"}
         assert readiness["httpGet"] == {"path": "/healthz" if name == "console" else "/readyz?scope=process", **port}, (
@@ -133,7 +137,7 @@ def test_a_pod_answers_until_nobody_asks_it_any_more(resources: list[dict[str, A
         )
         pause_s = container["lifecycle"]["preStop"]["sleep"]["seconds"]
         assert pause_s > readiness["periodSeconds"] * readiness["failureThreshold"]
-        assert pod["terminationGracePeriodSeconds"] >= pause_s + CLOSING_S
+        assert pod["terminationGracePeriodSeconds"] >= pause_s + drain_s + CLOSING_S
 
 
 def test_ports_are_the_same_in_commands_settings_services_and_policies(resources: list[dict[str, Any]]) -> None:

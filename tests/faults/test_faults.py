@@ -24,6 +24,7 @@ from support.failover.tenant import verify_audit_log, verify_contract
 FAULTS_S: Final = float(os.environ.get("FAULTS_S", "0"))
 SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))
 BACK_WITHIN_S: Final = 5.0
+PAUSE_S: Final = 0.05 if FAULTS_S else 0.15  # Of each client after a request; the processor's time is that of requests.
 
 Fault = Callable[[Deployment], Awaitable[None]]
 
@@ -156,6 +157,7 @@ async def deployment() -> AsyncIterator[Deployment]:
 
 async def test_nothing_acknowledged_is_lost(deployment: Deployment) -> None:
     ledger, stopping, happened = deployment.ledger, asyncio.Event(), Counter[str]()
+    ledger.pause_s = PAUSE_S
     load = asyncio.create_task(ledger.run(stopping))
     ends_at_s = time.monotonic() + FAULTS_S
     try:

@@ -19,7 +19,6 @@ from support.api.core_client import PROOF
 from support.audience.event_delivery import sign_body
 from support.audience.event_publisher import new_id
 
-_PAUSE_S: Final = 0.05
 _WORKING_AGAIN_S: Final = 60.0
 _ATTEMPTS_MAX: Final = 100
 _CHECKERS: Final = 4
@@ -82,6 +81,7 @@ class Ledger:
     measured: Measured
     chance: random.Random
     timeout_s: float = 4.0
+    pause_s: float = 0.05
     contract_ends_at: datetime | None = None
     events: list[SentEvent] = field(default_factory=list)
     codes: list[KnownCode] = field(default_factory=list)
@@ -133,7 +133,7 @@ class Ledger:
     async def _loop(self, step: Any, client: httpx2.AsyncClient, stopping: asyncio.Event) -> None:
         while not stopping.is_set():
             await step(client)
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(self.pause_s)
 
     async def _send(self, client: httpx2.AsyncClient, method: str, path: str, **options: Any) -> httpx2.Response | None:
         """Send a request to any Core; None if it has no answer or 503."""
@@ -159,7 +159,7 @@ class Ledger:
             response = await attempt()
             if response is not None:
                 return response
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(self.pause_s)
         self.contradictions.append(f"{what} never got an answer")
         return None
 
