@@ -42,8 +42,8 @@ HOOKS: Final[dict[type, set[str]]] = {
 }  # fmt: skip
 USED: Final[dict[type, set[str]]] = {
     Connection: {
-        "access_log", "access_logger", "app", "client", "cycle", "expect_100_continue", "flow", "headers", "logger",
-        "loop", "parser", "pipeline", "scope", "server_state", "tasks", "transport", "url",
+        "access_log", "access_logger", "app", "app_state", "client", "cycle", "expect_100_continue", "flow", "headers",
+        "logger", "loop", "parser", "pipeline", "scope", "server_state", "tasks", "transport", "url",
     },
     HangingUpConnection: set(),
     ResponseCycle: {

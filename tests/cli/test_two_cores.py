@@ -106,7 +106,7 @@ async def test_no_resolution_that_starts_after_a_revoke_returns_the_intent(cores
 
     Each connection is opened before the race, so which process serves it is known and both are asked throughout.
     """
-    limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1)
+    limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60)
     async with contextlib.AsyncExitStack() as stack:
 
         async def client(**options: Any) -> httpx2.AsyncClient:

@@ -16,7 +16,16 @@ import pytest
 from support.audience.event_delivery import sign_body
 from support.audience.event_publisher import new_id
 from support.processes.command_server import find_forked_soundmark
-from support.processes.up_process import Up, clean_environ, passable_folder, refused_up, running_up, status_of, until
+from support.processes.up_process import (
+    Up,
+    clean_environ,
+    each_still_there,
+    passable_folder,
+    refused_up,
+    running_up,
+    status_of,
+    until,
+)
 
 from soundmark.cli.demo_filling import RunningService
 
@@ -134,7 +143,7 @@ def backed_up() -> Iterator[Backed]:
             ]
             where = up.where
             counts = [_count(cell["audience_database_url"]) for cell in where["cells"]]
-            commands = {" ".join(process.cmdline()) for process in up.everything()}
+            commands = set(each_still_there(up.everything(), lambda process: " ".join(process.cmdline())))
             file_mode = stat.S_IMODE(Path(where["audience_cells_file"]).stat().st_mode)
             databases = [cell["audience_database_url"] for cell in where["cells"]]
             service = RunningService(where["base_url"], where["operator_token"], databases, None)
@@ -165,7 +174,8 @@ def _count(database_url: str) -> tuple[int, int]:
 
 def _kill_and_return(up: Up, client: httpx2.Client, measured: list[Measured]) -> list[int]:
     """Kill the second cell's Audience; return how lists are answered until it is there again."""
-    (process,) = [each for each in up.everything() if _serves(each.cmdline(), up.where["cells"][1]["audience_url"])]
+    seen = each_still_there(up.everything(), lambda process: (process, process.cmdline()))
+    (process,) = [each for each, line in seen if _serves(line, up.where["cells"][1]["audience_url"])]
     process.suspend()
     lists = [client.get("/v1/audience/integrations", params=each.tenant).status_code for each in measured]
     process.kill()

@@ -112,4 +112,4 @@ async def test_waiting_for_a_notification_does_not_wake_the_process(
     await asyncio.to_thread(notify)
     await waiting.notes.wait()
 
-    assert timers == [60]
+    assert timers[0] == 60, timers
