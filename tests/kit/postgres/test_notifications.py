@@ -112,4 +112,5 @@ async def test_waiting_for_a_notification_does_not_wake_the_process(
     await asyncio.to_thread(notify)
     await waiting.notes.wait()
 
-    assert timers[0] == 60, timers
+    # The listener waited again, once. Other connections of the pool may set timers of theirs meanwhile.
+    assert timers.count(60) == 1, timers
