@@ -64,7 +64,7 @@ async def pause_standby(deployment: Deployment) -> None:
 async def lose_primary_that_restarted_alone(deployment: Deployment) -> None:
     """A restart makes visible what was written on the primary alone, and nobody was told of. It is lost later.
 
-    So whoever repeats a request must not be told that it is done.
+    So a client that repeats a request must not be told that it is done.
     """
     pair = deployment.pair
     await asyncio.to_thread(pair.standby.kill)
