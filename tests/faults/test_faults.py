@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.xdist_group("failover"), pytest.mark.timeout(FAULTS_S 
 
 
 async def kill_worker(deployment: Deployment) -> None:
-    await asyncio.to_thread(deployment.worker.restart_after_kill)
+    await deployment.restart_worker()
 
 
 async def leave_one_core_behind(deployment: Deployment) -> None:
