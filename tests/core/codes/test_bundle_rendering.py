@@ -58,11 +58,11 @@ def answer_wavs_then(count: int, then: Behaviour) -> Behaviour:
     [
         raw(b""),
         raw(b"HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\ncontent-length: 44\r\n\r\nRIFF"),
-        answer(b'{"code":"audio_busy"}', status="503 Service Unavailable"),
+        answer(b'{"code":"deadline_passed"}', status="503 Service Unavailable"),
         answer(b"<html>", media_type="text/html"),
         silent,
     ],
-    ids=["hangs up", "hangs up in a WAV", "is busy", "answers a page", "falls silent"],
+    ids=["hangs up", "hangs up in a WAV", "is late", "answers a page", "falls silent"],
 )
 async def test_a_component_that_fails_in_the_middle_ends_the_bundle(
     database_url: Secret, bundle_files: list[IO[bytes]], then: Behaviour
