@@ -142,7 +142,7 @@ async def run_until_all_wait() -> None:
 
 
 @pytest.mark.parametrize(("rows_count", "waiting_count"), [(1, 4), (4, 16), (5, 16), (20, 16)])
-async def test_bundles_leave_room_in_the_components_queue(rows_count: int, waiting_count: int) -> None:
+async def test_bundles_leave_room_for_single_sounds(rows_count: int, waiting_count: int) -> None:
     """One bundle asks for four WAVs at once, all together for sixteen; the others wait for their turn."""
     channel = Withholding()
     audio = AudioChannel(cast("PrivateChannel", channel))
