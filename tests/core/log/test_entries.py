@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from soundmark.core.domain.codes.signed_facts import read_facts
 from soundmark.core.domain.log import entry as entries
 from soundmark.core.domain.log.entry import NotAnEntry, read_entry
 from soundmark.core.edge.examples import CODE
@@ -22,9 +21,7 @@ def commitment(path: str, value: object) -> str:
 
 
 def test_an_issued_code_has_a_commitment_for_its_owner_and_one_for_its_receiver() -> None:
-    facts = read_facts(CODE.payload)
-    assert facts is not None
-    entry = entries.issued_entry(CODE.payload, CODE.signature, facts)
+    entry = entries.issued_entry(CODE.payload, CODE.signature)
     answer = {name: SIGNED_CODE[name] for name in ("xr_id", "token_digest", "intent", "policy")}
     assert entry == canonicalize(
         {

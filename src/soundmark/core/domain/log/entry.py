@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from soundmark.core.domain.codes.signed_facts import SignedFacts
+from soundmark.core.domain.codes.signed_facts import SignedFacts, read_facts
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.text import base64url
 
@@ -45,8 +45,10 @@ def digest(kind: str, member: str, canonical: bytes) -> bytes:
     return hashlib.sha256(f"{_TAG}{kind}/{member}\0".encode("ascii") + canonical).digest()
 
 
-def issued_entry(payload: bytes, signature: bytes, facts: SignedFacts) -> bytes:
-    """Return the entry of an issued Code. `facts` are those of `payload`."""
+def issued_entry(payload: bytes, signature: bytes) -> bytes:
+    """Return the entry of an issued Code, whose payload Core signed."""
+    facts = read_facts(payload)
+    assert facts is not None, "Core signed it"
     code = digest("code.issued", "code", signed_code_bytes(payload, signature))
     answer = digest("code.issued", "answer", answer_bytes(facts))
     return b'{"answer":"%b","code":"%b","kind":"code.issued","v":1}' % (

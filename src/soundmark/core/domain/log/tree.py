@@ -160,7 +160,7 @@ def extends(old_size: int, old_root: bytes, size: int, root: bytes, proof: Seque
 
     Source: RFC 9162, section 2.1.4.2.
     """
-    if old_size == size or old_size == 0:
+    if old_size in {0, size}:
         return not proof and old_root == (root if old_size == size else EMPTY_ROOT) and size >= 0
     if not 0 < old_size < size:
         return False

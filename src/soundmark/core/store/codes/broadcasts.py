@@ -52,13 +52,19 @@ async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
 
 
 async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
-    """Make the tokens of locked Codes unresolvable from the commit on. Lock order: docs/locks.md."""
+    """Make the tokens of locked Codes unresolvable from the commit on, and log it. Lock order: docs/locks.md."""
     await tx.run(
         """
-        UPDATE broadcasts
-           SET revoked_at = %(now)s
-         WHERE token = ANY(%(tokens)s::text[])
-           AND revoked_at IS NULL
+        WITH silenced AS (
+            UPDATE broadcasts
+               SET revoked_at = %(now)s
+             WHERE token = ANY(%(tokens)s::text[])
+               AND revoked_at IS NULL
+            RETURNING payload, signature
+        )
+        INSERT INTO log_queue (entry)
+        SELECT revoked_log_entry(payload, signature)
+          FROM silenced
         """,
         {"tokens": list(tokens), "now": now},
     )
