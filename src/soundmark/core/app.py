@@ -36,6 +36,7 @@ from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
+from soundmark.core.features.log.integration.opening import open_log
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.support.desk_webhook import routes as desk_webhook
@@ -241,6 +242,7 @@ async def _running(
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")
             await ensure_active(ctx)
+            await open_log(ctx)
             await ctx.live_keyring.refresh()
             await ctx.chain.open()
             await clock_offset.measure()
@@ -257,6 +259,7 @@ async def _running(
         stack.push_async_callback(ctx.accounting.aclose)
         stack.push_async_callback(ctx.webhooks.aclose)
         stack.push_async_callback(ctx.desk.aclose)
+        stack.push_async_callback(ctx.witnesses.aclose)
         for limit in limits:
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)

@@ -13,7 +13,9 @@ from soundmark.core.domain.log.checkpoint import (
     sign_checkpoint,
     verify_checkpoint,
 )
-from soundmark.core.domain.log.note import (
+from soundmark.core.domain.log.proof import parse_proof, verify_proof, write_proof
+from soundmark.core.domain.log.tree import Edge, hash_leaf, plan_inclusion
+from soundmark.kit.crypto.signed_notes import (
     COSIGNATURE,
     ED25519,
     NotANote,
@@ -22,8 +24,6 @@ from soundmark.core.domain.log.note import (
     parse_note,
     parse_verifier_key,
 )
-from soundmark.core.domain.log.proof import parse_proof, verify_proof, write_proof
-from soundmark.core.domain.log.tree import Edge, hash_leaf, plan_inclusion
 from soundmark.kit.crypto.signing import SigningKey
 
 ORIGIN = "codes.example.org/v1/log"

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from soundmark.core.domain.log.note import (
+from soundmark.core.domain.log.tree import HASH_BYTES
+from soundmark.kit.crypto.signed_notes import (
     COSIGNATURE,
     NotANote,
     Note,
@@ -19,7 +20,6 @@ from soundmark.core.domain.log.note import (
     parse_note,
     sign_note,
 )
-from soundmark.core.domain.log.tree import HASH_BYTES
 from soundmark.kit.crypto.signing import SIGNATURE_BYTES, SigningKey, verifies
 
 SIZE_MAX: Final = 2**63 - 1

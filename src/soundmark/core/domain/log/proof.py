@@ -15,8 +15,8 @@ from soundmark.core.domain.log.checkpoint import (
     parse_checkpoint,
     verify_checkpoint,
 )
-from soundmark.core.domain.log.note import NOTE_BYTES_MAX, NotANote, VerifierKey, decode, encode
 from soundmark.core.domain.log.tree import HASH_BYTES, hash_leaf, includes
+from soundmark.kit.crypto.signed_notes import NOTE_BYTES_MAX, NotANote, VerifierKey, decode, encode
 
 _HEADER: Final = "c2sp.org/tlog-proof@v1"
 _HASHES_MAX: Final = 63

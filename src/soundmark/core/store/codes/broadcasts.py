@@ -68,3 +68,19 @@ async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> Non
         """,
         {"tokens": list(tokens), "now": now},
     )
+
+
+async def list_unrevoked(tx: Tx, *, after: str, limit: int) -> list[Broadcast]:
+    """Return up to `limit` broadcasts, of every organisation, that are not revoked, after this token, by token."""
+    rows = await tx.rows(
+        """
+        SELECT token, payload, signature
+          FROM broadcasts
+         WHERE token > %(after)s
+           AND revoked_at IS NULL
+         ORDER BY token
+         LIMIT %(limit)s
+        """,
+        {"after": after, "limit": limit},
+    )
+    return [Broadcast._make(row) for row in rows]

@@ -123,6 +123,11 @@ def parse_signatures(lines: str) -> tuple[NoteSignature, ...]:
     return tuple(found)
 
 
+def is_name(text: str) -> bool:
+    """Return whether a key may have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def parse_verifier_key(text: str, *, types: tuple[int, ...] = (ED25519,)) -> VerifierKey:
     """Return the key of a `vkey`.
 
