@@ -80,9 +80,10 @@ class RequestContext(Context):
     by (organisation, subject). `issuances` issues Codes, with one queue for each organisation, in transactions of
     `pipelined`. `exports` limits the exports that run at a time, with one for each organisation; `webhook_tests` does
     so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. `local_questions` are those
-    under way to the local provider for a notification, by the payment's id, and `local_notification_limit` limits them
-    by client IP address. `webhook_replays` lets one replay of an organisation have a connection at a time. With
-    `support_native_signature`, the desk signs webhooks in its own way.
+    under way to the local provider for a notification, by the payment's id, and `local_notification_limit` limits
+    them by client IP address, as `log_proof_limit` does requests for proofs. `webhook_replays` lets one replay of
+    an organisation have a connection at a time. With `support_native_signature`, the desk signs webhooks in its own
+    way.
     """
 
     organizations_per_user: int
@@ -97,6 +98,7 @@ class RequestContext(Context):
     webhook_test_limit: RateLimit
     local_questions: dict[str, asyncio.Task[Any]]
     local_notification_limit: RateLimit
+    log_proof_limit: RateLimit
     webhook_replays: Turns
     integration_cells: IntegrationCells
     live_keyring: LiveKeyring

@@ -129,6 +129,13 @@ def make_request_context(
             clock=its_clock,
         ),
         local_questions={},
+        log_proof_limit=make_rate_limit(
+            settings.rate_limit_url,
+            settings.resolve_rate_limit,
+            settings.resolve_rate_window_s,
+            key_prefix=b"soundmark:log-proofs:",
+            clock=its_clock,
+        ),
         local_notification_limit=make_rate_limit(
             settings.rate_limit_url,
             limit_of_address(settings.local_verifications_per_minute),
