@@ -137,7 +137,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "get_deletion_certificate": Row(make_certificate),
     "get_log": Row(plain()),
     "get_log_checkpoint": Row(plain()),
-    "get_log_entries": Row(plain(path={"number": "000.p/2"})),
+    "get_log_entries": Row(plain(path={"number": "000.p/2"}, headers={"Accept-Encoding": "identity"})),
     "get_log_proof": Row(prove_key),
     "get_log_tile": Row(plain(path={"level": "0", "number": "000.p/2"})),
     "get_platform_settings": Row(plain()),
