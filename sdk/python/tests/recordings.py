@@ -2,7 +2,7 @@
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -92,6 +92,21 @@ def make_ogg(packets: list[bytes], *, serial: int = 1, first_at: int = 0, granul
         page = bytearray(head + bytes(4) + bytes([len(lacing), *lacing]) + packet)
         page[22:26] = struct.pack("<I", _compute_checksum(page))
         yield bytes(page)
+
+
+def move_positions(content: bytes, move: Callable[[int], int]) -> bytes:
+    """Return an Ogg file whose pages of sound claim other positions."""
+    pages, at = [], 0
+    while at < len(content):
+        body = at + 27 + content[at + 26]
+        end = body + sum(content[at + 27 : body])
+        page, at = bytearray(content[at:end]), end
+        (position,) = struct.unpack_from("<q", page, 6)
+        struct.pack_into("<q", page, 6, move(position) if position > 0 else position)
+        page[22:26] = bytes(4)
+        page[22:26] = struct.pack("<I", _compute_checksum(page))
+        pages.append(bytes(page))
+    return b"".join(pages)
 
 
 def _compute_checksum(page: bytes) -> int:

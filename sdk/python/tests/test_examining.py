@@ -237,6 +237,7 @@ def test_floats_beyond_full_scale_are_not_clipped() -> None:
     hum = 6 * np.sin(2 * np.pi * 300 * np.arange(len(SOUND)) / RATE_HZ)
     assert find_codes(examine(make_wav(8 * SOUND + hum, subtype="FLOAT"))) == ["heard"]
     assert find_codes(examine(make_wav(np.clip(SOUND * 40, -1, 1), subtype="FLOAT"))) == ["heard", "clipped"]
+    assert find_codes(examine(make_wav(SOUND * 1e36, subtype="FLOAT"))) == ["heard"]
 
 
 def test_several_frames_have_their_markers() -> None:

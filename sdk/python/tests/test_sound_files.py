@@ -26,6 +26,7 @@ from .recordings import (
     make_samples,
     make_sizes,
     make_tag,
+    move_positions,
     set_flac_length,
     write_recording,
 )
@@ -64,6 +65,7 @@ def write_opus(sound: Sound) -> bytes:
     return write_recording(sound, "OGG", "OPUS")
 
 
+OGG_WRITERS: Final = (write_vorbis, write_opus)
 Made = dict[str, bytes]
 
 
@@ -146,6 +148,7 @@ def make_flac_files() -> Made:
 def make_ogg_files() -> Made:
     """One Code in each."""
     noise, content = write_vorbis(make_noise(0.5)), write_vorbis(play_quietly(ONE))
+    sound = np.concatenate([make_noise(0.5), play_quietly(ONE), make_noise(1)])
     other_rate = write_vorbis(resample(play_quietly(ONE), 44_100), 44_100)
     text = b"".join(make_ogg([b"fishead\0" + bytes(56), b"text" * 9, b""], serial=99))
     first_page = content.index(b"OggS", 4)
@@ -160,6 +163,14 @@ def make_ogg_files() -> Made:
         "four links": noise + write_opus(make_noise(0.3)) + noise + content,
         "no sound between": noise + b"no sound" * 99 + content,
         "a link that is cut": noise[: len(noise) * 2 // 3] + content,
+        "cut": write_opus(np.concatenate([play_quietly(ONE), make_noise(2)]))[:-9000],
+        **{f"joined late, {make.__name__}": move_positions(make(sound), lambda at: at + 10**9) for make in OGG_WRITERS},
+        **{
+            f"the last position is lost, {make.__name__}": move_positions(
+                make(sound), lambda at: at * (at < len(sound))
+            )
+            for make in OGG_WRITERS
+        },
         "text beside it": text[:index_page] + content[:first_page] + text[index_page:] + content[first_page:],
         "begun in the middle": late[late.index(b"OggS", 4) :] + content,
         "a tag before": make_tag(bytes(30)) + content,
@@ -262,6 +273,8 @@ def test_frames_in_every_part_of_a_file_are_heard_even_across_a_joint() -> None:
         (b"fLaC\x80\0\0\x22" + bytes(10) + bytes.fromhex("0bb8013000000000") + bytes(16), "(FLAC, 20 bits)."),
         (b"fLaC\x80\0\0\x22" + bytes(34), "The FLAC file is broken."),
         (b"".join(make_ogg([b"Speex   " + bytes(72), b"", b""])), "that cannot be read (Speex)."),
+        (write_opus(make_noise(1))[:700], "The OGG file has no sound."),
+        (b"\xff\xf1\x50\x80" + bytes(9), "That is an AAC file, not a WAV"),
         (b"".join(make_ogg([b"\x80theora" + bytes(9), b"", b""])), "The OGG file has no sound."),
         (b"".join([*make_ogg([b"\x01vorbis", b"1", b"2"])][1:]), "The OGG file begins in the middle of a stream"),
         (b"OggS\0\2", "The OGG file is broken."),

@@ -9,7 +9,7 @@ from soundmark_sdk.findings import Finding, explain_sound
 from soundmark_sdk.hearing import Frame, hear_samples
 from soundmark_sdk.levels import LevelMeter, Levels
 from soundmark_sdk.markers import Markers, MarkerSearch
-from soundmark_sdk.recording import Recording, open_recording, read_segments, split_signals
+from soundmark_sdk.recording import Recording, open_recording, read_segments, scale_signal, split_signals
 from soundmark_sdk.resampling import RATE_MAX_HZ, RATE_MIN_HZ, Resampler, Samples
 from soundmark_sdk.sound_files.sounds import Sound, SoundReader
 
@@ -59,7 +59,7 @@ def _examine_sound(sound: Sound) -> Examination:
             for signal in split_signals(segment):
                 heard.update(dict.fromkeys(hear_samples(signal, rate)))
             for search, signal in zip(searches, _split_columns(fresh), strict=True):
-                search.feed(signal)
+                search.feed(scale_signal(signal))
     markers = max((search.finish() for search in searches), key=_rank, default=None)
     return Examination(count / rate, rate, sound.channels, tuple(heard), meter.summarize(), markers, ())
 

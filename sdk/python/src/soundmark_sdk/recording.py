@@ -6,6 +6,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from soundmark_sdk.hearing import Frame, hear_samples
 from soundmark_sdk.resampling import RATE_MAX_HZ, RATE_MIN_HZ, Samples
 from soundmark_sdk.sound_files.byte_source import ByteSource
+from soundmark_sdk.sound_files.part import Part
 from soundmark_sdk.sound_files.parts import find_parts, name_kind
 from soundmark_sdk.sound_files.sounds import Sound, SoundReader
 
@@ -77,16 +79,15 @@ def open_recording(recording: Recording) -> Iterator[SoundReader]:
             file = recording
         if not _has_positions(file):
             file = stack.enter_context(_save_pipe(file))
-        source = ByteSource(file)
-        _check_kind(source)
-        reader = SoundReader(source)
+        reader = SoundReader(_find_parts(ByteSource(file)))
         stack.callback(reader.close)
         yield reader
 
 
-def _check_kind(source: ByteSource) -> None:
-    if next(find_parts(source), None) is not None:
-        return
+def _find_parts(source: ByteSource) -> Iterator[Part]:
+    parts = find_parts(source)
+    if (first := next(parts, None)) is not None:
+        return chain([first], parts)
     if not source.size:
         raise ValueError("The file is empty.")
     other = name_kind(source.read(0, 12))
@@ -109,7 +110,7 @@ def _save_pipe(file: BinaryIO) -> Iterator[BinaryIO]:
     Raises: ValueError for something else than a recording, or for more than 8 GB.
     """
     start = b"".join(_read_blocks(file, _PIPE_START_BYTES))
-    _check_kind(ByteSource(io.BytesIO(start)))
+    _find_parts(ByteSource(io.BytesIO(start)))
     with tempfile.TemporaryFile() as saved:
         saved.write(start)
         for block in _read_blocks(file, _PIPE_BYTES_MAX):
@@ -150,11 +151,11 @@ def split_signals(segment: Samples) -> Iterator[Samples]:
     """Yield the mean of the channels, then each channel, all scaled to -1..1; silent ones are left out."""
     finite = np.nan_to_num(segment, nan=0.0, posinf=0.0, neginf=0.0)
     channels = finite.shape[1]
-    yield from filter(np.any, map(_scale, [finite.mean(axis=1)] if channels > 1 else []))
-    yield from filter(np.any, (_scale(finite[:, channel]) for channel in range(channels)))
+    yield from filter(np.any, map(scale_signal, [finite.mean(axis=1)] if channels > 1 else []))
+    yield from filter(np.any, (scale_signal(finite[:, channel]) for channel in range(channels)))
 
 
-def _scale(signal: NDArray[np.float32]) -> Samples:
-    # A file of floats may exceed full scale by any factor, and clipping would distort the tones.
+def scale_signal(signal: NDArray[np.float32]) -> Samples:
+    """Return a signal in -1..1. Floats may exceed that by any factor, and clipping would distort the tones."""
     scaled: Samples = signal / np.abs(signal).max(initial=1.0)
     return scaled

@@ -10,7 +10,11 @@ from soundmark_sdk.sound_files.part import STARTS, Part
 from soundmark_sdk.sound_files.tags import skip_tags
 
 # A frame, or a file of another kind.
-_STARTS: Final = re.compile(rb"\xff[\xe2-\xff]|" + STARTS.pattern)
+# The third byte of a header: bit rates 1 to 14, and sample rates 0 to 2.
+_RATES: Final = b"".join(rb"\x%x0-\x%xb" % (bit_rate, bit_rate) for bit_rate in range(1, 15))
+_STARTS: Final = re.compile(rb"\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff][" + _RATES + rb"]|" + STARTS.pattern)
+# Between frames: more than a picture that no tag announces, and little enough to search.
+_GAP_BYTES_MAX: Final = 1 << 20
 _HEADER_BYTES: Final = 4
 # Frames in a row that prove that a header is one: by chance, two bytes look like one in every few kilobytes.
 _PROOF: Final = 3
@@ -73,7 +77,8 @@ def find_mpeg(source: ByteSource, at: int) -> tuple[list[Part], int]:
         at += frame.size
         frame = _read_frame(source, at)
         if frame is None or frame.form != first.form:
-            at = find_frames(source, skip_tags(source, at))
+            at = skip_tags(source, at)
+            at = find_frames(source, at, at + _GAP_BYTES_MAX)
             frame = _read_frame(source, at)
     if _has_contents(source, start, first.form):
         # It counts the frames of one file, and another may be joined to it.
@@ -85,8 +90,8 @@ def find_mpeg(source: ByteSource, at: int) -> tuple[list[Part], int]:
     return [Part("MP3", content)], at
 
 
-def find_frames(source: ByteSource, at: int, end: int | None = None) -> int:
-    """Return the next place at which frames begin, or the end of the source.
+def find_frames(source: ByteSource, at: int, end: int) -> int:
+    """Return the next place before an end at which frames begin, or else the end of the source.
 
     A file of another kind may begin before it, which ends the search too.
     """

@@ -15,6 +15,7 @@ _IS_CONTINUED, _IS_FIRST = 0x01, 0x02
 # What cannot be in a page.
 _CUT: Final = re.compile(rb"OggS\0[\0-\7]|RIFF[\0-\xff]{4}WAVE")
 _NEXT: Final = re.compile(rb"OggS\0[\0-\7]|" + STARTS.pattern)
+_DISORDER: Final = "The OGG file has pages whose time falls back; they cannot be read."
 _HEADERS_BYTES_MAX: Final = 1 << 16
 # How the first packet of a stream begins. Video, text and indexes are not listed: they are passed over.
 _READABLE: Final = (b"\x01vorbis", b"OpusHead")
@@ -30,6 +31,7 @@ class _Page:
     body_at: int
     end: int
     flags: int
+    position: int
     serial: bytes
 
 
@@ -39,6 +41,8 @@ class _Stream:
 
     first: bytes
     pages: ByteView
+    position: int = 0
+    is_disordered: bool = False
     headers: bytearray = field(default_factory=bytearray)
     flac: Part | None = None
 
@@ -65,7 +69,7 @@ def find_ogg(source: ByteSource, at: int) -> tuple[list[Part], int]:
         if page.serial in streams:
             _add_page(source, streams[page.serial], page)
         at = page.end
-    parts = [part for stream in streams.values() if (part := _make_part(stream)) is not None]
+    parts = [part for stream in streams.values() for part in _make_parts(stream)]
     return parts or [_explain_nothing(has_streams=bool(streams), is_headless=is_headless)], at
 
 
@@ -85,12 +89,13 @@ def _read_page(source: ByteSource, at: int) -> _Page | None:
     end = at + body + sum(header[_HEADER_BYTES:body])
     # Of a page that was cut off, the next file is no part.
     is_whole = end <= source.size and next(source.search(_CUT, at + body, end), None) is None
-    return _Page(at, at + body, end, header[5], header[14:18]) if is_whole else None
+    position = int.from_bytes(header[6:14], "little", signed=True)
+    return _Page(at, at + body, end, header[5], position, header[14:18]) if is_whole else None
 
 
 def _add_page(source: ByteSource, stream: _Stream, page: _Page) -> None:
     if not stream.first.startswith(_FLAC):
-        stream.pages.append(page.at, page.end - page.at)
+        _add_sound(stream, page)
         return
     # A FLAC file is its headers and frames in a row, and the frames begin on a page of their own: the Ogg FLAC mapping.
     body = source.read(page.body_at, min(page.end - page.body_at, _HEADERS_BYTES_MAX))
@@ -104,14 +109,24 @@ def _add_page(source: ByteSource, stream: _Stream, page: _Page) -> None:
         stream.flac.content.append(page.body_at, page.end - page.body_at)
 
 
-def _make_part(stream: _Stream) -> Part | None:
-    """Return the sound of a stream, or None for pictures and the like."""
+def _add_sound(stream: _Stream, page: _Page) -> None:
+    """Add a page of Vorbis or Opus, unless its position falls back: libsndfile reads up to the last position."""
+    if 0 <= page.position < stream.position:
+        stream.is_disordered = True
+        return
+    stream.position = max(page.position, stream.position)
+    stream.pages.append(page.at, page.end - page.at)
+
+
+def _make_parts(stream: _Stream) -> list[Part]:
+    """Return the sounds of a stream, and none for pictures and the like."""
     if stream.first.startswith(_FLAC):
-        return stream.flac or make_broken_part("OGG")
+        return [stream.flac or make_broken_part("OGG")]
     if stream.first.startswith(_READABLE):
-        return Part("OGG", stream.pages)
+        parts = [Part("OGG", stream.pages)] if stream.position else []
+        return parts + [Part("OGG", None, _DISORDER)] * stream.is_disordered
     encoding = next((name for magic, name in _UNREADABLE.items() if stream.first.startswith(magic)), None)
-    return None if encoding is None else make_unreadable_part("OGG", encoding)
+    return [] if encoding is None else [make_unreadable_part("OGG", encoding)]
 
 
 def _explain_nothing(*, has_streams: bool, is_headless: bool) -> Part:

@@ -12,6 +12,8 @@ from soundmark_sdk.sound_files.part import SEARCHED_BYTES, STARTS, Part
 from soundmark_sdk.sound_files.tags import skip_tags
 from soundmark_sdk.sound_files.wav import find_wav, is_wav
 
+# AAC without a container begins as MPEG does, with a layer of 0.
+_ADTS: Final = frozenset({b"\xf0", b"\xf1", b"\xf8", b"\xf9"})
 # Files that may contain sound of the kinds that are read, and are not read.
 _OTHER_KINDS: Final = {
     b"\x1aE\xdf\xa3": "a WebM or Matroska file",
@@ -59,4 +61,6 @@ def name_kind(start: bytes) -> str | None:
     """Return what kind of file begins with these 12 bytes, if it is a common one that is not read."""
     if start[4:8] == b"ftyp":
         return "an MP4 file (M4A, AAC)"
+    if start[:1] == b"\xff" and start[1:2] in _ADTS:
+        return "an AAC file"
     return _OTHER_KINDS.get(start[:4])

@@ -8,10 +8,8 @@ import numpy as np
 import soundfile
 
 from soundmark_sdk.resampling import Samples
-from soundmark_sdk.sound_files.byte_source import ByteSource
 from soundmark_sdk.sound_files.decoder_notes import drop_decoder_notes
 from soundmark_sdk.sound_files.part import Part
-from soundmark_sdk.sound_files.parts import find_parts
 
 # libsndfile reads many more formats. The fewer parsers an untrusted file can reach, the better.
 _PCM: Final = frozenset({"PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"})
@@ -41,10 +39,10 @@ class SoundReader:
     while the sounds are read.
     """
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, parts: Iterator[Part]) -> None:
         self.obstacles: Final[list[str]] = []
         self.damage: Final[list[str]] = []
-        self._parts: Final = find_parts(source)
+        self._parts: Final = parts
         self._part: Part | None = None
         self._decoder: _Decoder | None = None
         self._read_count = 0
