@@ -42,7 +42,8 @@ def make_noise(count: int, seed: int) -> NDArray[np.float64]:
     for place in range(4 * count):
         value = (value * 1664525 + 1013904223) % 2**32
         numbers[place] = value / 2**32
-    return (numbers.reshape(count, 4).sum(axis=1) - 2) * np.sqrt(3)
+    noise: NDArray[np.float64] = (numbers.reshape(count, 4).sum(axis=1) - 2) * np.sqrt(3)
+    return noise
 
 
 def make_sound(case: Json) -> NDArray[np.float32]:
@@ -80,7 +81,7 @@ def _add_frame(total: NDArray[np.float64], frame: Json) -> None:
         total[places] += frame["level"] * level * fade * waves
 
 
-# Of each: a name, the protocol, the strength of a tone over the noise, the bands that are cut off, an echo, a steady tone.
+# Of each: a name, the protocol, the strength of a tone over the noise, bands that are cut off, an echo, a steady tone.
 _SPECTRA: Final = (
     ("at the knee", 4, 4.0, (), 0.0, None),
     ("strong, with an echo, in protocol 5", 5, 300.0, (), 0.3, None),
@@ -158,7 +159,7 @@ def _sound(name: str, duration_s: float, frames: list[Json], **more: Any) -> Jso
 
 
 _SOUNDS: Final = (
-    *(_sound(f"protocol {protocol}", duration_s, [_frame(protocol)]) for protocol, duration_s in ((3, 4), (4, 3), (5, 2))),
+    *(_sound(f"protocol {protocol}", 7 - protocol, [_frame(protocol)]) for protocol in (3, 4, 5)),
     _sound("noise at -17 dB, protocol 4", 3, [_frame(4)], noise=0.61),
     _sound("noise at -14 dB, protocol 5", 2, [_frame(5)], noise=0.43),
     _sound("a clock 5,000 ppm fast, with noise", 3, [_frame(4, clock=0.005)], noise=0.3),
@@ -186,7 +187,8 @@ def _describe_hearing(case: Json) -> Json:
 
 def _round(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return values of four digits, so that every language reads the same."""
-    return np.vectorize(lambda each: float(f"{each:.4g}"))(values)
+    rounded: NDArray[np.float64] = np.vectorize(lambda each: float(f"{each:.4g}"))(values)
+    return rounded
 
 
 def main() -> None:

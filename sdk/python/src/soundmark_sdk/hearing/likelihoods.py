@@ -24,8 +24,11 @@ from soundmark_sdk.hearing.tone_grid import Powers, ToneGrid
 _OUTLIERS: Final = 0.04
 # How likely it is, against each tone, that a group holds no tone at all, as in a dropout.
 _NOTHING: Final = 0.05
-_STEADY: Final = 0.6  # Of the tones have the strength of their part of the band; the others fade.
-# How likely it is that a tone is somebody else's, and how strong that is against ours: anything is as likely.
+# The shares of tones that have the strength of their part of the band, and that fade from it. The others may be as
+# strong as the strongest part.
+_STEADY: Final = 0.6
+_FADING: Final = 0.3
+# How likely it is that a tone is somebody else's, and how strong that is against the strongest part: all are as likely.
 _FOREIGN: Final = 0.01
 _FOREIGN_STRENGTHS: Final = 2 * 8.0 ** -np.arange(8)
 # A priori, the share of bands of which nothing arrives.
@@ -75,7 +78,7 @@ def find_likelihoods(tones: Powers, between: Powers, grid: ToneGrid) -> NDArray[
         # The known half bytes alone tell the strengths first.
         seen = slice(KNOWN_GROUPS) if first == 0 else slice(None)
         strength = _find_strengths(power[seen], background[seen], chance[seen])
-        likelihood = _compare(ratio, strength[_PART][None] / background) + _NOTHING
+        likelihood = _compare(ratio, strength[_PART] / background, strength.max() / background) + _NOTHING
         result = (1 - _OUTLIERS) * likelihood / likelihood.mean(axis=2, keepdims=True) + _OUTLIERS
         chance = result / result.sum(axis=2, keepdims=True)
         chance[:KNOWN_GROUPS] = _KNOWN
@@ -115,17 +118,19 @@ def _find_strengths(power: Powers, background: Powers, chance: Powers) -> NDArra
     return strengths
 
 
-def _compare(ratio: Powers, strength: Powers) -> Powers:
-    """Return how much likelier a power is with a tone of this strength than without; both are over the background."""
+def _compare(ratio: Powers, strength: Powers, strongest: Powers) -> Powers:
+    """Return how much likelier a power is with a tone of this strength than without; all are over the background."""
     root = 2 * np.sqrt(strength * ratio)
     # All over the likelihood of noise alone, as logarithms: these numbers are beyond what a float holds.
     steady = root - strength + np.log(_STEADY * _scaled_bessel(root))
-    fading = _compare_fading(ratio, strength) + math.log(1 - _STEADY)
+    fading = _compare_fading(ratio, strength) + math.log(_FADING)
+    # A part of the band in which few tones were sent may be stronger than it seems.
+    unlike = _compare_fading(ratio, strongest) + math.log(1 - _STEADY - _FADING)
     # Somebody else's tone, or the trace of one of ours at another place, limits what one tone can say.
-    foreign = _compare_fading(ratio, strength * _FOREIGN_STRENGTHS[:, None, None, None])
+    foreign = _compare_fading(ratio, strongest * _FOREIGN_STRENGTHS[:, None, None, None])
     foreign = np.logaddexp.reduce(foreign + math.log(_FOREIGN / len(_FOREIGN_STRENGTHS)), axis=0)
     other = np.logaddexp(foreign, math.log(1 - _FOREIGN))
-    result: Powers = np.exp(np.clip(np.logaddexp(steady, fading) - other, -_LOG_MAX, _LOG_MAX))
+    result: Powers = np.exp(np.clip(np.logaddexp(np.logaddexp(steady, fading), unlike) - other, -_LOG_MAX, _LOG_MAX))
     return result
 
 
