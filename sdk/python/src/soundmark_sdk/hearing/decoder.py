@@ -29,8 +29,8 @@ _PIECE_S: Final = 0.25  # The stream is searched in pieces of this length.
 _PIECE: Final = int(_PIECE_S * RATE_HZ)
 _KEPT_S: Final = 5.0  # Longer than a frame.
 # Hostile sound may look like a beginning all the time. These bound the work in a second, and what may be saved up.
-_TRIES_PER_S: Final = 6.0
-_SETS_PER_S: Final = 5.0
+_TRIES_PER_S: Final = 3.0
+_SETS_PER_S: Final = 4.0
 _SAVED_S: Final = 8.0
 _FAILED_KEPT: Final = 8
 _SHIFTS: Final = (0.0, 1 / 6, -1 / 12)  # Of a group: an echo may be stronger than the first sound.
@@ -121,6 +121,8 @@ class Decoder:
             token = self._judge(evidence, known_bits, sets_max)
             if token is not None:
                 return token
+            if kept is None and known_bits < _KNOWN_MIN_BITS:
+                return None
             if kept is None or known_bits > kept[1]:
                 kept = evidence, known_bits
         return self._combine(candidate.protocol, *kept) if kept is not None else None

@@ -44,7 +44,6 @@ _CHANGES_MAX: Final = 256  # Of one byte.
 _PAIRS_MAX: Final = 16_000
 _TARGETS: Final = 12  # Likely values of the two clearest bytes that are not believed.
 IMPOSSIBLE_BITS: Final = -60.0
-_PLACES: Final = np.arange(CHECK_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,10 @@ class _Reprocessing:
         self._hard_bits: Final = float(evidence[believed, self._hard].sum())
         start = multiply((self._hard ^ CODE_BASE[believed])[None], effects)[0]
         self._start: Final[Bytes] = start ^ CODE_BASE[self._rest]
-        self._rest_evidence: Final = evidence[self._rest]
+        self._rest_evidence: Final = evidence[self._rest].astype(np.float32)
+        # Two bytes are looked up at once, as one number of 16 bits: the second is its upper half.
+        pairs = self._rest_evidence.reshape(-1, 2, 256)
+        self._pair_evidence: Final = (pairs[:, 1, :, None] + pairs[:, 0, None, :]).reshape(len(pairs), -1)
         self._list_changes(effects)
 
     def _list_changes(self, effects: Bytes) -> None:
@@ -119,20 +121,21 @@ class _Reprocessing:
         self._effects = np.concatenate(
             [np.zeros((1, CHECK_BYTES), np.uint8), single_effects, single_effects[first] ^ single_effects[second]]
         )
+        self._pair_effects = np.ascontiguousarray(self._effects.view("<u2").T)
 
     def candidates(self) -> Iterator[Decoded]:
         """Yield frames with up to two changes, then those with up to four: pairs that meet in two likely bytes."""
         everything = np.arange(len(self._losses))
         yield from self._judge(everything, np.zeros_like(everything))
-        keys = self._effects[:, 0].astype(np.intp) << 8 | self._effects[:, 1]
+        keys = self._pair_effects[0]
         order = np.argsort(keys, kind="stable")
         counts = np.bincount(keys, minlength=1 << 16)
         firsts = np.cumsum(counts) - counts
-        start = int(self._start[0]) << 8 | int(self._start[1])
-        together = (self._rest_evidence[0][:, None] + self._rest_evidence[1][None, :]).ravel()
+        start = int(self._start.view("<u2")[0])
+        together = self._pair_evidence[0]
         targets = np.argpartition(-together, _TARGETS)[:_TARGETS]
         for target in targets[np.argsort(-together[targets])]:
-            wanted = keys ^ (int(target) ^ start)
+            wanted = keys ^ np.uint16(int(target) ^ start)
             matches = counts[wanted]
             total = int(matches.sum())
             if not total:
@@ -146,9 +149,10 @@ class _Reprocessing:
 
     def _judge(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Iterator[Decoded]:
         """Yield the likeliest of the frames with the changes `left` and `right` together."""
-        rest = self._effects[left] ^ self._effects[right] ^ self._start
-        bits = self._hard_bits - self._losses[left] - self._losses[right]
-        bits = bits + self._rest_evidence[_PLACES, rest].sum(axis=1)
+        bits = self._hard_bits - self._losses.take(left) - self._losses.take(right)
+        starts = self._start.view("<u2")
+        for evidence, effects, start in zip(self._pair_evidence, self._pair_effects, starts, strict=True):
+            bits += evidence.take(effects.take(left) ^ effects.take(right) ^ start)
         for place in np.argpartition(-bits, min(3, len(bits) - 1))[:3]:
             changes = np.array([self._first[left[place]], self._second[left[place]], *self._other(right[place])])
             changes = changes[changes >= 0]
@@ -157,7 +161,8 @@ class _Reprocessing:
             believed = self._hard.copy()
             believed[self._places[changes]] ^= self._deltas[changes]
             content = np.zeros(UNKNOWN_BYTES, np.uint8)
-            content[self._believed], content[self._rest] = believed, rest[place]
+            rest = self._effects[left[place]] ^ self._effects[right[place]] ^ self._start
+            content[self._believed], content[self._rest] = believed, rest
             if self._evidence[np.arange(UNKNOWN_BYTES), content].min() > IMPOSSIBLE_BITS + 10:
                 yield Decoded(content, float(bits[place]))
 
