@@ -94,7 +94,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
     preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S if settings.database_options else 0.0, clock)
-    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface)
+    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface, planning="once_by_index")
     lease = Lease(ctx.db, clock, ctx.promotions)
     clock_offset = ClockOffset(ctx.db, clock, ctx.promotions)
     lookup = BroadcastLookup(connection, lease, Answers(ctx.live_keyring, ctx.clock, entropy))
