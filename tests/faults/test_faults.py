@@ -179,7 +179,10 @@ async def test_nothing_acknowledged_is_lost(deployment: Deployment) -> None:
     await ledger.check_everything()
     assert ledger.contradictions == []
     await verify_audit_log(ledger, deployment.cores[1].url)
-    await verify_contract(ledger, deployment.pair.primary.running.superuser_url_of("soundmark_audience"))
+    try:
+        await verify_contract(ledger, deployment.pair.primary.running.superuser_url_of("soundmark_audience"))
+    except TimeoutError:
+        raise AssertionError(f"the contract was not carried to Audience: {await deployment.describe_jobs()}") from None
     for name, seconds in deployment.back_after_s.items():
         _log.info("back_after", name=name, median_s=round(median(seconds), 1), worst_s=round(max(seconds), 1))
     _log.info("faults", count=happened.total(), **happened)

@@ -73,6 +73,13 @@ class Deployment:
         await asyncio.to_thread(self.worker.restart_after_kill)
         await self._rival.until_found(f"SELECT FROM ({newest}) AS newest(id) WHERE id > %s", before)
 
+    async def describe_jobs(self) -> str:
+        """Return what the queue holds, which workers there are, and the end of the worker's log."""
+        jobs = "SELECT task_name, status, attempts, worker_id FROM procrastinate_jobs WHERE status <> 'succeeded'"
+        workers = "SELECT id, now() - last_heartbeat FROM procrastinate_workers"
+        rows = [*await self._rival.rows(jobs), *await self._rival.rows(workers)]
+        return f"{rows}\n{self.worker_log.read_text()[-4000:]}"
+
     @property
     def _rival(self) -> Rival:
         return Rival(self.pair.primary.running.superuser_url_of("soundmark_core"))
