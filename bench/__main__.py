@@ -33,6 +33,7 @@ from bench.retention import retention_cuts
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.soak import hostile_forms, soak
+from bench.transparency import logged_issuing, transparency
 from bench.webhooks import webhooks
 from bench.wrk import Demand, Load, against
 from soundmark.embedded.postgres import RunningCluster
@@ -247,6 +248,8 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "access": access,
     "audit": audit,
     "issuing": issuing,
+    "logged-issuing": logged_issuing,
+    "transparency": transparency,
     "stopping": stopping,
     "listing": listing,
     "bundles": bundles,
