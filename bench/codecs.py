@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -260,7 +259,7 @@ def _circumstances(scores: Sequence[CodecScore]) -> Iterator[str]:
     yield f"Frames heard that nobody had sent: {sum(score.wrong_count for score in scores)}."
     yield (
         f"Measured on {datetime.now(UTC):%Y-%m-%d} on {os.cpu_count()} cores of {processor()}, {platform.system()} "
-        f"{platform.release()}, Python {platform.python_version()}, ggwave {version('ggwave')}, seed {_SEED}; encoders "
+        f"{platform.release()}, Python {platform.python_version()}, seed {_SEED}; encoders "
         f"from Debian: {', '.join(_packages())}."
     )
 
