@@ -125,7 +125,7 @@ def _machine() -> str:
     model = models[0] if models else platform.machine()
     return (
         f"{platform.node()} ({model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}), "
-        f"Python {platform.python_version()}, ggwave {version('ggwave')}, NumPy {version('numpy')}, seed {_SEED}"
+        f"Python {platform.python_version()}, NumPy {version('numpy')}, seed {_SEED}"
     )
 
 
