@@ -15,7 +15,7 @@ from support.browser.listening_page import open_listening_page
 from support.codes.sounds import render_token
 
 from bench.degradations import CONDITIONS, Sound
-from soundmark.audio.render import PROTOCOLS
+from soundmark.audio.synthesis import PROTOCOLS
 
 pytestmark = pytest.mark.xdist_group("browser")
 
