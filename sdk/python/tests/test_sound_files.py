@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+import soundfile
 from soundmark_sdk import examine, hear, recording
 from soundmark_sdk.sound_files.byte_source import ByteSource
 from soundmark_sdk.sound_files.decoder_notes import drop_decoder_notes
@@ -294,6 +295,47 @@ def test_a_part_that_cannot_be_read_is_a_reason_only_where_nothing_was_heard() -
         hear(io.BytesIO(write_vorbis(make_noise(1)) + speex))
     with pytest.raises(ValueError, match="sample rate"):
         hear(io.BytesIO(write_flac(make_noise(1)) + write_recording(make_noise(1), "FLAC", "PCM_16", 22_050)))
+
+
+@pytest.mark.parametrize(("codec", "write"), [("MP3", write_mp3), ("Opus", write_opus)])
+def test_what_an_old_libsndfile_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch, codec: str, write: Callable[[Sound], bytes]
+) -> None:
+    monkeypatch.setattr(soundfile, "available_formats", dict)
+    monkeypatch.setattr(soundfile, "available_subtypes", lambda _: {"VORBIS": ""})
+    with pytest.raises(ValueError, match=f"The installed libsndfile cannot read {codec}; version 1.1 or later can"):
+        hear(io.BytesIO(write(make_noise(1))))
+    assert hear_tokens(write_vorbis(play_quietly(ONE))) == [ONE]
+
+
+class CountedFile(io.BytesIO):
+    """A file that counts the bytes that are read of it."""
+
+    count = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(size)
+        self.count += len(content)
+        return content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"OggS\0\2" + bytes(20) + b"\xff" + (b"OggS\0\0" + bytes(20) + b"\xff" + b"\xff" * 255) * 500,
+        bytes.fromhex("fffb90c4") * 50_000,
+        100 * (bytes.fromhex("fffd44c0") + bytes(188)) + bytes.fromhex("fffd90c4") * 50_000,
+        make_riff(make_form(), make_chunk(b"data", b"")) * 2000,
+        (b"fLaC\x80\0\0\x22" + bytes(34)) * 2000,
+        b"ID3\4" + bytes(6) * 50_000,
+        b"\xff" * 500_000,
+    ],
+    ids=lambda each: repr(each[:6]),
+)
+def test_a_hostile_file_is_searched_at_a_cost_that_grows_with_its_size(content: bytes) -> None:
+    file = CountedFile(content)
+    assert len(list(find_parts(ByteSource(file)))) <= 2000
+    assert file.count <= 50 * len(content)
 
 
 class Pipe(io.RawIOBase):

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+_SEARCHED_FIRST: Final = 1 << 10
 _SEARCHED_AT_ONCE: Final = 1 << 20
 # No signature that we search for is longer.
 _MATCH_BYTES_MAX: Final = 64
@@ -30,12 +31,15 @@ class ByteSource:
     def search(self, pattern: re.Pattern[bytes], at: int, end: int | None = None) -> Iterator[int]:
         """Yield the places at which a pattern matches, in order; a match has 64 bytes at most."""
         end = self.size if end is None else min(end, self.size)
+        # Many matches are near.
+        count = _SEARCHED_FIRST
         while at < end:
-            chunk = self.read(at, min(_SEARCHED_AT_ONCE, end - at) + _MATCH_BYTES_MAX)
-            for match in pattern.finditer(chunk):
-                if match.start() < min(_SEARCHED_AT_ONCE, end - at):
+            count = min(count, end - at)
+            for match in pattern.finditer(self.read(at, count + _MATCH_BYTES_MAX)):
+                if match.start() < count:
                     yield at + match.start()
-            at += _SEARCHED_AT_ONCE
+            at += count
+            count = min(4 * count, _SEARCHED_AT_ONCE)
 
 
 class ByteView(io.RawIOBase):

@@ -3,6 +3,7 @@
 import re
 import struct
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from soundmark_sdk.sound_files.byte_source import ByteSource, ByteView
@@ -15,6 +16,8 @@ _RATES: Final = b"".join(rb"\x%x0-\x%xb" % (bit_rate, bit_rate) for bit_rate in 
 _STARTS: Final = re.compile(rb"\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff][" + _RATES + rb"]|" + STARTS.pattern)
 # Between frames: more than a picture that no tag announces, and little enough to search.
 _GAP_BYTES_MAX: Final = 1 << 20
+# Chance makes 200 headers in a megabyte; more are hostile.
+_TRIES_MAX: Final = 4096
 _HEADER_BYTES: Final = 4
 # Frames in a row that prove that a header is one: by chance, two bytes look like one in every few kilobytes.
 _PROOF: Final = 3
@@ -87,7 +90,7 @@ def find_mpeg(source: ByteSource, at: int) -> tuple[list[Part], int]:
     content = ByteView(source, _make_contents(source.read(start, _HEADER_BYTES), first.form, frame_count))
     for run in runs:
         content.append(*run)
-    return [Part("MP3", content)], at
+    return [Part("MP3", content, codec="MP3")], at
 
 
 def find_frames(source: ByteSource, at: int, end: int) -> int:
@@ -95,7 +98,7 @@ def find_frames(source: ByteSource, at: int, end: int) -> int:
 
     A file of another kind may begin before it, which ends the search too.
     """
-    for place in source.search(_STARTS, at, end):
+    for place in islice(source.search(_STARTS, at, end), _TRIES_MAX):
         if source.read(place, 1) != b"\xff" or _read_proven(source, place) is not None:
             return place
     return source.size
@@ -159,4 +162,4 @@ def _find_free(source: ByteSource, at: int) -> tuple[list[Part], int]:
         return [], at
     content = ByteView(source)
     content.append(at, source.size - at)
-    return [Part("MP3", content)], source.size
+    return [Part("MP3", content, codec="MP3")], source.size

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from soundmark_sdk.sound_files.byte_source import ByteSource, ByteView
 from soundmark_sdk.sound_files.flac import make_flac_part
@@ -18,7 +18,8 @@ _NEXT: Final = re.compile(rb"OggS\0[\0-\7]|" + STARTS.pattern)
 _DISORDER: Final = "The OGG file has pages whose time falls back; they cannot be read."
 _HEADERS_BYTES_MAX: Final = 1 << 16
 # How the first packet of a stream begins. Video, text and indexes are not listed: they are passed over.
-_READABLE: Final = (b"\x01vorbis", b"OpusHead")
+_OPUS: Final = b"OpusHead"
+_READABLE: Final = (b"\x01vorbis", _OPUS)
 _FLAC: Final = (b"\x7fFLAC", b"fLaC")
 _FLAC_INFO: Final = re.compile(rb"fLaC[\0\x80]\0\0\x22", re.DOTALL)
 _FLAC_FRAME: Final = (b"\xff\xf8", b"\xff\xf9")
@@ -77,7 +78,8 @@ def _find_page(source: ByteSource, at: int) -> int:
     """Return the place of the next page or of a file of another kind, or the end."""
     if source.read(at, len(MAGIC)) == MAGIC:
         return at
-    return min(next(source.search(_NEXT, at), source.size), find_frames(source, at, at + SEARCHED_BYTES))
+    place = next(source.search(_NEXT, at), source.size)
+    return min(place, find_frames(source, at, min(place, at + SEARCHED_BYTES)))
 
 
 def _read_page(source: ByteSource, at: int) -> _Page | None:
@@ -123,7 +125,8 @@ def _make_parts(stream: _Stream) -> list[Part]:
     if stream.first.startswith(_FLAC):
         return [stream.flac or make_broken_part("OGG")]
     if stream.first.startswith(_READABLE):
-        parts = [Part("OGG", stream.pages)] if stream.position else []
+        codec: Literal["", "Opus"] = "Opus" if stream.first.startswith(_OPUS) else ""
+        parts = [Part("OGG", stream.pages, codec=codec)] if stream.position else []
         return parts + [Part("OGG", None, _DISORDER)] * stream.is_disordered
     encoding = next((name for magic, name in _UNREADABLE.items() if stream.first.startswith(magic)), None)
     return [] if encoding is None else [make_unreadable_part("OGG", encoding)]

@@ -21,13 +21,15 @@ Kind: TypeAlias = Literal["WAV", "FLAC", "OGG", "MP3"]
 class Part:
     """One sound in a file: bytes that libsndfile decodes, or the reason why they cannot be decoded.
 
-    `sample_count` is the number of samples that the part itself claims, or None.
+    `sample_count` is the number of samples that the part itself claims, or None. `codec` is the name of a codec that an
+    old libsndfile lacks.
     """
 
     kind: Kind
     content: ByteView | None
     obstacle: str = ""
     sample_count: int | None = None
+    codec: Literal["", "MP3", "Opus"] = ""
 
 
 def make_broken_part(kind: Kind) -> Part:

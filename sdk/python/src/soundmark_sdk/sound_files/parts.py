@@ -40,8 +40,8 @@ def find_parts(source: ByteSource) -> Iterator[Part]:
 
 def _find_start(source: ByteSource, at: int) -> int:
     """Return the next place where a sound may begin, or the end."""
-    end = at + SEARCHED_BYTES
-    return min(find_frames(source, at, end), next(source.search(STARTS, at, end), source.size))
+    place = next(source.search(STARTS, at, at + SEARCHED_BYTES), source.size)
+    return min(place, find_frames(source, at, min(place, at + SEARCHED_BYTES)))
 
 
 def _read_parts(source: ByteSource, at: int) -> tuple[list[Part], int]:

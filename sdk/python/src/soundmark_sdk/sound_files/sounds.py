@@ -104,8 +104,8 @@ class SoundReader:
         if part.content is None:
             self.obstacles.append(part.obstacle)
             return None
-        if part.kind == "MP3" and part.kind not in soundfile.available_formats():
-            self.obstacles.append("The installed libsndfile cannot read MP3; version 1.1 or later can.")
+        if part.codec not in _list_codecs():
+            self.obstacles.append(f"The installed libsndfile cannot read {part.codec}; version 1.1 or later can.")
             return None
         try:
             with _keep_quiet(part.kind):
@@ -136,6 +136,13 @@ class Sound:
             blocks.append(self._reader.decode(count))
             count -= len(blocks[-1])
         return np.concatenate(blocks)
+
+
+def _list_codecs() -> set[str]:
+    """Return what this libsndfile decodes, of what older ones do not."""
+    has_mp3 = "MP3" in soundfile.available_formats()
+    has_opus = "OPUS" in soundfile.available_subtypes("OGG")
+    return {"", *(["MP3"] if has_mp3 else []), *(["Opus"] if has_opus else [])}
 
 
 def _keep_quiet(form: str) -> AbstractContextManager[None]:
