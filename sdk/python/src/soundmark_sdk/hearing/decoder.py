@@ -1,5 +1,6 @@
 """Hears frames in a stream: search, alignment, likelihoods, decoding, and the evidence that decides."""
 
+import math
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import Final
@@ -29,9 +30,11 @@ _PIECE_S: Final = 0.25  # The stream is searched in pieces of this length.
 _PIECE: Final = int(_PIECE_S * RATE_HZ)
 _KEPT_S: Final = 5.0  # Longer than a frame.
 # Hostile sound may look like a beginning all the time. These bound the work in a second, and what may be saved up.
-_TRIES_PER_S: Final = 3.0
+_TRIES_PER_S: Final = 6.0
 _SETS_PER_S: Final = 4.0
 _SAVED_S: Final = 8.0
+# Repetitions are combined only while so many sets are left for frames that come alone.
+_SETS_RESERVED: Final = 12
 _FAILED_KEPT: Final = 8
 _SHIFTS: Final = (0.0, 1 / 6, -1 / 12)  # Of a group: an echo may be stronger than the first sound.
 
@@ -132,7 +135,8 @@ class Decoder:
         needed = max(_UNKNOWN_MIN_BITS, _TOGETHER_MIN_BITS - max(known_bits, 0.0))
         if known_bits < _KNOWN_MIN_BITS or evidence.max(axis=1).sum() < needed or self._sets.left < 1:
             return None
-        sets_count = min(sets_max if known_bits >= _CLEAR_KNOWN_BITS else _SETS_FEW, int(self._sets.left))
+        # Half of what is left stays for the next candidate: the first set finds most frames.
+        sets_count = min(sets_max if known_bits >= _CLEAR_KNOWN_BITS else _SETS_FEW, math.ceil(self._sets.left / 2))
         decoded, used = decode(evidence, enough_bits=needed, sets_count=sets_count)
         self._sets.left -= used
         return decoded.token_text if decoded is not None and decoded.evidence_bits >= needed else None
@@ -143,10 +147,12 @@ class Decoder:
             return None
         earlier = [each for each in self._failed if each[0] == protocol]
         self._failed.append((protocol, evidence, known_bits))
+        if self._sets.left < _SETS_RESERVED:
+            return None
         total, total_known = evidence, known_bits
         for _, other, other_known in reversed(earlier):
             total, total_known = normalise(total + other), total_known + other_known
-            token = self._judge(total, total_known, _SETS_FEW)
+            token = self._judge(total, total_known, 1)
             if token is not None:
                 self._failed.clear()
                 return token
