@@ -128,15 +128,16 @@ async def _integrate(database: Seeded) -> tuple[float, float, int]:
     ctx = make_job_context(declared.read(declared.CoreJobsSettings, environ))
     await ctx.db.open()
     count = (await integrate_some(ctx)).added_count
-    before_kib, begun_s, first = _peak_kib(), time.monotonic(), count
-    has_more = True
+    before_bytes = most_bytes = psutil.Process().memory_info().rss
+    begun_s, first, has_more = time.monotonic(), count, True
     while has_more:
         done = await integrate_some(ctx)
         count, has_more = count + done.added_count, done.has_more
+        most_bytes = max(most_bytes, psutil.Process().memory_info().rss)
     taken_s = time.monotonic() - begun_s
     await ctx.witnesses.aclose()
     await ctx.db.close()
-    return taken_s, (_peak_kib() - before_kib) / 1024, count - first
+    return taken_s, (most_bytes - before_bytes) / 2**20, count - first
 
 
 def _queue(database: Seeded, count: int) -> None:
@@ -172,10 +173,6 @@ def _value(database: Seeded, statement: str) -> Any:
         row = connection.execute(statement.encode()).fetchone()
     assert row is not None, "one row"
     return row[0]
-
-
-def _peak_kib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _wanted(**more: Any) -> str:
