@@ -1,6 +1,7 @@
 """The cost of the transparency log: in issuing, of integrating a million entries, of a proof, and of an audit."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -13,11 +14,12 @@ from statistics import median
 from typing import Any, Final
 
 import httpx2
+import psutil
 import psycopg
 
 from bench import seed, unlogged, wrk
-from bench.figures import Figure, rates
-from bench.service import OPERATOR_TOKEN, Seeded, core, seeded, worker_environ
+from bench.figures import Figure, rates, ratio_of_rounds
+from bench.service import OPERATOR_TOKEN, Seeded, Service, core, seeded, worker_environ
 from bench.wrk import Demand
 from soundmark import settings as declared
 from soundmark.core.domain.log.tree import Edge, Tile, hash_leaf, plan_inclusion
@@ -38,24 +40,50 @@ _AUTHORIZATION: Final = f"Bearer {OPERATOR_TOKEN}"
 def logged_issuing(cluster: RunningCluster) -> list[Figure]:
     """Measure batches and single Codes of one organisation, with the log and without, in turns."""
     with_log, without = seeded(cluster, 1_000), seeded(cluster, 1_001)
-    batch = Demand(["/v1/codes/batch"], 1, _AUTHORIZATION, [_wanted(count=_BATCH)])
-    single = Demand(["/v1/codes"], _WRITERS, _AUTHORIZATION, [_wanted()])
-    loads: dict[tuple[str, str], list[float]] = {}
+    demands = {
+        "Batches of 100": Demand(["/v1/codes/batch"], 1, _AUTHORIZATION, [_wanted(count=_BATCH)]),
+        "Single Codes": Demand(["/v1/codes"], _WRITERS, _AUTHORIZATION, [_wanted()]),
+    }
+    per_s: dict[tuple[str, bool], list[float]] = {(name, logged): [] for name in demands for logged in (True, False)}
+    cost_ms: dict[tuple[str, bool], list[float]] = {place: [] for place in per_s}
     with core(with_log) as service, core(without, more={unlogged.SETTING: "1"}) as reference:
         for one in (service, reference):
-            for demand in (batch, single):
+            for demand in demands.values():
                 wrk.run(one.base_url, demand, seconds=2)
         for number in range(_ROUNDS):
-            pairs = [("without", reference), ("with", service)]
-            for name, demand in (("batch", batch), ("single", single)):
-                # Each goes first as often as the other: the machine slows down and recovers.
-                for side, one in pairs if number % 2 else reversed(pairs):
+            # Each goes first as often as the other: the machine slows down and recovers.
+            sides = [(True, service), (False, reference)]
+            for name, demand in demands.items():
+                for logged, one in sides if number % 2 else sides[::-1]:
+                    before_s = _processor_s(cluster, one)
                     load = wrk.run(one.base_url, demand, seconds=_ROUND_S, seed=number)
-                    loads.setdefault((name, side), []).append(load.requests_per_s)
-    return [
-        rates("Batches of 100 with the log", loads["batch", "with"], "without", loads["batch", "without"], 0.95),
-        rates("Single Codes with the log", loads["single", "with"], "without", loads["single", "without"], 0.95),
-    ]
+                    per_s[name, logged].append(load.requests_per_s)
+                    cost_ms[name, logged].append((_processor_s(cluster, one) - before_s) / load.requests * 1e3)
+    figures = []
+    for name in demands:
+        figures.append(rates(f"{name} with the log", per_s[name, True], "without", per_s[name, False], 0.95))
+        with_ms, without_ms = (median(cost_ms[name, logged]) for logged in (True, False))
+        figures.append(
+            Figure(
+                f"{name} with the log: processor time of Core and PostgreSQL",
+                f"{with_ms:.2f} ms a request",
+                f"without: {without_ms:.2f} ms",
+                ratio_of_rounds(cost_ms[name, True], cost_ms[name, False]),
+                "at most",
+                1 / 0.95,
+            )
+        )
+    return figures
+
+
+def _processor_s(cluster: RunningCluster, service: Service) -> float:
+    """Return the processor time that Core's process and those of PostgreSQL have spent."""
+    total_s = service.processor_s()
+    for process in psutil.Process(cluster.process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total_s += times.user + times.system
+    return total_s
 
 
 def transparency(cluster: RunningCluster) -> list[Figure]:
@@ -100,15 +128,16 @@ async def _integrate(database: Seeded) -> tuple[float, float, int]:
     ctx = make_job_context(declared.read(declared.CoreJobsSettings, environ))
     await ctx.db.open()
     count = (await integrate_some(ctx)).added_count
-    before_kib, begun_s, first = _peak_kib(), time.monotonic(), count
-    has_more = True
+    before_bytes = most_bytes = psutil.Process().memory_info().rss
+    begun_s, first, has_more = time.monotonic(), count, True
     while has_more:
         done = await integrate_some(ctx)
         count, has_more = count + done.added_count, done.has_more
+        most_bytes = max(most_bytes, psutil.Process().memory_info().rss)
     taken_s = time.monotonic() - begun_s
     await ctx.witnesses.aclose()
     await ctx.db.close()
-    return taken_s, (_peak_kib() - before_kib) / 1024, count - first
+    return taken_s, (most_bytes - before_bytes) / 2**20, count - first
 
 
 def _queue(database: Seeded, count: int) -> None:
@@ -144,10 +173,6 @@ def _value(database: Seeded, statement: str) -> Any:
         row = connection.execute(statement.encode()).fetchone()
     assert row is not None, "one row"
     return row[0]
-
-
-def _peak_kib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _wanted(**more: Any) -> str:

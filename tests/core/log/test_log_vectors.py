@@ -4,6 +4,8 @@ import json
 from typing import Any, Final
 
 import pytest
+from golden_files import golden_files
+from support.api.published_contract import make_validator
 from support.log.independent import tlog
 from vectors import VECTORS
 
@@ -27,6 +29,17 @@ def test_each_entry_commits_to_its_values() -> None:
             assert base64url.encode(digest(kind, member, canonicalize(value))) == text
         assert entry.kind == kind
         assert [base64url.encode(each) for each in entry.digests] == list(case["digests"].values())
+
+
+def test_each_entry_is_one_of_the_published_schema_and_nothing_else_is() -> None:
+    judge = make_validator(json.loads(golden_files()["schemas/log-entry-v1.json"]))
+    for case in LOG["entries"]:
+        entry = json.loads(case["entry"])
+        assert judge.is_valid(entry)
+        assert not judge.is_valid({**entry, "note": ""})
+        assert not judge.is_valid({**entry, "v": 2})
+        assert not judge.is_valid({**entry, "kind": "code.seen"})
+        assert not any(judge.is_valid({each: entry[each] for each in entry if each != name}) for name in entry)
 
 
 def test_each_proof_is_accepted_and_each_other_refused(subtests: pytest.Subtests) -> None:
