@@ -243,19 +243,23 @@ CREATE TABLE audit_unsealed (
     CONSTRAINT audit_unsealed_stage_check CHECK (stage IN ('requested', 'final'))
 );
 
--- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome.
+-- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome. With its
+-- final seal it also gets its place in the chain that everybody can check, who has the entries.
 CREATE TABLE audit_seals (
     organization_id text   NOT NULL,
     position        bigint NOT NULL,
     entry_id        text   NOT NULL,
     stage           text   NOT NULL,
     seal            bytea  NOT NULL,
+    chain_position  bigint,
+    chain_hash      bytea,
     CONSTRAINT audit_seals_pkey PRIMARY KEY (organization_id, position),
     CONSTRAINT audit_seals_once UNIQUE (organization_id, entry_id, stage),
     CONSTRAINT audit_seals_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
     CONSTRAINT audit_seals_position_check CHECK (position > 0),
-    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final'))
+    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final')),
+    CONSTRAINT audit_seals_chain_check CHECK ((chain_position IS NULL) = (chain_hash IS NULL))
 );
 
 CREATE TABLE audit_heads (
@@ -263,6 +267,8 @@ CREATE TABLE audit_heads (
     position        bigint NOT NULL,
     entry_id        text,
     seal            bytea  NOT NULL,
+    chain_position  bigint NOT NULL,
+    chain_hash      bytea  NOT NULL,
     CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id),
     CONSTRAINT audit_heads_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,

@@ -120,7 +120,11 @@ class AuditActor(Record):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry(Record):
-    """An action in an organisation. Later releases of the service have more actions."""
+    """An action in an organisation. Later releases of the service have more actions.
+
+    `position` and `chain_hash` are its place in the organisation's chain; None until it is chained, which takes at most
+    ten seconds once it has an outcome. `soundmark_sdk.verify_audit_log` checks a downloaded log.
+    """
 
     id: str
     organization_id: str
@@ -131,6 +135,8 @@ class AuditEntry(Record):
     metadata: Mapping[str, Any]
     created_at: datetime
     finalised_at: datetime | None
+    position: int | None
+    chain_hash: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The example of an audit entry."""
 
+import hashlib
 from typing import Final
 
 from soundmark.core.domain.tenancy.audit import AuditEntry
@@ -16,4 +17,6 @@ AUDIT_ENTRY: Final = AuditEntry(
     metadata='{"name":"Morning show"}',
     created_at=ISSUED_AT,
     finalised_at=ISSUED_AT,
+    position=7,
+    chain_hash=hashlib.sha256(b"the hash before, and this entry").digest(),
 )

@@ -2,15 +2,15 @@
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from soundmark.core.domain.tenancy.audit import AuditEntry, AuditOutcome
-from soundmark.core.domain.tenancy.audit_chain import Verification
+from soundmark.core.domain.tenancy.audit_chain import Verification, read_metadata
 from soundmark.core.domain.tenancy.scope import ActorType
+from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import Timestamp, Wire
 
@@ -25,6 +25,8 @@ CSV_COLUMNS: Final = (
     "metadata",
     "created_at",
     "finalised_at",
+    "position",
+    "chain_hash",
 )
 # A spreadsheet reads a cell that begins with one of these, wide forms included, as a formula (OWASP, CSV Injection).
 _FORMULA_BEGINS: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
@@ -49,6 +51,19 @@ class AuditEntryView(Wire):
     metadata: Annotated[dict[str, Any], Field(description="Ids, counts, names and states; never a secret.")]
     created_at: Timestamp
     finalised_at: Timestamp | None
+    position: Annotated[
+        int | None,
+        Field(description="The entry's place in the organisation's chain: 1, 2, 3, …; null until it is chained."),
+    ]
+    chain_hash: Annotated[
+        str | None,
+        Field(
+            description=(
+                "base64url of SHA-256 over the bytes of the hash before it, 32 zero bytes at the beginning, and the "
+                "RFC 8785 bytes of this entry without `chain_hash`; null until the entry is chained."
+            )
+        ),
+    ]
 
 
 class AuditEntryPage(Wire):
@@ -72,7 +87,9 @@ class AuditVerification(Wire):
 def entry_view(entry: AuditEntry) -> AuditEntryView:
     """Return the view of one entry."""
     actor = ActorView(type=entry.actor_type, id=entry.actor_id)
-    return AuditEntryView.from_record(entry, actor=actor, metadata=_metadata(entry.metadata))
+    return AuditEntryView.from_record(
+        entry, actor=actor, metadata=read_metadata(entry.metadata), chain_hash=_chain_hash(entry)
+    )
 
 
 def verification_view(found: Verification) -> AuditVerification:
@@ -107,7 +124,13 @@ def _cells(entry: AuditEntry) -> tuple[str, ...]:
         entry.metadata,
         format_timestamp(entry.created_at),
         "" if entry.finalised_at is None else format_timestamp(entry.finalised_at),
+        "" if entry.position is None else str(entry.position),
+        _chain_hash(entry) or "",
     )
+
+
+def _chain_hash(entry: AuditEntry) -> str | None:
+    return None if entry.chain_hash is None else base64url.encode(entry.chain_hash)
 
 
 def _defuse_formula(cell: str) -> str:
@@ -120,12 +143,3 @@ def _csv(rows: Sequence[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
     return text.getvalue().encode()
-
-
-def _metadata(text: str) -> dict[str, Any]:
-    """Return the stored object. An entry that somebody altered in the database must not hide all the others."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {"unreadable": text}
