@@ -17,8 +17,8 @@ _NUMBER: Final = "0|[1-9][0-9]{0,18}"
 _BASE64: Final = "[A-Za-z0-9+/]+={0,2}"
 _SIGNATURE: Final = re.compile(f"— ([^\\s+]+) ({_BASE64})\n")
 _PROOF: Final = re.compile(
-    f"c2sp\\.org/tlog-proof@v1\nextra (?P<entry>{_BASE64})\nindex (?P<index>{_NUMBER})\n(?P<path>(?:{_BASE64}\n){{0,63}})"
-    f"\n(?P<text>(?:[^\n]+\n)+)\n(?P<signatures>(?:{_SIGNATURE.pattern})+)"
+    f"c2sp\\.org/tlog-proof@v1\nextra (?P<entry>{_BASE64})\nindex (?P<index>{_NUMBER})\n"
+    f"(?P<path>(?:{_BASE64}\n){{0,63}})\n(?P<text>(?:[^\n]+\n)+)\n(?P<signatures>(?:{_SIGNATURE.pattern})+)"
 )
 _CHECKPOINT: Final = re.compile(f"([^\n]+)\n({_NUMBER})\n({_BASE64})\n")
 _ID_BYTES: Final = 4
