@@ -13,6 +13,8 @@ OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --ed
 NODE_FOLDERS := tests/axe tests/deploy tests/generators tests/javascript tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
+# Of an independent implementation of transparency logs, whose metadata asks for a newer Python than ours.
+VERIFIERS := $(VENV)/verifiers
 # The oldest releases that we say we run on, and the tests that would notice.
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
@@ -37,7 +39,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
+.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators verifiers clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,8 +103,9 @@ coverage: test-install test-tools  ## Run tests and report which branches they t
 collected: test-install
 	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >/dev/null || true
 
-test-tools: system-tools generators $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
+test-tools: system-tools generators verifiers $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
 generators: $(GENERATORS)/.installed
+verifiers: $(VERIFIERS)/.installed
 
 system-tools:
 	@scripts/install-tools redis-server pgbouncer curl chromium chromium-headless-shell systemd-analyze=systemd promtool=prometheus haproxy kubectl=kubernetes-client
@@ -113,6 +116,10 @@ system-tools:
 $(GENERATORS)/.installed: $(BIN)/python requirements/generators.txt
 	@$(BIN)/python -m venv $(GENERATORS)
 	@$(GENERATORS)/bin/python $(LOCKED) requirements/generators.txt
+	@touch $@
+
+$(VERIFIERS)/.installed: $(BIN)/python requirements/verifiers.txt
+	@$(BIN)/python $(LOCKED) requirements/verifiers.txt --ignore-requires-python --upgrade --target $(VERIFIERS)
 	@touch $@
 
 # Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.

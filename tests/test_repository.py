@@ -63,7 +63,7 @@ def test_every_folder_of_npm_packages_is_installed_by_make() -> None:
 
 
 def test_every_installation_is_locked() -> None:
-    names = ["build.txt", "complete.txt", "floors.txt", "generators.txt", "runtime.txt", "test.txt"]
+    names = ["build.txt", "complete.txt", "floors.txt", "generators.txt", "runtime.txt", "test.txt", "verifiers.txt"]
     assert [path.name for path in LOCKS] == names
     makefile = (ROOT / "Makefile").read_text()
     locked, ours = re.findall(r"^\w+ := \$\(PIP\) install (.*)$", makefile, re.MULTILINE)

@@ -36,6 +36,8 @@ from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
+from soundmark.core.features.log.integration.opening import open_log
+from soundmark.core.features.log.publication import routes as log
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.support.desk_webhook import routes as desk_webhook
@@ -83,8 +85,8 @@ from soundmark.kit.tracing.spans import trace_endpoint
 from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
-_OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
-_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
+_OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/v1/log", "/openapi.json")
+_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/v1/log/", "/schemas/", "/problems/")
 _log: Final = structlog.get_logger()
 
 
@@ -118,6 +120,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
             refused_credentials,
             refused_events,
             ctx.local_notification_limit,
+            ctx.log_proof_limit,
             ctx.webhook_test_limit,
             ctx.webhook_tests,
             ctx.exports,
@@ -206,6 +209,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         platform,
         release,
         resolution,
+        log,
     ):
         app.router.routes.extend(feature.operations.routes)
     return app
@@ -241,6 +245,7 @@ async def _running(
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")
             await ensure_active(ctx)
+            await open_log(ctx)
             await ctx.live_keyring.refresh()
             await ctx.chain.open()
             await clock_offset.measure()
@@ -257,6 +262,7 @@ async def _running(
         stack.push_async_callback(ctx.accounting.aclose)
         stack.push_async_callback(ctx.webhooks.aclose)
         stack.push_async_callback(ctx.desk.aclose)
+        stack.push_async_callback(ctx.witnesses.aclose)
         for limit in limits:
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)

@@ -1180,3 +1180,112 @@ ALTER TABLE integration_names ENABLE ROW LEVEL SECURITY;
 ALTER TABLE integration_names FORCE ROW LEVEL SECURITY;
 CREATE POLICY integration_names_of_tenant ON integration_names USING (organization_id = current_tenant());
 CREATE POLICY integration_names_of_backup ON integration_names FOR SELECT USING (is_backup());
+
+-- The transparency log. No row refers to a tenant, so deleting one removes nothing here.
+--
+-- What is not in the tree yet: each entry is written by the transaction of what it records.
+CREATE TABLE log_queue (
+    id    bigint GENERATED ALWAYS AS IDENTITY,
+    entry bytea  NOT NULL,
+    CONSTRAINT log_queue_pkey PRIMARY KEY (id)
+);
+
+-- A notification takes a lock until the commit, which would make all issuances wait for each other. So only what finds
+-- the queue empty wakes the worker, which goes on looking for some seconds after it found something.
+CREATE FUNCTION notify_of_first_log_entry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM log_queue ORDER BY id DESC LIMIT 1) THEN
+        PERFORM pg_notify('log_queue', '');
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER log_queue_added BEFORE INSERT ON log_queue
+    FOR EACH STATEMENT EXECUTE FUNCTION notify_of_first_log_entry();
+
+-- The entry of a revoked Code, as core/domain/log/entry.py makes it: a stop revokes a hundred thousand, whose records
+-- never leave the server. The signature's place is before the last 110 bytes of the payload.
+CREATE FUNCTION revoked_log_entry(payload bytea, signature bytea) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN convert_to(
+        '{"code":"'
+        || translate(
+               encode(
+                   sha256(
+                       convert_to('soundmark/log/v1/code.revoked/code', 'UTF8') || '\x00'::bytea
+                       || substring(payload FOR greatest(0, octet_length(payload) - 110))
+                       || convert_to(
+                              ',"signature":"' || translate(encode(signature, 'base64'), E'+/=\n', '-_') || '"', 'UTF8'
+                          )
+                       || substring(payload FROM greatest(0, octet_length(payload) - 110) + 1)
+                   ),
+                   'base64'
+               ),
+               E'+/=\n', '-_'
+           )
+        || '","kind":"code.revoked","v":1}',
+        'UTF8'
+    );
+
+-- The leaves of the tree. `digest` is the entry's first commitment, which no other entry has, and `answer` the second.
+CREATE TABLE log_leaves (
+    position bigint NOT NULL,
+    entry    bytea  NOT NULL,
+    digest   bytea  NOT NULL,
+    answer   bytea,
+    CONSTRAINT log_leaves_pkey PRIMARY KEY (position),
+    CONSTRAINT log_leaves_once UNIQUE (digest),
+    CONSTRAINT log_leaves_answered_once UNIQUE (answer),
+    CONSTRAINT log_leaves_position_check CHECK (position >= 0)
+);
+
+-- The hashes of the tree (C2SP, tlog-tiles); a tile that is not full grows in place. They do not compress.
+CREATE TABLE log_tiles (
+    level  integer NOT NULL,
+    number bigint  NOT NULL,
+    hashes bytea   NOT NULL,
+    CONSTRAINT log_tiles_pkey PRIMARY KEY (level, number),
+    CONSTRAINT log_tiles_hashes_check CHECK (octet_length(hashes) BETWEEN 32 AND 8192 AND octet_length(hashes) % 32 = 0)
+);
+
+ALTER TABLE log_tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
+
+-- What the log signed: the newest published checkpoint, and those after it. It is stored before any witness sees it,
+-- so that there are never two roots of one size. `asked_at` is when a worker began to ask the witnesses.
+CREATE TABLE log_checkpoints (
+    size         bigint      NOT NULL,
+    root         bytea       NOT NULL,
+    note         text        NOT NULL,
+    cosignatures text        NOT NULL DEFAULT '',
+    signed_at    timestamptz NOT NULL,
+    asked_at     timestamptz,
+    published_at timestamptz,
+    CONSTRAINT log_checkpoints_pkey PRIMARY KEY (size),
+    CONSTRAINT log_checkpoints_size_check CHECK (size >= 0)
+);
+
+-- The log's own keys, which sign checkpoints and nothing else. `id` is that of the key in a signed note.
+CREATE TABLE log_keys (
+    id          text        NOT NULL,
+    public_key  bytea       NOT NULL,
+    sealed_seed bytea,
+    created_at  timestamptz NOT NULL,
+    retired_at  timestamptz,
+    CONSTRAINT log_keys_pkey PRIMARY KEY (id),
+    CONSTRAINT log_keys_seed_check CHECK ((sealed_seed IS NULL) = (retired_at IS NOT NULL))
+);
+
+-- `size` is that of the tree. Codes that were active when the log was made are entered by their token, up to
+-- `entered_token`, which is null when all are.
+CREATE TABLE log_state (
+    is_only        boolean     NOT NULL DEFAULT true,
+    origin         text        NOT NULL,
+    size           bigint      NOT NULL,
+    stopped_reason text,
+    entered_token  text,
+    created_at     timestamptz NOT NULL,
+    CONSTRAINT log_state_pkey PRIMARY KEY (is_only),
+    CONSTRAINT log_state_only_check CHECK (is_only),
+    CONSTRAINT log_state_reason_check CHECK (stopped_reason IN ('witness_conflict', 'tree_damaged', 'restored'))
+);

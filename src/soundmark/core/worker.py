@@ -15,6 +15,7 @@ from soundmark.core.features.billing.webhooks import jobs as payment_webhooks
 from soundmark.core.features.billing.webhooks.healing import keep_asking
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
+from soundmark.core.features.log.integration.integrator import LogIntegrator
 from soundmark.core.features.platform.release import jobs as release
 from soundmark.core.features.support.desk_webhook import jobs as desk_webhook
 from soundmark.core.features.support.tickets import jobs as tickets
@@ -61,6 +62,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         async with (
             running("audit-chain", chain.keep_sealing()),
             dispatching(ctx, fan_out),
+            running("log-integrator", LogIntegrator(ctx).keep_integrating()),
             running("local-payments", keep_asking(ctx)),
             running("release-evidence", _read_evidence(ctx)),
         ):
@@ -72,6 +74,7 @@ async def _run(settings: CoreJobsSettings) -> None:
         await ctx.accounting.aclose()
         await ctx.webhooks.aclose()
         await ctx.desk.aclose()
+        await ctx.witnesses.aclose()
         await ctx.db.close()
 
 

@@ -52,13 +52,35 @@ async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
 
 
 async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> None:
-    """Make the tokens of locked Codes unresolvable from the commit on. Lock order: docs/locks.md."""
+    """Make the tokens of locked Codes unresolvable from the commit on, and log it. Lock order: docs/locks.md."""
     await tx.run(
         """
-        UPDATE broadcasts
-           SET revoked_at = %(now)s
-         WHERE token = ANY(%(tokens)s::text[])
-           AND revoked_at IS NULL
+        WITH silenced AS (
+            UPDATE broadcasts
+               SET revoked_at = %(now)s
+             WHERE token = ANY(%(tokens)s::text[])
+               AND revoked_at IS NULL
+            RETURNING payload, signature
+        )
+        INSERT INTO log_queue (entry)
+        SELECT revoked_log_entry(payload, signature)
+          FROM silenced
         """,
         {"tokens": list(tokens), "now": now},
     )
+
+
+async def list_unrevoked(tx: Tx, *, after: str, limit: int) -> list[Broadcast]:
+    """Return up to `limit` broadcasts, of every organisation, that are not revoked, after this token, by token."""
+    rows = await tx.rows(
+        """
+        SELECT token, payload, signature
+          FROM broadcasts
+         WHERE token > %(after)s
+           AND revoked_at IS NULL
+         ORDER BY token
+         LIMIT %(limit)s
+        """,
+        {"after": after, "limit": limit},
+    )
+    return [Broadcast._make(row) for row in rows]
