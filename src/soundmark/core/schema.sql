@@ -275,6 +275,27 @@ CREATE TABLE audit_heads (
     CONSTRAINT audit_heads_entry_check CHECK ((entry_id IS NULL) = (position = 0))
 );
 
+-- Organisations whose chain has grown since its head was last entered into the transparency log. A job reads it for every
+-- tenant, so it holds ids only.
+CREATE TABLE audit_unlogged (
+    organization_id text NOT NULL,
+    CONSTRAINT audit_unlogged_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT audit_unlogged_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
+
+-- The heads that were entered, from the newest one that is published on. `digest` is the commitment in the log.
+CREATE TABLE audit_logged_heads (
+    organization_id text        NOT NULL,
+    entries         bigint      NOT NULL,
+    chain_hash      bytea       NOT NULL,
+    digest          bytea       NOT NULL,
+    logged_at       timestamptz NOT NULL,
+    CONSTRAINT audit_logged_heads_pkey PRIMARY KEY (organization_id, entries),
+    CONSTRAINT audit_logged_heads_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
+
 -- Settings of the operator, which belong to no tenant.
 CREATE TABLE platform_secrets (
     name       text        NOT NULL,
@@ -484,6 +505,10 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = current_tenant());
 
+ALTER TABLE audit_logged_heads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audit_logged_heads FORCE ROW LEVEL SECURITY;
+CREATE POLICY audit_logged_heads_of_tenant ON audit_logged_heads USING (organization_id = current_tenant());
+
 -- Every request of a person needs their role, so this takes one round trip. As in api_key_of_credential, the tenant
 -- stays set until the transaction ends.
 CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -567,6 +592,7 @@ CREATE POLICY invitations_of_backup ON invitations FOR SELECT USING (is_backup()
 CREATE POLICY audit_entries_of_backup ON audit_entries FOR SELECT USING (is_backup());
 CREATE POLICY audit_seals_of_backup ON audit_seals FOR SELECT USING (is_backup());
 CREATE POLICY audit_heads_of_backup ON audit_heads FOR SELECT USING (is_backup());
+CREATE POLICY audit_logged_heads_of_backup ON audit_logged_heads FOR SELECT USING (is_backup());
 CREATE POLICY code_entitlements_of_backup ON code_entitlements FOR SELECT USING (is_backup());
 CREATE POLICY code_usage_days_of_backup ON code_usage_days FOR SELECT USING (is_backup());
 CREATE POLICY campaigns_of_backup ON campaigns FOR SELECT USING (is_backup());

@@ -90,6 +90,16 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedHead:
+    """A head of the public chain that was entered into the transparency log, where `digest` finds it."""
+
+    entries: int
+    chain_hash: bytes
+    digest: bytes
+    logged_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """The result of verifying a chain. `first_broken` is the entry of the first break, or None if none can be named."""
 

@@ -156,6 +156,18 @@ async def update_head(tx: AnyTx, organization_id: str, head: Head) -> None:
     )
 
 
+async def note_grown(tx: AnyTx, organization_id: str) -> None:
+    """Note that the locked head must be entered into the transparency log, unless that is noted."""
+    await tx.run(
+        """
+        INSERT INTO audit_unlogged (organization_id)
+        VALUES (%(organization_id)s)
+            ON CONFLICT (organization_id) DO NOTHING
+        """,
+        {"organization_id": organization_id},
+    )
+
+
 async def delete_waiting(tx: AnyTx, organization_id: str, sealed: Sequence[Waiting]) -> None:
     """Delete the notes of stages that are sealed, but for those that a deletion of their entries has locked.
 

@@ -140,10 +140,22 @@ class AuditEntry(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedHead(Record):
+    """A head of the audit chain that the transparency log has: the hash of the entry at the position `entries`."""
+
+    entries: int
+    chain_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class AuditVerification(Record):
-    """Whether the audit log is unaltered. `first_broken` is the first altered entry, if there is one to name."""
+    """Whether the audit log is unaltered. `first_broken` is the first altered entry, if there is one to name.
+
+    `logged_head` is the newest head in the transparency log; None until the first one is there.
+    """
 
     verified: bool
     entries: int
     unsealed: int
     first_broken: str | None
+    logged_head: LoggedHead | None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from soundmark.core.domain.tenancy.audit import AuditEntry, AuditOutcome
-from soundmark.core.domain.tenancy.audit_chain import Verification, read_metadata
+from soundmark.core.domain.tenancy.audit_chain import LoggedHead, Verification, read_metadata
 from soundmark.core.domain.tenancy.scope import ActorType
 from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
@@ -73,6 +73,13 @@ class AuditEntryPage(Wire):
     next_cursor: str | None
 
 
+class LoggedHeadView(Wire):
+    """A head of an audit chain: the hash of the entry at the position `entries`."""
+
+    entries: int
+    chain_hash: str
+
+
 class AuditVerification(Wire):
     """The result of verifying an audit log."""
 
@@ -81,6 +88,10 @@ class AuditVerification(Wire):
     unsealed: Annotated[int, Field(description="The number of entries that are too new to be sealed.")]
     first_broken: Annotated[
         str | None, Field(description="The first entry at which the chain breaks; null if no entry can be named.")
+    ]
+    logged_head: Annotated[
+        LoggedHeadView | None,
+        Field(description="The newest head that the transparency log has; null until the first one is there."),
     ]
 
 
@@ -92,9 +103,10 @@ def entry_view(entry: AuditEntry) -> AuditEntryView:
     )
 
 
-def verification_view(found: Verification) -> AuditVerification:
+def verification_view(found: Verification, head: LoggedHead | None) -> AuditVerification:
     """Return the view of a verification."""
-    return AuditVerification.from_record(found, verified=found.is_verified)
+    logged = head and LoggedHeadView(entries=head.entries, chain_hash=base64url.encode(head.chain_hash))
+    return AuditVerification.from_record(found, verified=found.is_verified, logged_head=logged)
 
 
 def json_lines(entries: Sequence[AuditEntry]) -> bytes:
