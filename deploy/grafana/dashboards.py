@@ -67,6 +67,8 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
         Panel("Undelivered webhooks", "short", shared("soundmark_webhook_deliveries_pending")),
         Panel("Oldest undelivered webhook", "s", shared("soundmark_webhook_oldest_pending_seconds")),
         Panel("Lateness of the next webhook", "s", shared("soundmark_webhook_overdue_seconds")),
+        Panel("Entries that wait for the log", "short", shared("soundmark_log_waiting_entries")),
+        Panel("Log stopped", "bool", shared("soundmark_log_stopped")),
         COMMON[0],
     ),
     "audience": (

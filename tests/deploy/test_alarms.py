@@ -61,6 +61,8 @@ CASES: Final[dict[str, tuple[Series, Series]]] = {
     "SoundmarkLocalNotificationsRefused": rate(f'{PAYMENTS}{{provider="local", outcome="unknown"}}'),
     "SoundmarkDraftInvoicesFailed": level('soundmark_draft_invoices{status="failed"}', "1x90", "0x90"),
     "SoundmarkDraftInvoicesLate": level("soundmark_draft_invoices_oldest_seconds", "3601x90", "3599x90"),
+    "SoundmarkLogStopped": level("soundmark_log_stopped", "1x90", "0x90"),
+    "SoundmarkLogWaiting": level("soundmark_log_waiting_entries", "1x90", "0x90"),
     "SoundmarkWebhooksOverdue": level("soundmark_webhook_overdue_seconds", "31x90", "29x90"),
     "SoundmarkWebhookBacklogGrows": level("soundmark_webhook_deliveries_pending", "0+2x90", "0+1x90"),
     "SoundmarkWebhookDeliveriesOld": level("soundmark_webhook_oldest_pending_seconds", "108001x90", "107999x90"),

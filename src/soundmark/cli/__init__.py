@@ -54,6 +54,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "platform": ("soundmark.cli.platform:app", "Show the catalogue, grant entitlements, change the master key."),
     "audience": ("soundmark.cli.audience:app", "Report audiences, and import older counts."),
     "audit": ("soundmark.cli.audit:app", "Verify the audit log of an organisation."),
+    "log": ("soundmark.cli.log:app", "Verify, monitor, witness and operate the transparency log."),
     "config": ("soundmark.cli.config:app", "Check the settings in the environment."),
     "openapi": ("soundmark.cli.contract:openapi", "Write the OpenAPI document of the public API."),
     "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of the formats that programs exchange."),

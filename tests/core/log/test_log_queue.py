@@ -44,9 +44,9 @@ async def test_each_issued_code_is_queued(tenant: Tenant, rival: Rival) -> None:
 
 async def test_a_recovered_or_repeated_issuance_is_queued_once(tenant: Tenant, rival: Rival) -> None:
     headers, body = {"Idempotency-Key": "again-and-again-and-again"}, tenant.code_body()
-    for _ in range(2):
-        code = (await tenant.api.post("/v1/codes", json=body, headers=headers)).json
-    assert await queued(rival) == Counter([entry_of(code)])
+    answers = [(await tenant.api.post("/v1/codes", json=body, headers=headers)).json for _ in range(2)]
+    assert answers[0] == answers[1]
+    assert await queued(rival) == Counter([entry_of(answers[0])])
 
 
 async def test_a_refused_issuance_is_not_queued(tenant: Tenant, rival: Rival) -> None:

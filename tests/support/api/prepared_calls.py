@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 
 from soundmark.core.domain.webhooks.endpoint import ENDPOINTS_MAX
+from soundmark.kit.text import base64url
 from support.api.world import OPERATIONS, Call, World, count_rows, send
 from support.audience.event_delivery import make_event, sign_body
 from support.outside.desk import configure_desk, sign_as_sent, ticket_body
@@ -55,6 +56,12 @@ async def make_certificate(world: World) -> Call:
     answer = await send(api, OPERATIONS["delete_project"], call)
     assert answer.status == 204, answer.body
     return Call(path={"certificate_id": answer.headers["location"].rpartition("/")[2]})
+
+
+async def prove_key(world: World) -> Call:
+    """Prepare to read the proof of a signing key, which is in the log from the start."""
+    ((digest,),) = await world.rival.rows("SELECT digest FROM log_leaves WHERE position = 0")
+    return Call(path={"digest": base64url.encode(digest)})
 
 
 async def export_organization(world: World) -> Call:

@@ -120,7 +120,7 @@ async def _append(ctx: Context, tx: Tx, log: LogState, edge: Edge, new: list[tup
     now, root = ctx.clock.now(), grown.root()
     note = sign_checkpoint(Checkpoint(log.origin, grown.size, root), await read_signers(ctx, tx))
     # The first one is published without witnesses: there is always one, and they need it to know the log's key.
-    is_published = ctx.transparency.quorum == 0 or log.size == 0
+    is_published = log.size == 0 or ctx.transparency.quorum == 0
     await tree.insert_leaves(tx, log.size, new)
     await tree.insert_or_update_tiles(tx, changed)
     await checkpoints.insert(

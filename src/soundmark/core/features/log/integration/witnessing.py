@@ -46,7 +46,7 @@ class Witnesses:
         if newest is None:
             return False
         missing = newest.lacks(self._ctx.transparency.witnesses)
-        asked = [asyncio.create_task(self._ask(witness, newest), name="log-witness") for witness in missing]
+        asked = [asyncio.create_task(self._ask(witness, newest)) for witness in missing]
         self._tasks.update(asked)
         pending = set(asked)
         while pending and not await self._is_published(newest.size):
