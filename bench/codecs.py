@@ -28,7 +28,7 @@ from soundmark_sdk import hear_samples
 
 from bench.machine import processor
 from bench.programmes import PROGRAMME_RMS_DBFS, PROGRAMMES, RATE_HZ, Stereo, make_programme
-from soundmark.audio.render import PROTOCOLS, Renderer
+from soundmark.audio.synthesis import PROTOCOLS, render_wav
 from soundmark.wire.private.audio import Protocol
 
 _DOCS: Final = Path(__file__).parent.parent / "docs" / "sound.md"
@@ -109,30 +109,26 @@ class CodecScore:
 
 def lay_out(protocol: Protocol, level_db: int | None, programmes: Mapping[str, Stereo]) -> tuple[Stereo, list[Slot]]:
     """Return one recording of every programme with its frames, and where they lie. The Code is in the middle."""
-    renderer = Renderer()
     chance = default_rng([_SEED, protocol, 0 if level_db is None else -level_db])
     pieces: list[Stereo] = []
     slots: list[Slot] = []
     at = 0
-    try:
-        for name, programme in programmes.items():
-            for number in range(_FRAMES_PER_PROGRAMME):
-                text = "XRC1:brd_" + "".join(chance.choice(list(_TOKEN_ALPHABET), 16))
-                code = _samples(renderer.render(text, protocol))
-                length = len(code) + round(_ROOM_S * RATE_HZ)
-                place = round(_DELAY_S * RATE_HZ / 2) + int(chance.integers(0, round((_ROOM_S - _DELAY_S) * RATE_HZ)))
-                piece = np.zeros((length, 2), np.float32)
-                gain = 1.0
-                if level_db is not None:
-                    begin = number * length % len(programme)
-                    piece += np.take(programme, np.arange(begin, begin + length), axis=0, mode="wrap")
-                    gain = 10 ** ((PROGRAMME_RMS_DBFS + level_db) / 20) / float(np.sqrt(np.mean(code**2)))
-                piece[place : place + len(code)] += (gain * code)[:, np.newaxis].astype(np.float32)
-                pieces.append(piece)
-                slots.append(Slot(at, at + length, text, name))
-                at += length
-    finally:
-        renderer.close()
+    for name, programme in programmes.items():
+        for number in range(_FRAMES_PER_PROGRAMME):
+            text = "XRC1:brd_" + "".join(chance.choice(list(_TOKEN_ALPHABET), 16))
+            code = _samples(render_wav(text, protocol))
+            length = len(code) + round(_ROOM_S * RATE_HZ)
+            place = round(_DELAY_S * RATE_HZ / 2) + int(chance.integers(0, round((_ROOM_S - _DELAY_S) * RATE_HZ)))
+            piece = np.zeros((length, 2), np.float32)
+            gain = 1.0
+            if level_db is not None:
+                begin = number * length % len(programme)
+                piece += np.take(programme, np.arange(begin, begin + length), axis=0, mode="wrap")
+                gain = 10 ** ((PROGRAMME_RMS_DBFS + level_db) / 20) / float(np.sqrt(np.mean(code**2)))
+            piece[place : place + len(code)] += (gain * code)[:, np.newaxis].astype(np.float32)
+            pieces.append(piece)
+            slots.append(Slot(at, at + length, text, name))
+            at += length
     return np.concatenate(pieces), slots
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bench.rendering import count_heard, synthesise_by_ggwave
 from soundmark.audio import synthesis
 from soundmark.audio.synthesis import PROTOCOLS, render_wav, synthesise
 from soundmark.wire.private.audio import Protocol
@@ -33,6 +34,13 @@ def test_ggwave_decodes_every_frame(
     for frame in FRAMES:
         with subtests.test(frame=frame):
             assert decode(render_wav(frame, protocol)) == frame
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_ggwave_hears_our_frames_in_noise_in_which_it_loses_its_own(protocol: Protocol) -> None:
+    """They are four decibels apart; `python -m bench rendering` measures the distance. The noise is always the same."""
+    assert count_heard(synthesise_by_ggwave, protocol, -11.5, 8) <= 6
+    assert count_heard(synthesise, protocol, -15.5, 8) >= 7
 
 
 @pytest.mark.parametrize(

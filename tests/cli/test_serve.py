@@ -117,15 +117,10 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
             assert answer.status_code == 200
             assert rendered() == count
 
-        killed, other = _listening(parent)
-        folder = Path(killed.environ()["PROMETHEUS_MULTIPROC_DIR"])
-        present_state = [folder / f"gauge_livesum_{process.pid}.db" for process in (killed, other)]
-        assert all(file.exists() for file in present_state)
+        killed = _listening(parent)[0]
         killed.kill()
         until(lambda: len([process for process in _listening(parent) if process != killed]) == 2, 30)
-        # The killed process's counts are kept, but its waiting requests no longer count.
-        assert rendered() == 8
-        assert [file.exists() for file in present_state] == [False, True]
+        assert rendered() == 8, "the killed process's counts are kept"
 
         children = parent.children()
         audio.process.terminate()
@@ -133,7 +128,9 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
         assert all(has_ended(child) for child in children)
 
 
-def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -> None:
+def test_resolutions_of_several_core_processes_add_up_and_the_present_state_of_a_dead_one_is_forgotten(
+    cluster: RunningCluster,
+) -> None:
     url = cluster.create_role_and_database("core_of_serve")
     migrate(url, "soundmark.core")
     environ = {
@@ -164,6 +161,15 @@ def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -
         assert {resolve("DELETE", "brd_") for _ in range(8)} == {405}
         assert resolutions() == {"code_unavailable": 24, "refused": 8}
         assert status_of(f"{core.url}/metrics") == 404
+
+        killed, other = _listening(parent)
+        folder = Path(killed.environ()["PROMETHEUS_MULTIPROC_DIR"])
+        present_state = [folder / f"gauge_livemostrecent_{process.pid}.db" for process in (killed, other)]
+        assert all(file.exists() for file in present_state)
+        killed.kill()
+        until(lambda: len([process for process in _listening(parent) if process != killed]) == 2, 30)
+        assert [file.exists() for file in present_state] == [False, True]
+        assert resolutions() == {"code_unavailable": 24, "refused": 8}
 
 
 def _listening(parent: psutil.Process) -> list[psutil.Process]:

@@ -38,6 +38,7 @@ from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
 from soundmark.core.features.log.integration.opening import open_log
 from soundmark.core.features.log.publication import routes as log
+from soundmark.core.features.platform.organizations import routes as platform_organizations
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.support.desk_webhook import routes as desk_webhook
@@ -95,7 +96,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
     preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S if settings.database_options else 0.0, clock)
-    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface)
+    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface, planning="once_by_index")
     lease = Lease(ctx.db, clock, ctx.promotions)
     clock_offset = ClockOffset(ctx.db, clock, ctx.promotions)
     lookup = BroadcastLookup(connection, lease, Answers(ctx.live_keyring, ctx.clock, entropy))
@@ -207,6 +208,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         tickets,
         desk_webhook,
         platform,
+        platform_organizations,
         release,
         resolution,
         log,

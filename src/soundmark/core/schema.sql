@@ -5,7 +5,8 @@
 -- divided by organisation.
 
 -- `audience_cell` names the Audience that has everything of the organisation; it is set by the first integration or
--- import, and never changes. The operator may name a cell before that.
+-- import, and never changes. The operator may name a cell before that. `suspended_at` says that nothing of it resolves
+-- and nothing is added; `suspension_revision` counts its suspensions and restorations, so that Audience knows the latest.
 CREATE TABLE organizations (
     id                      text        NOT NULL,
     name                    text        NOT NULL,
@@ -13,7 +14,11 @@ CREATE TABLE organizations (
     deletion_requested_at   timestamptz,
     audience_cell           text,
     preferred_audience_cell text,
+    suspended_at            timestamptz,
+    suspension_reason       text,
+    suspension_revision     bigint      NOT NULL DEFAULT 0,
     CONSTRAINT organizations_pkey PRIMARY KEY (id),
+    CONSTRAINT organizations_suspension_check CHECK ((suspended_at IS NULL) = (suspension_reason IS NULL)),
     CONSTRAINT organizations_cell_check CHECK (audience_cell ~ '^[a-z0-9-]{1,40}$'),
     CONSTRAINT organizations_preferred_cell_check CHECK (preferred_audience_cell ~ '^[a-z0-9-]{1,40}$')
 );
@@ -22,6 +27,18 @@ CREATE TABLE organizations (
 CREATE INDEX organizations_by_cell ON organizations (audience_cell) WHERE audience_cell IS NOT NULL;
 CREATE INDEX organizations_by_preferred_cell ON organizations (preferred_audience_cell)
     WHERE preferred_audience_cell IS NOT NULL;
+
+-- An administrator of the platform looks for organisations.
+CREATE INDEX organizations_newest_first ON organizations (created_at DESC, id DESC);
+
+-- The organisations with a `suspended_at`, for the statement of a resolution, which knows no tenant. One statement
+-- changes both.
+CREATE TABLE suspended_organizations (
+    organization_id text NOT NULL,
+    CONSTRAINT suspended_organizations_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT suspended_organizations_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
 
 CREATE TABLE members (
     organization_id text        NOT NULL,
@@ -67,12 +84,14 @@ CREATE INDEX integration_cells_of_project ON integration_cells (organization_id,
 
 -- All that a resolution reads. Its key is the token, because a receiver knows no organisation: broadcasts_pkey alone
 -- keeps tokens unique, and codes refers to no row here, so that the two tables may be divided by keys of their own.
--- Every fact of the answer is in the signed payload; the columns beside it are what the signature cannot cover.
+-- Every fact of the answer is in the signed payload; the columns beside it are what the signature cannot cover, and the
+-- organisation, which finds its suspension.
 CREATE TABLE broadcasts (
-    token      text  NOT NULL,
-    payload    bytea NOT NULL,
-    signature  bytea NOT NULL,
-    revoked_at timestamptz,
+    token           text  NOT NULL,
+    payload         bytea NOT NULL,
+    signature       bytea NOT NULL,
+    revoked_at      timestamptz,
+    organization_id text  NOT NULL,
     CONSTRAINT broadcasts_pkey PRIMARY KEY (token)
 );
 
@@ -521,7 +540,8 @@ $$;
 -- The organisations that a person belongs to. Their memberships are found by the person alone; each organisation is
 -- then read as a row of its own tenant.
 CREATE FUNCTION organizations_of_member(subject text)
-    RETURNS TABLE (id text, name text, role text, created_at timestamptz, deletion_requested_at timestamptz)
+    RETURNS TABLE (id text, name text, role text, created_at timestamptz, deletion_requested_at timestamptz,
+                   suspended_at timestamptz)
     LANGUAGE plpgsql AS $$
 DECLARE
     membership record;
@@ -530,7 +550,7 @@ BEGIN
     FOR membership IN SELECT m.organization_id, m.role FROM members m WHERE m.subject_id = subject LOOP
         EXECUTE format('SET LOCAL soundmark.tenant TO %L', membership.organization_id);
         RETURN QUERY
-            SELECT o.id, o.name, membership.role, o.created_at, o.deletion_requested_at
+            SELECT o.id, o.name, membership.role, o.created_at, o.deletion_requested_at, o.suspended_at
               FROM organizations o
              WHERE o.id = membership.organization_id;
     END LOOP;

@@ -99,7 +99,7 @@ def make_request_context(
     """Return the context of commands in a process that serves requests. Nothing in it is open or running yet."""
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
-    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planned_once=True)
+    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planning="once")
     audio = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
 
     def shared_keys(key_prefix: bytes) -> SharedKeys | None:

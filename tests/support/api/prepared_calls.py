@@ -1,7 +1,7 @@
 """Preparing one valid call of each operation, with what has to exist for it."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 
@@ -12,6 +12,8 @@ from support.audience.event_delivery import make_event, sign_body
 from support.outside.desk import configure_desk, sign_as_sent, ticket_body
 from support.tenancy.release_evidence import insert_evidence
 
+ROOT: Final = {"realm_access": {"roles": ["svc_platform_admin"]}}
+
 
 async def name_organization(world: World) -> Call:
     return Call(params=world.tenant.query)
@@ -19,6 +21,19 @@ async def name_organization(world: World) -> Call:
 
 async def name_project(world: World) -> Call:
     return Call(params=world.tenant.in_project)
+
+
+async def fill_suspension(world: World) -> Call:
+    """Prepare the suspension of an organisation that the following calls need not use."""
+    owner = world.people.person("somebody")
+    return Call(path={"organization_id": await owner.make_organization()}, json={"reason": "Spam."})
+
+
+async def name_suspended_organization(world: World) -> Call:
+    call = await fill_suspension(world)
+    suspended = await send(world.people.person("root", **ROOT), OPERATIONS["suspend_organization"], call)
+    assert suspended.status == 200, suspended.body
+    return Call(path=call.path)
 
 
 async def rename_organization(world: World) -> Call:

@@ -53,9 +53,9 @@ from soundmark_sdk.verification import verify_signed_code as verify_signed_code
 
 if _TYPE_CHECKING:
     from soundmark_sdk.examining import Examination as Examination
-    from soundmark_sdk.examining import Finding as Finding
-    from soundmark_sdk.examining import FindingCode as FindingCode
     from soundmark_sdk.examining import examine as examine
+    from soundmark_sdk.findings import Finding as Finding
+    from soundmark_sdk.findings import FindingCode as FindingCode
     from soundmark_sdk.hearing import Frame as Frame
     from soundmark_sdk.hearing import Listener as Listener
     from soundmark_sdk.hearing import hear_samples as hear_samples
@@ -71,8 +71,8 @@ __version__: Final = _version("soundmark-sdk")
 # What hears loads NumPy, which takes longer than everything else here. Who only verifies, or calls the API, does not.
 _MODULES_THAT_HEAR: Final = {
     "Examination": "examining",
-    "Finding": "examining",
-    "FindingCode": "examining",
+    "Finding": "findings",
+    "FindingCode": "findings",
     "examine": "examining",
     "Frame": "hearing",
     "Listener": "hearing",

@@ -38,6 +38,8 @@ AuditAction = Literal[
     "organization.created",
     "organization.deletion_requested",
     "organization.exported",
+    "organization.restored",
+    "organization.suspended",
     "organization.updated",
     "project.created",
     "project.deleted",

@@ -27,13 +27,14 @@ class Caller(Record):
 
 @dataclass(frozen=True, slots=True)
 class Organization(Record):
-    """An organisation, with the caller's role in it."""
+    """An organisation, with the caller's role in it. While it is suspended, none of its Codes resolves."""
 
     id: str
     name: str
     role: Role
     created_at: datetime
     deletion_requested_at: datetime | None
+    suspended_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

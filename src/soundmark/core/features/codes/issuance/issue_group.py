@@ -27,6 +27,7 @@ from soundmark.core.steps.tenancy import (
     require_authority,
     require_open_organization,
     require_open_project,
+    require_unsuspended,
 )
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import (
@@ -38,6 +39,7 @@ from soundmark.core.store.codes import (
     quota_thresholds,
 )
 from soundmark.core.store.tenancy import organizations, projects
+from soundmark.core.store.tenancy.organizations import Standing
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.text.ids import mint
@@ -101,7 +103,7 @@ class _HeldState:
     """The rows that the requests depend on, held so that none of them changes until the transaction ends."""
 
     authorities: Mapping[TenantScope, Authority]
-    is_organization_open: bool
+    standing: Standing | None
     open_projects: Mapping[str, bool]
     receipts: Mapping[bytes, Receipt]
     campaigns: Mapping[str, Campaign]
@@ -119,7 +121,7 @@ async def _hold_state(
     campaign_ids = {request.campaign_id for request in requests if request.campaign_id is not None}
     async with tx.pipeline() as send:
         authorities = {scope: send(find_authority(tx, scope)) for scope in dict.fromkeys(each.scope for each in queued)}
-        is_organization_open = send(organizations.hold_open(tx, organization_id))
+        standing = send(organizations.hold_standing(tx, organization_id))
         held_projects = send(projects.hold_open_many(tx, organization_id, list(project_ids)))
         # Every other issuance of the organisation waits here. What is read from here on is current: of two requests
         # with one key, the second finds the receipt of the first.
@@ -135,7 +137,7 @@ async def _hold_state(
     subscribed = list_quotas(live_quotas.result(), now)
     return _HeldState(
         authorities={scope: authority.result() for scope, authority in authorities.items()},
-        is_organization_open=is_organization_open.result(),
+        standing=standing.result(),
         open_projects=held_projects.result(),
         receipts=receipts.result() if receipts is not None else {},
         campaigns=held_campaigns.result() if held_campaigns is not None else {},
@@ -172,8 +174,10 @@ class _GroupEvaluation:
         result = find_result(self._receipts, request.keyed, now)
         if result is not None:
             return IssueResult(result, self.quota)
-        require_open_organization(is_open=self._held.is_organization_open)
+        standing = self._held.standing
+        require_open_organization(is_open=standing is not None and standing.is_open)
         require_open_project(is_open=self._held.open_projects[request.project_id])
+        require_unsuspended(standing)
         campaign = self._held.campaigns.get(request.campaign_id or "")
         require_issuable(request, campaign, queued.integration, self.quota)
         issued = self._sign(queued)

@@ -13,7 +13,14 @@ from soundmark.core.features.codes.issuance.preconditions import IntegrationStat
 from soundmark.core.problems import AudienceUnavailable, CodeIssueNotFound, IntentNotCanonical
 from soundmark.core.steps.cells import read_audience
 from soundmark.core.steps.idempotency import find_answer
-from soundmark.core.steps.tenancy import require_open_organization, require_open_project, require_project, require_reach
+from soundmark.core.steps.tenancy import (
+    require_active_organization,
+    require_open_organization,
+    require_open_project,
+    require_project,
+    require_reach,
+    require_unsuspended,
+)
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage
 from soundmark.core.store.tenancy import organizations
@@ -70,14 +77,15 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
     integration = await _check_integration(ctx, scope, request, request_id)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         project = await require_project(tx, scope, request.project_id)
-        closing_at = await organizations.find_deletion_requested_at(tx, scope.organization_id)
+        standing = await organizations.find_standing(tx, scope.organization_id)
         quota = await _read_quota(tx, scope, ctx.clock.now())
         campaign_id = request.campaign_id or ""
         campaign = await campaigns.find(tx, scope, campaign_id)
     try:
-        canonicalize_intent(request.intent)
-        require_open_organization(is_open=closing_at is None)
+        require_open_organization(is_open=standing is not None and standing.is_open)
         require_open_project(is_open=project.deletion_requested_at is None)
+        require_unsuspended(standing)
+        canonicalize_intent(request.intent)
         require_issuable(request, campaign, integration, quota)
     except Problem as problem:
         return DryRun(problem.code, quota)
@@ -87,7 +95,13 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
 async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope) -> DryRun:
     """Find out what `issue_codes` would do with an intent that contains a number which cannot be represented."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        return DryRun(IntentNotCanonical.code, await _read_quota(tx, scope, ctx.clock.now()))
+        standing = await organizations.find_standing(tx, scope.organization_id)
+        quota = await _read_quota(tx, scope, ctx.clock.now())
+    try:
+        require_active_organization(standing)
+    except Problem as problem:
+        return DryRun(problem.code, quota)
+    return DryRun(IntentNotCanonical.code, quota)
 
 
 async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest) -> bytes:
