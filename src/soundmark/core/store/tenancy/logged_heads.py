@@ -21,11 +21,12 @@ async def list_grown(tx: Tx, *, after: str, limit: int) -> list[str]:
     return [organization_id for (organization_id,) in rows]
 
 
-async def delete_grown(tx: Tx, organization_id: str) -> None:
-    """Delete the note of an organisation whose head is entered by this transaction."""
-    await tx.run(
+async def delete_grown(tx: Tx, organization_id: str) -> bool:
+    """Delete the note of an organisation whose head is locked; return False if another worker has entered it."""
+    deleted = await tx.run(
         "DELETE FROM audit_unlogged WHERE organization_id = %(organization_id)s", {"organization_id": organization_id}
     )
+    return deleted > 0
 
 
 async def insert(tx: Tx, organization_id: str, head: LoggedHead) -> None:

@@ -47,13 +47,12 @@ async def find_logged_head(tx: Tx, organization_id: str) -> LoggedHead | None:
 
 
 async def _log_head(ctx: Context, organization_id: str) -> bool:
-    """Enter one head; return False if its organisation is gone, or if sealing holds the head all the time."""
+    """Enter one head; return False if another worker has, if its organisation is gone, or if sealing holds it on."""
     for _ in range(_ATTEMPTS):
         async with ctx.db.transaction(tenant=organization_id) as tx:
             head = await _lock_head(tx, organization_id)
             if head is not None:
-                await _enter(ctx, tx, organization_id, head)
-                return True
+                return await _enter(ctx, tx, organization_id, head)
         await asyncio.sleep(_PAUSE_S)
     return False
 
@@ -64,12 +63,14 @@ async def _lock_head(tx: Tx, organization_id: str) -> Head | None:
     return await audit_chain.lock_head(tx, organization_id)
 
 
-async def _enter(ctx: Context, tx: Tx, organization_id: str, head: Head) -> None:
+async def _enter(ctx: Context, tx: Tx, organization_id: str, head: Head) -> bool:
+    if not await logged_heads.delete_grown(tx, organization_id):
+        return False
     published = await find_logged_head(tx, organization_id)
     if published is not None:
         await logged_heads.delete_older(tx, organization_id, than=published.entries)
     entries, chain_hash = head.chain_position, base64url.encode(head.chain_hash)
     its_digest = digest("audit.head", "head", audit_head_bytes(organization_id, entries, chain_hash))
-    await logged_heads.delete_grown(tx, organization_id)
     await logged_heads.insert(tx, organization_id, LoggedHead(entries, head.chain_hash, its_digest, ctx.clock.now()))
     await log_audit_head(tx, organization_id, entries=entries, chain_hash=chain_hash)
+    return True
