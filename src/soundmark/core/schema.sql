@@ -262,19 +262,23 @@ CREATE TABLE audit_unsealed (
     CONSTRAINT audit_unsealed_stage_check CHECK (stage IN ('requested', 'final'))
 );
 
--- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome.
+-- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome. With its
+-- final seal it also gets its place in the chain that everybody can check, who has the entries.
 CREATE TABLE audit_seals (
     organization_id text   NOT NULL,
     position        bigint NOT NULL,
     entry_id        text   NOT NULL,
     stage           text   NOT NULL,
     seal            bytea  NOT NULL,
+    chain_position  bigint,
+    chain_hash      bytea,
     CONSTRAINT audit_seals_pkey PRIMARY KEY (organization_id, position),
     CONSTRAINT audit_seals_once UNIQUE (organization_id, entry_id, stage),
     CONSTRAINT audit_seals_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
     CONSTRAINT audit_seals_position_check CHECK (position > 0),
-    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final'))
+    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final')),
+    CONSTRAINT audit_seals_chain_check CHECK ((chain_position IS NULL) = (chain_hash IS NULL))
 );
 
 CREATE TABLE audit_heads (
@@ -282,10 +286,33 @@ CREATE TABLE audit_heads (
     position        bigint NOT NULL,
     entry_id        text,
     seal            bytea  NOT NULL,
+    chain_position  bigint NOT NULL,
+    chain_hash      bytea  NOT NULL,
     CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id),
     CONSTRAINT audit_heads_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
     CONSTRAINT audit_heads_entry_check CHECK ((entry_id IS NULL) = (position = 0))
+);
+
+-- Organisations whose chain has grown since its head was last entered into the transparency log. A job reads it for every
+-- tenant, so it holds ids only.
+CREATE TABLE audit_unlogged (
+    organization_id text NOT NULL,
+    CONSTRAINT audit_unlogged_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT audit_unlogged_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
+
+-- The heads that were entered, from the newest one that is published on. `digest` is the commitment in the log.
+CREATE TABLE audit_logged_heads (
+    organization_id text        NOT NULL,
+    entries         bigint      NOT NULL,
+    chain_hash      bytea       NOT NULL,
+    digest          bytea       NOT NULL,
+    logged_at       timestamptz NOT NULL,
+    CONSTRAINT audit_logged_heads_pkey PRIMARY KEY (organization_id, entries),
+    CONSTRAINT audit_logged_heads_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
 );
 
 -- Settings of the operator, which belong to no tenant.
@@ -497,6 +524,10 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = current_tenant());
 
+ALTER TABLE audit_logged_heads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audit_logged_heads FORCE ROW LEVEL SECURITY;
+CREATE POLICY audit_logged_heads_of_tenant ON audit_logged_heads USING (organization_id = current_tenant());
+
 -- Every request of a person needs their role, so this takes one round trip. As in api_key_of_credential, the tenant
 -- stays set until the transaction ends.
 CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -581,6 +612,7 @@ CREATE POLICY invitations_of_backup ON invitations FOR SELECT USING (is_backup()
 CREATE POLICY audit_entries_of_backup ON audit_entries FOR SELECT USING (is_backup());
 CREATE POLICY audit_seals_of_backup ON audit_seals FOR SELECT USING (is_backup());
 CREATE POLICY audit_heads_of_backup ON audit_heads FOR SELECT USING (is_backup());
+CREATE POLICY audit_logged_heads_of_backup ON audit_logged_heads FOR SELECT USING (is_backup());
 CREATE POLICY code_entitlements_of_backup ON code_entitlements FOR SELECT USING (is_backup());
 CREATE POLICY code_usage_days_of_backup ON code_usage_days FOR SELECT USING (is_backup());
 CREATE POLICY campaigns_of_backup ON campaigns FOR SELECT USING (is_backup());

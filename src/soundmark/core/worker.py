@@ -20,6 +20,7 @@ from soundmark.core.features.platform.organizations import jobs as suspensions
 from soundmark.core.features.platform.release import jobs as release
 from soundmark.core.features.support.desk_webhook import jobs as desk_webhook
 from soundmark.core.features.support.tickets import jobs as tickets
+from soundmark.core.features.tenancy.audit_log import jobs as audit_log
 from soundmark.core.features.tenancy.closure import jobs as closure
 from soundmark.core.features.tenancy.invitations import jobs as invitations
 from soundmark.core.features.webhooks.delivery import jobs as webhook_delivery
@@ -83,6 +84,7 @@ def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` do the jobs of every feature."""
     for feature in (
         accounting,
+        audit_log,
         audience_control,
         billing_catalog,
         checkouts,

@@ -41,6 +41,13 @@ from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
 from soundmark_sdk.records import Resolution as Resolution
 from soundmark_sdk.records import SignedCode as SignedCode
+from soundmark_sdk.transparency import AuditLogRejected as AuditLogRejected
+from soundmark_sdk.transparency import LogPolicy as LogPolicy
+from soundmark_sdk.transparency import VerifiedAuditLog as VerifiedAuditLog
+from soundmark_sdk.transparency import VerifiedProof as VerifiedProof
+from soundmark_sdk.transparency import commit as commit
+from soundmark_sdk.transparency import verify_audit_log as verify_audit_log
+from soundmark_sdk.transparency import verify_log_proof as verify_log_proof
 from soundmark_sdk.verification import verify_answer as verify_answer
 from soundmark_sdk.verification import verify_signed_code as verify_signed_code
 

@@ -70,6 +70,7 @@ class AuditEntry:
     """One entry. `metadata` is canonical JSON; `finalised_at` is None while the outcome is `requested`.
 
     `traceparent` is the place in a trace that the entry was made at. It is kept with the act, not with the entry.
+    `position` and `chain_hash` are its place in the public chain; None until it is final and chained.
     """
 
     id: str
@@ -83,6 +84,8 @@ class AuditEntry:
     created_at: datetime
     finalised_at: datetime | None
     traceparent: str | None = None
+    position: int | None = None
+    chain_hash: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
