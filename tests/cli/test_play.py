@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 import soundfile
 from soundmark_sdk import hear
+from support.api.core_settings import OPERATOR_TOKEN
 from support.processes.command_server import find_forked_soundmark
 from support.processes.running_apps import served_in_thread
+from support.processes.up_process import until
 
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -237,8 +239,7 @@ def test_it_writes_a_file_that_states_its_length(tenant: Tenant, tmp_path: Path)
     path = tmp_path / "out.wav"
     with playing(tenant, "--code", code["xr_id"], "--gap", "0", "--out", str(path)) as running:
         running.read_until("playing")
-        while path.stat().st_size < 4 * BYTES_PER_S:
-            os.sched_yield()
+        until(lambda: path.stat().st_size > 4 * BYTES_PER_S, 60)
         assert running.end() == (0, "")
     assert soundfile.info(str(path)).frames == (path.stat().st_size - 44) // 2
     assert {frame.text for frame in hear(path)} == {code["broadcast_frame"]}
@@ -252,6 +253,16 @@ def test_a_reader_that_goes_away_is_one_line(tenant: Tenant) -> None:
         running.process.stdout.close()
         assert running.read_until("soundmark: nothing reads standard output any more")
         assert running.process.wait(timeout=60) == 1
+
+
+def test_an_operator_names_the_organisation(tenant: Tenant) -> None:
+    (code,) = tenant.make_codes(1)
+    arguments = ("--code", code["xr_id"], *UNREAD)
+    done = tenant.run_as_operator("play", *arguments)
+    assert (done.status, "--organization" in done.err) == (2, True)
+    with playing(tenant, *arguments, "--organization", tenant.organization_id, API_KEY=OPERATOR_TOKEN) as running:
+        assert running.read_until("playing")
+        assert running.end() == (0, "")
 
 
 def test_a_second_agent_needs_a_state_of_its_own(tenant: Tenant, tmp_path: Path) -> None:

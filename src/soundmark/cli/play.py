@@ -217,15 +217,22 @@ async def _run(
                 journal=journal,
             )
             with until_signalled():
-                await agent.begin()
+                await _begin(agent)
                 await agent.run()
             await agent.finish()
     except (PlayRefused, StateRefused) as refused:
         raise Refused(printable(str(refused))) from None
-    except TenantNotGiven:
-        raise typer.BadParameter("give --organization, or choose one with `soundmark use`") from None
     finally:
         output.close()
+
+
+async def _begin(agent: Agent) -> None:
+    try:
+        await agent.begin()
+    except TenantNotGiven:
+        raise typer.BadParameter("give --organization, or choose one with `soundmark use`") from None
+    except ValueError as error:  # The client cannot send this, such as a malformed id.
+        raise Refused(str(error)) from None
 
 
 class _CurrentCredential:

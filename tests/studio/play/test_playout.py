@@ -199,9 +199,11 @@ def test_codes_are_forgotten_once_they_have_expired() -> None:
     playout = Playout([make_line()], TEN_MINUTES)
     fill(playout, NOON)
     playout.discarded["xr_9"] = replace(next(iter(playout.lines[0].held.values())), xr_id="xr_9")
+    assert what_sounds(playout, NOON) == "xr_100"
+    playout.learn_status("xr_100", "revoked")
     playout.pass_time(at(minutes=6))
     assert len(playout.lines[0].held) == 3
-    assert playout.discarded == {}
+    assert (playout.discarded, playout.sounded, playout.revoked) == ({}, set(), set())
 
 
 def test_it_knows_how_long_it_can_go_on_without_the_service() -> None:

@@ -59,8 +59,8 @@ class Playout:
         self.rotation: Final = rotation
         # Held Codes that will not sound: to revoke.
         self.discarded: Final[dict[str, HeldCode]] = {}
-        self.revoked: Final[set[str]] = set()
-        self.sounded: Final[set[str]] = set()
+        self.revoked: set[str] = set()
+        self.sounded: set[str] = set()
         # Why the service refuses the credential. Without it no revocation can be learnt of, so nothing sounds.
         self.refusal: str | None = None
         self._turn = 0
@@ -184,7 +184,7 @@ class Playout:
             line.held[wanted.slot] = code
 
     def pass_time(self, now: datetime) -> None:
-        """End what has expired, and forget Codes whose slot is long over."""
+        """End what has expired, and forget Codes that are over: an agent runs for years."""
         for line in self.lines:
             if line.source is not None and line.source.expires_at <= now:
                 self._end_source(line, f"{line.source.xr_id} has expired")
@@ -195,6 +195,10 @@ class Playout:
         for xr_id, held in list(self.discarded.items()):
             if held.expires_at <= now:
                 del self.discarded[xr_id]
+        known = {held.xr_id for line in self.lines for held in line.held.values()} | self.discarded.keys()
+        known |= {line.source.xr_id for line in self.lines if line.source is not None}
+        self.revoked &= known
+        self.sounded &= known
 
     def _end_source(self, line: Line, reason: str, *, with_sounded: bool = False) -> None:
         assert line.source is not None, "there is a source to end"

@@ -8,14 +8,13 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from soundmark.audio.render import SAMPLE_RATE_HZ, Renderer
+from soundmark.audio.synthesis import SAMPLE_RATE_HZ, render_wav
 from soundmark.wire.private.audio import Protocol
 
 RATE_HZ: Final = SAMPLE_RATE_HZ
 SAMPLE_BYTES: Final = 2
-# A rendered sound peaks at half of full scale.
+# That of a rendered sound, whose peak is below half of full scale.
 DEFAULT_LEVEL_DBFS: Final = -6.0
-_RENDERED_PEAK_DBFS: Final = 20 * float(np.log10(0.5))
 _FULL_SCALE: Final = 32767
 _KEPT_MAX: Final = 64
 
@@ -23,21 +22,18 @@ RenderSound: TypeAlias = Callable[[str], bytes]
 
 
 def make_renderer(protocol: Protocol, level_dbfs: float) -> RenderSound:
-    """Return a function from a frame to its sound: mono, 48 kHz, 16 bits, little-endian, its peak at `level_dbfs`."""
-    gain = 1.0 if level_dbfs == DEFAULT_LEVEL_DBFS else 10 ** ((level_dbfs - _RENDERED_PEAK_DBFS) / 20)
+    """Return a function from a frame to its sound, whose peak is below `level_dbfs`.
+
+    The sound is mono, 48 kHz, 16 bits, little-endian.
+    """
+    gain = 10 ** ((level_dbfs - DEFAULT_LEVEL_DBFS) / 20)
 
     @lru_cache(maxsize=_KEPT_MAX)
     def render(frame: str) -> bytes:
-        renderer = Renderer()
-        try:
-            wav = renderer.render(frame, protocol)
-        finally:
-            renderer.close()
-        with wave.open(io.BytesIO(wav), "rb") as reader:
-            samples = np.frombuffer(reader.readframes(reader.getnframes()), "<i2")
-        if gain == 1.0:
-            return samples.tobytes()
-        scaled = np.clip(np.rint(samples * gain), -_FULL_SCALE, _FULL_SCALE)
-        return scaled.astype("<i2").tobytes()
+        with wave.open(io.BytesIO(render_wav(frame, protocol)), "rb") as reader:
+            rendered = reader.readframes(reader.getnframes())
+        scaled = np.rint(np.frombuffer(rendered, "<i2") * gain).clip(-_FULL_SCALE, _FULL_SCALE)
+        samples: bytes = scaled.astype("<i2").tobytes()
+        return samples
 
     return render
