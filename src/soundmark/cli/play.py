@@ -325,7 +325,7 @@ def _open_output(sound: SoundOptions) -> Output:
     """
     if sound.out is None:
         device = sound.device
-        return Loudspeaker(int(device) if device is not None and device.isdecimal() else device)
+        return Loudspeaker(int(device) if device is not None and device.isdecimal() else device, SystemClock())
     if sound.device is not None:
         raise typer.BadParameter("give either --device or --out")
     if sound.out == _STANDARD_OUTPUT:

@@ -6,7 +6,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support.processes.fake_clock import FakeClock
 
+from soundmark.kit.clock import SystemClock
+from soundmark.studio.play import outputs
 from soundmark.studio.play.loudspeaker import Loudspeaker
 from soundmark.studio.play.outputs import OutputEnded, OutputLost
 
@@ -75,7 +78,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Card:
 
 
 async def test_it_plays_mono_samples_of_16_bits(card: Card) -> None:
-    speaker = Loudspeaker("USB")
+    speaker = Loudspeaker("USB", SystemClock())
     await speaker.open()
     await speaker.write(BLOCK)
     speaker.close()
@@ -85,17 +88,35 @@ async def test_it_plays_mono_samples_of_16_bits(card: Card) -> None:
     assert (card.played, card.open_count, card.scans) == ([BLOCK], 0, 0)
 
 
+async def test_a_device_that_plays_nothing_gets_no_more_than_one_that_does(
+    card: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses_s: list[float] = []
+
+    async def sleep(duration_s: float) -> None:
+        pauses_s.append(duration_s)
+
+    monkeypatch.setattr(outputs.asyncio, "sleep", sleep)
+    speaker = Loudspeaker(None, FakeClock())
+    await speaker.open()
+    for _ in range(8):
+        await speaker.write(BLOCK)
+    assert len(card.played) == 8
+    assert pauses_s[-1] > 0.3
+
+
 async def test_a_missing_device_is_one_line(card: Card) -> None:
     card.is_plugged_in = False
     with pytest.raises(OutputLost) as lost:
-        await Loudspeaker(None).open()
+        await Loudspeaker(None, SystemClock()).open()
     assert str(lost.value) == (
-        "the sound card cannot be opened: Error opening RawOutputStream: Device unavailable [PaErrorCode -9985]"
+        "the sound card cannot be opened: Error opening RawOutputStream: Device unavailable [PaErrorCode -9985];"
+        " `python -m sounddevice` lists those that can"
     )
 
 
 async def test_a_device_that_was_unplugged_is_found_again(card: Card) -> None:
-    speaker = Loudspeaker(None)
+    speaker = Loudspeaker(None, SystemClock())
     await speaker.open()
     card.is_plugged_in = False
     with pytest.raises(OutputLost, match="the sound card stopped"):
@@ -119,4 +140,4 @@ def test_what_is_missing_is_named(error: Exception, advice: str, monkeypatch: py
 
     monkeypatch.setattr(importlib, "import_module", fail)
     with pytest.raises(OutputEnded, match=rf"{advice}.*--out"):
-        Loudspeaker(None)
+        Loudspeaker(None, SystemClock())

@@ -4,17 +4,20 @@ import asyncio
 import importlib
 from typing import Any, Final
 
-from soundmark.studio.play.outputs import OutputEnded, OutputLost
+from soundmark.kit.clock import Clock
+from soundmark.studio.play.outputs import OutputEnded, OutputLost, RealTime
 from soundmark.studio.play.sounds import RATE_HZ
 
 
 class Loudspeaker:
     """An output device, by its number or a part of its name from `python -m sounddevice`; None: the default one."""
 
-    def __init__(self, device: int | str | None) -> None:
+    def __init__(self, device: int | str | None, clock: Clock) -> None:
         """Raises: OutputEnded if the extra or PortAudio is not installed."""
         self._sounddevice: Final = _import_sounddevice()
         self._device: Final = device
+        # A virtual device may take sound without playing it.
+        self._pace: Final = RealTime(clock)
         self._stream: Any = None
         self._was_open = False
 
@@ -26,7 +29,9 @@ class Loudspeaker:
         try:
             await asyncio.to_thread(self._open)
         except (self._sounddevice.PortAudioError, ValueError) as error:
-            raise OutputLost(f"the sound card cannot be opened: {_first_line(error)}") from None
+            raise OutputLost(
+                f"the sound card cannot be opened: {_first_line(error)}; `python -m sounddevice` lists those that can"
+            ) from None
 
     def _open(self) -> None:
         if self._was_open:
@@ -49,11 +54,13 @@ class Loudspeaker:
 
         Raises: OutputLost when the device goes away.
         """
+        self._pace.begin()
         try:
             await asyncio.to_thread(self._stream.write, block)
         except self._sounddevice.PortAudioError as error:
             self.close()
             raise OutputLost(f"the sound card stopped: {_first_line(error)}") from None
+        await self._pace.end(block)
 
     def close(self) -> None:
         """Stop at once, without playing what the device still has."""

@@ -45,6 +45,25 @@ class Output(Protocol):
         ...
 
 
+class RealTime:
+    """The pace of sound, for outputs that would take it faster than it is heard."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock: Final = clock
+        self._due_s: float | None = None
+
+    def begin(self) -> None:
+        """Call this before a block is written. A reader that was slow gets no burst afterwards."""
+        now_s = self._clock.monotonic_s()
+        self._due_s = now_s if self._due_s is None else max(self._due_s, now_s)
+
+    async def end(self, block: bytes) -> None:
+        """Call this when a block was written: it waits until the output is at most `_LEAD_S` ahead."""
+        assert self._due_s is not None, "a block was begun"
+        self._due_s += len(block) / _BYTES_PER_S
+        await asyncio.sleep(max(0.0, self._due_s - _LEAD_S - self._clock.monotonic_s()))
+
+
 class StreamOutput:
     """A file, or the writing end of a pipe: raw samples, or a WAV file if `is_wav`.
 
@@ -54,11 +73,10 @@ class StreamOutput:
     def __init__(self, descriptor: int, name: str, clock: Clock, *, is_wav: bool) -> None:
         self._descriptor: Final = descriptor
         self._name: Final = name
-        self._clock: Final = clock
+        self._pace: Final = RealTime(clock)
         self._is_wav: Final = is_wav
         self._is_pipe: Final = _is_pipe(descriptor)
         self._sound_bytes = 0
-        self._due_s: float | None = None
         self._is_open = True
 
     async def open(self) -> None:
@@ -68,13 +86,10 @@ class StreamOutput:
 
     async def write(self, block: bytes) -> None:
         """Write a block, at most `_LEAD_S` before it is due."""
-        now_s = self._clock.monotonic_s()
-        # A reader that was slow gets no burst afterwards.
-        due_s = now_s if self._due_s is None else max(self._due_s, now_s)
+        self._pace.begin()
         await self._write_all(block)
         self._sound_bytes += len(block)
-        self._due_s = due_s + len(block) / _BYTES_PER_S
-        await asyncio.sleep(max(0.0, self._due_s - _LEAD_S - self._clock.monotonic_s()))
+        await self._pace.end(block)
 
     def close(self) -> None:
         """State the length in the header of a file, and close it."""
