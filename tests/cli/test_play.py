@@ -150,6 +150,19 @@ def test_a_kill_and_a_restart_issue_nothing_twice(tenant: Tenant) -> None:
     assert len(set(ends)) == len(ends) >= 4
 
 
+def test_after_a_clean_end_it_issues_anew(tenant: Tenant) -> None:
+    """A repeated idempotency key would bring back the Codes that were revoked."""
+    (source,) = tenant.make_codes(1)
+    arguments = ("--code", source["xr_id"], "--rotate", "10m", "--outage", "20m", *UNREAD)
+    for _ in range(2):
+        with playing(tenant, *arguments) as running:
+            running.read_until("playing")
+            held = json.loads(next(Path("state").glob("*.json")).read_text())["state"]["lines"][source["xr_id"]]["held"]
+            states = {code["xr_id"]: code["status"] for code in list_codes(tenant)}
+            assert [states[code["xr_id"]] for code in held] == ["active"] * 3
+            assert running.end() == (0, "")
+
+
 def test_a_campaign_is_played_with_the_code_that_expires_last_until_it_is_stopped(
     tenant: Tenant,
 ) -> None:

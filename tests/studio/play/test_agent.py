@@ -198,6 +198,33 @@ async def test_a_clean_end_revokes_what_was_issued_ahead_and_did_not_sound(rotat
     assert [held.xr_id for held in saved.lines["xr_1"].held] == ["xr_100"]
 
 
+async def test_after_a_clean_end_it_issues_anew(rotating: Venue) -> None:
+    """The service would answer a repeated request with the Code that was revoked at the end."""
+    await rotating.begin()
+    await rotating.agent.finish()
+    rotating.restart()
+    await rotating.begin()
+    assert [rotating.room.heard[-1], await rotating.turn(minutes=10)] == [100, 104]
+
+
+async def test_a_death_while_it_ends_plays_nothing_that_was_revoked(
+    rotating: Venue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rotating.begin()
+
+    async def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rotating.service, "revoke", die)
+        with pytest.raises(KeyboardInterrupt):
+            await rotating.agent.finish()
+    rotating.restart()
+    await rotating.begin()
+    assert await rotating.turn(minutes=10) == 104
+    assert sorted(rotating.service.revoked) == ["xr_101", "xr_102", "xr_103"]
+
+
 @pytest.mark.parametrize(
     ("status", "reason"),
     [("revoked", "xr_1 was revoked"), ("expired", "xr_1 has expired"), (None, "xr_1 does not exist")],

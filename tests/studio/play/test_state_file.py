@@ -18,7 +18,7 @@ def save(path: Path) -> list[str]:
     ids = fill(playout, NOON)
     (line,) = playout.lines
     held = HeldLine(line.source, tuple(line.held.values()), None)
-    StateFile(path).save(SavedState("agent", NOON, 600.0, {"xr_1": held}))
+    StateFile(path).save(SavedState("agent", NOON, rotate_s=600.0, lines={"xr_1": held}))
     return ids
 
 

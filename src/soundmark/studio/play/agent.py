@@ -137,6 +137,7 @@ class Agent:
         """
         self._output.close()
         self._playout.discard_unplayed()
+        self._save_if_possible()  # Were it killed now, the next start would otherwise play what is about to be revoked.
         try:
             async with asyncio.timeout(_FINISH_S):
                 await self._supplier.revoke_discarded()
@@ -259,6 +260,7 @@ class Agent:
         state = replace(
             self._saved,
             rotate_s=None if rotation is None else rotation.every.total_seconds(),
+            generation=self._playout.generation,
             lines={
                 line.name: HeldLine(line.source, tuple(line.held.values()), line.source_from)
                 for line in self._playout.lines

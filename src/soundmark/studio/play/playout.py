@@ -59,6 +59,8 @@ class Playout:
         self.rotation: Final = rotation
         # Held Codes that will not sound: to revoke.
         self.discarded: Final[dict[str, HeldCode]] = {}
+        # How often Codes were given up. The requests that replace them are new ones, not repetitions.
+        self.generation = 0
         self.revoked: set[str] = set()
         self.sounded: set[str] = set()
         # Why the service refuses the credential. Without it no revocation can be learnt of, so nothing sounds.
@@ -179,7 +181,7 @@ class Playout:
         """Keep a Code that was issued. If its source has gone in the meantime, it is one to revoke."""
         line = self.lines[wanted.line]
         if line.source is None or line.source.xr_id != wanted.source.xr_id or line.ended is not None:
-            self.discarded[code.xr_id] = code
+            self.discard([code])
         else:
             line.held[wanted.slot] = code
 
@@ -220,7 +222,7 @@ class Playout:
         goes too.
         """
         given_up = {slot for slot, held in line.held.items() if with_sounded or held.xr_id not in self.sounded}
-        self.discarded.update({line.held[slot].xr_id: line.held[slot] for slot in given_up})
+        self.discard(line.held[slot] for slot in given_up)
         line.held = {slot: held for slot, held in line.held.items() if slot not in given_up}
 
     # The end.
@@ -229,6 +231,12 @@ class Playout:
         """Give up the Codes that were issued ahead and never sounded."""
         for line in self.lines:
             self._discard_held(line)
+
+    def discard(self, codes: Iterable[HeldCode]) -> None:
+        """Have Codes revoked."""
+        given_up = {code.xr_id: code for code in codes}
+        self.generation += bool(given_up)
+        self.discarded.update(given_up)
 
     def settle_discarded(self, xr_ids: Iterable[str]) -> None:
         """Forget discarded Codes that are revoked, or that the service does not have."""

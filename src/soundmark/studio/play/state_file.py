@@ -39,6 +39,7 @@ class SavedState:
     agent_id: str
     saved_at: datetime | None = None
     rotate_s: float | None = None
+    generation: int = 0
     lines: dict[str, HeldLine] = field(default_factory=dict)
     discarded: tuple[HeldCode, ...] = ()
 
@@ -61,7 +62,8 @@ class SavedState:
             line.held = {held.slot: held for held in kept.held}
             # They have sounded, or were about to.
             playout.sounded.update(held.xr_id for held in kept.held if held.slot <= rotation.slot_at(now))
-        playout.discarded.update({held.xr_id: held for held in unused})
+        playout.generation = self.generation
+        playout.discard(unused)
 
 
 class _Stored(BaseModel):

@@ -47,7 +47,7 @@ class Supplier:
     """Keeps a playout supplied. `agent_id` makes the keys of its issuances its own.
 
     A key follows from the agent, the source and the slot, and its request too. An agent that dies before it saved an
-    answer gets the same Code when it asks again.
+    answer gets the same Code when it asks again; after it gave Codes up, it gets others.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Supplier:
             self._journal.hush("revoked", "Codes are revoked again")
 
     def _make_key(self, wanted: WantedCode) -> str:
-        request = f"{wanted.source.xr_id} {wanted.slot} {wanted.expires_at.isoformat()} {wanted.line}"
+        request = f"{wanted.source.xr_id} {wanted.slot} {wanted.expires_at.isoformat()} {self._playout.generation}"
         return f"play.{self._agent_id}.{hashlib.sha256(request.encode()).hexdigest()[:_DIGEST_CHARS]}"
 
     def _note(self, failure: ClientFailure, act: str) -> None:
