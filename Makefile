@@ -20,7 +20,7 @@ FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
-CHECKED := src sdk/python tests bench deploy scripts tools
+CHECKED := src sdk/python tests bench deploy examples scripts tools
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=

@@ -15,7 +15,7 @@ SOURCE: Final = Path(soundmark.__file__).parent
 COMPONENTS: Final = {
     **{
         name: SOURCE / name
-        for name in ("core", "audience", "audio", "console", "kit", "cli", "wire", "settings", "sandbox")
+        for name in ("core", "audience", "audio", "console", "kit", "cli", "wire", "settings", "sandbox", "studio")
     },
     "supervision": SOURCE / "supervision",
     "embedded": SOURCE / "embedded",

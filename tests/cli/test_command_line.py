@@ -19,6 +19,7 @@ COMMANDS = [
     "up",
     "demo",
     "hear",
+    "play",
     "codes",
     "campaigns",
     "organizations",

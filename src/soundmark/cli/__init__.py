@@ -30,6 +30,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("soundmark.cli.up:app", "Run everything on this machine, with a PostgreSQL of its own."),
     "demo": ("soundmark.cli.demo:app", "Show the main job against a running service, step by step."),
     "hear": ("soundmark.cli.hear:app", "Decode a sound, resolve and verify it, show the intent."),
+    "play": ("soundmark.cli.play:app", "Play Codes at a venue: through a sound card, or into a pipe or file."),
     "codes": ("soundmark.cli.codes:app", "Issue, list, show, revoke and render Codes."),
     "campaigns": ("soundmark.cli.campaigns:app", "Create, list, stop and summarise campaigns."),
     "organizations": ("soundmark.cli.organizations:app", "Create, list, rename, export and delete organisations."),
