@@ -43,6 +43,7 @@ from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.support.desk_webhook import routes as desk_webhook
 from soundmark.core.features.support.tickets import routes as tickets
+from soundmark.core.features.tenancy.allowed_hosts import routes as allowed_hosts
 from soundmark.core.features.tenancy.api_keys import routes as api_keys
 from soundmark.core.features.tenancy.audit_log import routes as audit_log
 from soundmark.core.features.tenancy.caller import routes as caller
@@ -184,6 +185,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         members,
         invitations,
         projects,
+        allowed_hosts,
         closure,
         exports,
         api_keys,

@@ -55,14 +55,19 @@ CREATE TABLE members (
 CREATE INDEX members_by_subject ON members (subject_id, organization_id);
 CREATE INDEX members_newest_first ON members (organization_id, created_at DESC, subject_id DESC);
 
+-- `allowed_hosts` are those to which intents may lead, null for any; `allowed_hosts_at` is when they were last set.
 CREATE TABLE projects (
     organization_id       text        NOT NULL,
     id                    text        NOT NULL,
     name                  text        NOT NULL,
     created_at            timestamptz NOT NULL,
     deletion_requested_at timestamptz,
+    allowed_hosts         text[],
+    allowed_hosts_at      timestamptz,
     CONSTRAINT projects_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT projects_name_key UNIQUE (organization_id, name),
+    CONSTRAINT projects_allowed_hosts_check CHECK (allowed_hosts IS NULL OR allowed_hosts_at IS NOT NULL),
+    CONSTRAINT projects_allowed_hosts_number_check CHECK (cardinality(allowed_hosts) <= 100),
     CONSTRAINT projects_organization_fkey FOREIGN KEY (organization_id) REFERENCES organizations (id) ON DELETE CASCADE
 );
 

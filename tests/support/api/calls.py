@@ -12,6 +12,7 @@ from support.api.prepared_calls import (
     confirm_organization,
     export_organization,
     export_project,
+    fill_allowed_hosts,
     fill_campaign,
     fill_code,
     fill_codes,
@@ -39,6 +40,7 @@ from support.api.prepared_calls import (
     make_webhook_endpoint,
     make_webhook_event,
     name_organization,
+    name_own_project,
     name_project,
     name_suspended_organization,
     preview_organization,
@@ -132,6 +134,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "deliver_event": Row(sign_event),
     "export_organization": Row(export_organization, roles=OWNERS, audited="organization.exported"),
     "export_project": Row(export_project, roles=ADMINS, foreign="project_not_found", audited="project.exported"),
+    "get_allowed_hosts": Row(name_own_project, roles=EVERYBODY, foreign="project_not_found"),
     "get_caller": Row(plain()),
     "get_catalog": Row(plain()),
     "get_checkout": Row(make_checkout, roles=BUYERS, foreign="checkout_not_found"),
@@ -171,6 +174,9 @@ ROWS: Final[Mapping[str, Row]] = {
     "open_portal": Row(find_portal, roles=BUYERS),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
     "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
+    "put_allowed_hosts": Row(
+        fill_allowed_hosts, roles=ADMINS, foreign="project_not_found", audited="project.allowed_hosts_changed"
+    ),
     "put_offer": Row(fill_offer),
     "put_payment_provider": Row(plain(path={"provider": "card"}, json={"enabled": False})),
     "put_plan": Row(fill_plan),

@@ -44,6 +44,17 @@ async def rename_project(world: World) -> Call:
     return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json={"name": "Night show"})
 
 
+async def name_own_project(world: World) -> Call:
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query)
+
+
+async def fill_allowed_hosts(world: World) -> Call:
+    """Prepare a change of the allowed hosts, another one each time, which still allows the intents of other calls."""
+    number = await count_rows(world, "audit_entries")
+    body = {"hosts": ["example.org", f"a{number}.example.org"]}
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json=body)
+
+
 async def preview_organization(world: World) -> Call:
     return Call(path={"organization_id": world.tenant.organization_id})
 

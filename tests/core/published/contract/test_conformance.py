@@ -129,6 +129,15 @@ SEMANTIC_RULES = [
         "validation_failed",
         frozenset({"/url"}),
     ),
+    SemanticRule(
+        "An allowed host is a DNS name, once.",
+        frozenset({"put_allowed_hosts"}),
+        "validation_failed",
+        frozenset({"/hosts", *(f"/hosts/{number}" for number in range(100))}),
+    ),
+    SemanticRule(
+        "An intent leads where its project allows.", ISSUANCE, "validation_failed", frozenset({"/intent/resource/url"})
+    ),
     SemanticRule("A Code ends in the future.", ISSUANCE, "validation_failed", frozenset({"/expires_at"})),
     SemanticRule("A dry run takes no idempotency key.", ISSUANCE, "validation_failed", frozenset({"/Idempotency-Key"})),
     SemanticRule(

@@ -114,6 +114,8 @@ POST   /v1/webhook-endpoints/{endpoint_id}/test
 GET    /v1/webhook-endpoints/{endpoint_id}/deliveries
 POST   /v1/webhook-endpoints/{endpoint_id}/replay
 GET    /v1/webhook-events/{event_id}
+GET    /v1/projects/{project_id}/allowed-hosts
+PUT    /v1/projects/{project_id}/allowed-hosts
 GET    /v1/platform/organizations
 PUT    /v1/platform/organizations/{organization_id}/suspension
 DELETE /v1/platform/organizations/{organization_id}/suspension

@@ -100,6 +100,11 @@ async def walk_organizations(tenant: Tenant) -> None:
     )
     assert [one async for one in client.projects.list(organization_id=tenant.organization_id)] == [project]
     assert (await client.projects.page(organization_id=tenant.organization_id)).data == (project,)
+    in_project = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    allowed = await client.projects.put_allowed_hosts(["*.Example.org", "example.org"], **in_project)
+    assert allowed.hosts == ("*.example.org", "example.org")
+    assert await client.projects.allowed_hosts(**in_project) == allowed
+    assert (await client.projects.put_allowed_hosts(None, **in_project)).hosts is None
     with pytest.raises(ApiProblem) as conflict:
         await client.projects.create("Evening show", organization_id=tenant.organization_id)
     assert (conflict.value.status, conflict.value.code) == (409, "project_name_conflict")

@@ -41,6 +41,7 @@ AuditAction = Literal[
     "organization.restored",
     "organization.suspended",
     "organization.updated",
+    "project.allowed_hosts_changed",
     "project.created",
     "project.deleted",
     "project.deletion_requested",

@@ -58,6 +58,7 @@ from soundmark_sdk.client.records.reports import XrCodeCounts as XrCodeCounts
 from soundmark_sdk.client.records.support import ListedTicket as ListedTicket
 from soundmark_sdk.client.records.support import Ticket as Ticket
 from soundmark_sdk.client.records.support import TicketMessage as TicketMessage
+from soundmark_sdk.client.records.tenancy import AllowedHosts as AllowedHosts
 from soundmark_sdk.client.records.tenancy import ApiKey as ApiKey
 from soundmark_sdk.client.records.tenancy import ApiKeyWithSecret as ApiKeyWithSecret
 from soundmark_sdk.client.records.tenancy import AuditActor as AuditActor

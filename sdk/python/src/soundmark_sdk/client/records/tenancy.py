@@ -38,6 +38,15 @@ class Organization(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class AllowedHosts(Record):
+    """The hosts to which intents of a project may lead; None allows everything, an empty tuple no link."""
+
+    project_id: str
+    hosts: tuple[str, ...] | None
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Project(Record):
     """A project of an organisation."""
 

@@ -16,7 +16,11 @@ from soundmark.core.domain.log.entry import issued_entry
 from soundmark.core.domain.tenancy.audit import AuditEntry
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_PREFIX
-from soundmark.core.features.codes.issuance.preconditions import IntegrationState, require_issuable
+from soundmark.core.features.codes.issuance.preconditions import (
+    IntegrationState,
+    require_allowed_link,
+    require_issuable,
+)
 from soundmark.core.features.codes.issuance.wire import render_response
 from soundmark.core.problems import ProjectNotFound
 from soundmark.core.steps import audit
@@ -40,6 +44,7 @@ from soundmark.core.store.codes import (
 )
 from soundmark.core.store.tenancy import organizations, projects
 from soundmark.core.store.tenancy.organizations import Standing
+from soundmark.core.store.tenancy.projects import HeldProject
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.text.ids import mint
@@ -104,7 +109,7 @@ class _HeldState:
 
     authorities: Mapping[TenantScope, Authority]
     standing: Standing | None
-    open_projects: Mapping[str, bool]
+    projects: Mapping[str, HeldProject]
     receipts: Mapping[bytes, Receipt]
     campaigns: Mapping[str, Campaign]
     quota: Quota
@@ -138,7 +143,7 @@ async def _hold_state(
     return _HeldState(
         authorities={scope: authority.result() for scope, authority in authorities.items()},
         standing=standing.result(),
-        open_projects=held_projects.result(),
+        projects=held_projects.result(),
         receipts=receipts.result() if receipts is not None else {},
         campaigns=held_campaigns.result() if held_campaigns is not None else {},
         quota=Quota(entitlement.result().monthly_quota(now, subscribed=subscribed), count, now),
@@ -169,15 +174,17 @@ class _GroupEvaluation:
     def _issue(self, queued: QueuedRequest) -> IssueResult:
         request, now = queued.request, self.quota.at
         require_authority(queued.scope, self._held.authorities[queued.scope])
-        if request.project_id not in self._held.open_projects:
+        project = self._held.projects.get(request.project_id)
+        if project is None:
             raise ProjectNotFound
         result = find_result(self._receipts, request.keyed, now)
         if result is not None:
             return IssueResult(result, self.quota)
         standing = self._held.standing
         require_open_organization(is_open=standing is not None and standing.is_open)
-        require_open_project(is_open=self._held.open_projects[request.project_id])
+        require_open_project(is_open=project.is_open)
         require_unsuspended(standing)
+        require_allowed_link(request.intent, project.allowed_hosts)
         campaign = self._held.campaigns.get(request.campaign_id or "")
         require_issuable(request, campaign, queued.integration, self.quota)
         issued = self._sign(queued)

@@ -9,7 +9,12 @@ from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest
-from soundmark.core.features.codes.issuance.preconditions import IntegrationState, canonicalize_intent, require_issuable
+from soundmark.core.features.codes.issuance.preconditions import (
+    IntegrationState,
+    canonicalize_intent,
+    require_allowed_link,
+    require_issuable,
+)
 from soundmark.core.problems import AudienceUnavailable, CodeIssueNotFound, IntentNotCanonical
 from soundmark.core.steps.cells import read_audience
 from soundmark.core.steps.idempotency import find_answer
@@ -23,7 +28,7 @@ from soundmark.core.steps.tenancy import (
 )
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage
-from soundmark.core.store.tenancy import organizations
+from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.months import month_of
@@ -71,12 +76,13 @@ async def issue_codes(
 async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str) -> DryRun:
     """Find out what `issue_codes` would do now, without issuing.
 
-    Raises: ProjectNotFound.
+    Raises: ProjectNotFound; ValidationFailed for an intent that leads to another host than the project allows.
     """
     require_reach(scope, request.project_id)
     integration = await _check_integration(ctx, scope, request, request_id)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         project = await require_project(tx, scope, request.project_id)
+        allowed = await projects.find_allowed_hosts(tx, scope, request.project_id)
         standing = await organizations.find_standing(tx, scope.organization_id)
         quota = await _read_quota(tx, scope, ctx.clock.now())
         campaign_id = request.campaign_id or ""
@@ -85,6 +91,10 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
         require_open_organization(is_open=standing is not None and standing.is_open)
         require_open_project(is_open=project.deletion_requested_at is None)
         require_unsuspended(standing)
+    except Problem as problem:
+        return DryRun(problem.code, quota)
+    require_allowed_link(request.intent, None if allowed is None else allowed.hosts)
+    try:
         canonicalize_intent(request.intent)
         require_issuable(request, campaign, integration, quota)
     except Problem as problem:
