@@ -7,14 +7,18 @@ import { normalise, VALUES } from "./ordered_statistics.js";
 const OUTLIERS = 0.04;
 /** How likely it is, against each tone, that a group holds no tone at all, as in a dropout. */
 const NOTHING = 0.05;
-/** The share of tones that have the strength of their part of the band; the others fade. */
+/**
+ * The shares of tones that have the strength of their part of the band, and that fade from it. The others may be as
+ * strong as the strongest part.
+ */
 const STEADY = 0.6;
+const FADING = 0.3;
 const ROUNDS = 5;
 /** Tones in a part of the band, which has a strength of its own: a filter may cut some off. */
 const PART_TONES = 8;
 const PARTS = TONE_COUNT / PART_TONES;
 const SMALLEST = 1e-20;
-/** How likely it is that a tone is somebody else's, and how strong that is against ours: anything is as likely. */
+/** How likely it is that a tone is somebody else's, and how strong that is against the strongest part: all as likely. */
 const FOREIGN = 0.01;
 const FOREIGN_STRENGTHS = Array.from({ length: 8 }, (_, at) => 2 * 8 ** -at);
 /** A priori, the share of bands of which nothing arrives. */
@@ -77,11 +81,12 @@ export function findKnownBits(powers, between, grid) {
  */
 function weigh(powers, background, strengths) {
   const likelihoods = new Float64Array(powers.length);
+  const strongest = Math.max(...strengths);
   for (let first = 0; first < powers.length; first += TONES) {
     let sum = 0;
     for (let at = first; at < first + TONES; at += 1) {
-      const strength = strengths[Math.floor((at % TONE_COUNT) / PART_TONES)];
-      likelihoods[at] = compare(powers[at] / background[at], strength / background[at]) + NOTHING;
+      const strength = strengths[Math.floor((at % TONE_COUNT) / PART_TONES)] / background[at];
+      likelihoods[at] = compare(powers[at] / background[at], strength, strongest / background[at]) + NOTHING;
       sum += likelihoods[at];
     }
     const scale = ((1 - OUTLIERS) * TONES) / sum;
@@ -221,26 +226,30 @@ function doubtBands(likelihoods) {
 }
 
 /**
- * Return how much likelier a power is with a tone of this strength than without; both are over the background.
+ * Return how much likelier a power is with a tone of this strength than without; all are over the background.
  *
  * @param {number} ratio
- * @param {number} strength
+ * @param {number} strength of the part of the band
+ * @param {number} strongest of all parts
  */
-function compare(ratio, strength) {
-  if (strength === 0) return 1;
+function compare(ratio, strength, strongest) {
+  if (strongest === 0) return 1;
   // Logarithms, because these numbers are beyond what a float holds; each is relative to the largest.
   const root = 2 * Math.sqrt(strength * ratio);
   const steady = root - strength;
   const fading = (ratio * strength) / (1 + strength);
-  const most = Math.max(steady, fading);
+  // A part of the band in which few tones were sent may be stronger than it seems.
+  const unlike = (ratio * strongest) / (1 + strongest);
+  const most = Math.max(steady, unlike);
   const ours =
-    STEADY * Math.exp(steady - most) * scaledBessel(root) + ((1 - STEADY) * Math.exp(fading - most)) / (1 + strength);
+    STEADY * Math.exp(steady - most) * scaledBessel(root) +
+    (FADING * Math.exp(fading - most)) / (1 + strength) +
+    ((1 - STEADY - FADING) * Math.exp(unlike - most)) / (1 + strongest);
   // Somebody else's tone, or the trace of one of ours at another place, limits what one tone can say.
-  const strongest = FOREIGN_STRENGTHS[0] * strength;
-  const mostForeign = (ratio * strongest) / (1 + strongest);
+  const mostForeign = (ratio * FOREIGN_STRENGTHS[0] * strongest) / (1 + FOREIGN_STRENGTHS[0] * strongest);
   let foreign = 0;
-  for (const each of FOREIGN_STRENGTHS) {
-    const other = each * strength;
+  for (const share of FOREIGN_STRENGTHS) {
+    const other = share * strongest;
     foreign += Math.exp((ratio * other) / (1 + other) - mostForeign) / (1 + other);
   }
   const others = (FOREIGN / FOREIGN_STRENGTHS.length) * foreign + (1 - FOREIGN) * Math.exp(-mostForeign);

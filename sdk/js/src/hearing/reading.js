@@ -13,8 +13,6 @@ const UNKNOWN_MIN_BITS = 106;
 const TOGETHER_MIN_BITS = 144;
 /** Less than that speaks for a place only by chance. */
 const KNOWN_MIN_BITS = 12;
-/** With less than this, a place is not worth an alignment: clear sounds have many that only look like a beginning. */
-const PLACE_MIN_BITS = 8;
 const CLEAR_KNOWN_BITS = 24;
 const SETS_OF_DOUBT = 2;
 const FAILED_KEPT = 8;
@@ -54,7 +52,8 @@ export class Reader {
    */
   *read(candidate, grid, isDoubtful) {
     if (candidate.score === 0) return yield* this._powerSums.read(candidate);
-    if ((yield* this._findKnownBits(grid, candidate)) < PLACE_MIN_BITS) return null;
+    // Clear sounds have many places that only look like a beginning, and none is worth an alignment.
+    if ((yield* this._findKnownBits(grid, candidate)) < KNOWN_MIN_BITS) return null;
     const { start, clock } = yield* align(this._band, grid, candidate);
     const first = yield* this._measure(grid, start, clock);
     const text = yield* this._judge(first, isDoubtful ? SETS_OF_DOUBT : SETS_MAX);
