@@ -31,6 +31,7 @@ from soundmark.core.features.billing.webhooks import routes as payment_webhooks
 from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
 from soundmark.core.features.codes.codes import routes as codes
+from soundmark.core.features.codes.decode_certificates import routes as decode_certificates
 from soundmark.core.features.codes.issuance import routes as issuance
 from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
@@ -65,6 +66,7 @@ from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
 from soundmark.kit.http.limits.factory import make_rate_limit
 from soundmark.kit.http.limits.local import RateLimit
+from soundmark.kit.http.limits.public import PublicRateLimit
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
@@ -84,7 +86,7 @@ from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
-_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
+_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/v1/decode-certificates/", "/schemas/", "/problems/")
 _log: Final = structlog.get_logger()
 
 
@@ -119,6 +121,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
             refused_events,
             ctx.local_notification_limit,
             ctx.webhook_test_limit,
+            ctx.certificate_limit,
             ctx.webhook_tests,
             ctx.exports,
         )
@@ -187,6 +190,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         campaigns,
         codes,
         code_audio,
+        decode_certificates,
         audience_control,
         audience_reports,
         events,
@@ -229,7 +233,7 @@ async def _running(
     clock_offset: ClockOffset,
     lease: Lease,
     lookup: BroadcastLookup,
-    limits: Iterable[RateLimit | RefusalLimit | Slots],
+    limits: Iterable[RateLimit | RefusalLimit | PublicRateLimit | Slots],
 ) -> AsyncIterator[None]:
     """Run the background tasks of the process, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:

@@ -20,6 +20,7 @@ from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.limits.local import RateLimit
+from soundmark.kit.http.limits.public import PublicRateLimit
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
@@ -74,10 +75,11 @@ class RequestContext(Context):
     `reads` asks for what a request needs before its tenant is known. `roles` finds a person's role in an organisation
     by (organisation, subject). `issuances` issues Codes, with one queue for each organisation, in transactions of
     `pipelined`. `exports` limits the exports that run at a time, with one for each organisation; `webhook_tests` does
-    so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. `local_questions` are those
-    under way to the local provider for a notification, by the payment's id, and `local_notification_limit` limits them
-    by client IP address. `webhook_replays` lets one replay of an organisation have a connection at a time. With
-    `support_native_signature`, the desk signs webhooks in its own way.
+    so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. `certificate_limit` limits
+    who reads decode certificates. `local_questions` are those under way to the local provider for a notification, by
+    the payment's id, and `local_notification_limit` limits them by client IP address. `webhook_replays` lets one replay
+    of an organisation have a connection at a time. With `support_native_signature`, the desk signs webhooks in its own
+    way.
     """
 
     organizations_per_user: int
@@ -90,6 +92,7 @@ class RequestContext(Context):
     exports: Slots
     webhook_tests: Slots
     webhook_test_limit: RateLimit
+    certificate_limit: PublicRateLimit
     local_questions: dict[str, asyncio.Task[Any]]
     local_notification_limit: RateLimit
     webhook_replays: Turns

@@ -27,6 +27,7 @@ from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.http.limits.factory import make_rate_limit, make_shared_keys
+from soundmark.kit.http.limits.public import PublicRateLimit
 from soundmark.kit.http.limits.shared_keys import SharedKeys
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
@@ -124,6 +125,18 @@ def make_request_context(
             60,
             key_prefix=b"soundmark:webhook-tests:",
             clock=its_clock,
+        ),
+        certificate_limit=PublicRateLimit(
+            "decode-certificates",
+            make_rate_limit(
+                settings.rate_limit_url,
+                settings.resolve_rate_limit,
+                settings.resolve_rate_window_s,
+                key_prefix=b"soundmark:decode-certificates:",
+                clock=its_clock,
+            ),
+            quota=settings.resolve_rate_limit,
+            window_s=settings.resolve_rate_window_s,
         ),
         local_questions={},
         local_notification_limit=make_rate_limit(

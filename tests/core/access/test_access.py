@@ -31,6 +31,7 @@ OF_ORGANIZATION = {
 # Operations that need no caller. The publisher's signature authorises an event (contract, section 6).
 PUBLIC = {
     *("resolve", "list_keys", "list_key_history", "get_deletion_certificate", "deliver_event"),
+    "get_decode_certificate",
     # Providers sign what they send, or are asked (contract, section 7).
     *("receive_card_event", "receive_local_notification", "receive_local_query"),
     *("receive_checkout_notification", "receive_checkout_query"),

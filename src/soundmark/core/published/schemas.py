@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from soundmark.core.views.archives import ORGANIZATION_FORMAT, PROJECT_FORMAT, OrganizationArchive, ProjectArchive
 from soundmark.wire.audience_event import AudienceEvent
+from soundmark.wire.decode_certificate import DecodeCertificate
 from soundmark.wire.deletion_certificate import DeletionCertificate
 from soundmark.wire.resolution import Resolution
 from soundmark.wire.shape import Wire
@@ -18,6 +19,7 @@ _SHAPES: Final[Mapping[str, type[Wire]]] = {
     "xr-resolution-v1": Resolution,
     "audience-event-v1": AudienceEvent,
     "deletion-certificate-v1": DeletionCertificate,
+    "decode-certificate-v1": DecodeCertificate,
     PROJECT_FORMAT: ProjectArchive,
     ORGANIZATION_FORMAT: OrganizationArchive,
 }

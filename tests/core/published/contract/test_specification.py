@@ -88,7 +88,7 @@ GET    /v1/audience/legacy-report
 GET    /v1/reports/{integration_id}
 POST   /v1/events
 """
-# What the contract adds: sections 2, 3, 7, 8 and 9.
+# What the contract adds: sections 2, 3, 7, 8, 9 and 12.
 CONTRACT: Final = """
 GET    /v1/caller
 GET    /v1/audit-log/verification
@@ -109,6 +109,8 @@ POST   /v1/webhook-endpoints/{endpoint_id}/test
 GET    /v1/webhook-endpoints/{endpoint_id}/deliveries
 POST   /v1/webhook-endpoints/{endpoint_id}/replay
 GET    /v1/webhook-events/{event_id}
+POST   /v1/codes/{xr_id}/decode-certificates
+GET    /v1/decode-certificates/{certificate_id}
 """
 # API v1, "Versioning" 1: it takes an operator's credentials.
 UNPUBLISHED: Final = {"PUT /v1/platform/settings/secrets/{name}"}
