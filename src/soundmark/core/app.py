@@ -66,11 +66,11 @@ from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.asgi import AsgiApp, Receive, Scope, Send
 from soundmark.kit.http.limits.factory import make_rate_limit
 from soundmark.kit.http.limits.local import RateLimit
-from soundmark.kit.http.limits.public import PublicRateLimit
 from soundmark.kit.http.requests.client_address import AddressDigest, AddressReader
 from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import HealthCheck, health_routes
+from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import NO_TELEMETRY, install_validation_handler
 from soundmark.kit.postgres.database_server import DESCRIBE_SERVER

@@ -20,8 +20,8 @@ from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.limits.local import RateLimit
-from soundmark.kit.http.limits.public import PublicRateLimit
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
+from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue

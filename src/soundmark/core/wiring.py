@@ -27,10 +27,10 @@ from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.http.limits.factory import make_rate_limit, make_shared_keys
-from soundmark.kit.http.limits.public import PublicRateLimit
 from soundmark.kit.http.limits.shared_keys import SharedKeys
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
+from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
