@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.xdist_group("failover"), pytest.mark.timeout(FAULTS_S 
 
 
 async def kill_worker(deployment: Deployment) -> None:
-    await asyncio.to_thread(deployment.worker.restart_after_kill)
+    await deployment.restart_worker()
 
 
 async def leave_one_core_behind(deployment: Deployment) -> None:
@@ -64,7 +64,7 @@ async def pause_standby(deployment: Deployment) -> None:
 async def lose_primary_that_restarted_alone(deployment: Deployment) -> None:
     """A restart makes visible what was written on the primary alone, and nobody was told of. It is lost later.
 
-    So whoever repeats a request must not be told that it is done.
+    So a client that repeats a request must not be told that it is done.
     """
     pair = deployment.pair
     await asyncio.to_thread(pair.standby.kill)
