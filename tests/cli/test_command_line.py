@@ -19,6 +19,8 @@ COMMANDS = [
     "up",
     "demo",
     "hear",
+    "mix",
+    "scan",
     "codes",
     "campaigns",
     "organizations",

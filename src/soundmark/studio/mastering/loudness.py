@@ -51,7 +51,7 @@ class LoudnessMeter:
     def _sum_up(self, filtered: Block) -> None:
         joined = np.concatenate([self._pending, filtered])
         whole = len(joined) // self._step
-        steps = joined[: whole * self._step].reshape(whole, self._step, -1)
+        steps = joined[: whole * self._step].reshape(whole, self._step, joined.shape[1])
         self._powers.extend(np.mean(np.square(steps), axis=1) @ self._weights)
         self._pending = joined[whole * self._step :]
 

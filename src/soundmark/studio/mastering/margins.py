@@ -23,10 +23,10 @@ _BITS_OF_TONE: Final = 4.0
 _KNEE: Final = 3.4
 # In white noise all 52 tones are alike: 208 bits, of which a receiver learns 128 at the knee.
 _RATIO_OF_TONE: Final = _KNEE / 0.955
-MARGIN_MAX_DB: Final = 60.0
+MARGIN_MAX_DB: Final = 100.0
 GOOD_DB: Final = 6.0
 FAIR_DB: Final = 3.0
-_STEPS: Final = 16  # Halvings of 120 dB, to 0.002 dB.
+_STEPS: Final = 16  # Halvings of 200 dB, to 0.003 dB.
 _VERIFIED_LESS_DB: Final = 1.0
 _VERIFIED_STEP_DB: Final = 2.0
 _NOISE_DB: Final = (-140.0, 40.0)  # Between these is every noise that is searched for.
@@ -36,7 +36,7 @@ _TONES_TOGETHER: Final = 8
 
 
 def predict_margin(ratios: Powers, tells: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the margin for the ratios of one frame, of shape (…, 13, 6); -60 if no level would help."""
+    """Return the margin for the ratios of one frame, of shape (…, 13, 6); -100 if no level would help."""
     low = np.full(ratios.shape[:-2], -MARGIN_MAX_DB)
     high = np.full(ratios.shape[:-2], MARGIN_MAX_DB)
     of_interest = ratios[..., tells]

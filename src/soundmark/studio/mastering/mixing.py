@@ -27,6 +27,7 @@ from soundmark.studio.mastering.repetitions import (
 
 LEVEL_LEAST_DB: Final = -30.0
 LEVEL_MOST_DB: Final = 0.0
+_AIM_DB: Final = GOOD_DB + 2  # Of `auto`: a margin is confirmed in steps of 2 dB, with noise that differs.
 _TRIES_MAX: Final = 12
 _LEVEL_STEP_DB: Final = 1.0
 # What a Code is compared with in a programme that is silent: the level of broadcasters.
@@ -136,10 +137,10 @@ class _Mixer:
         at_unit_db = 20 * math.log10(self._unit)
         weakest_db = min(place.margin_db for place in self._places) + at_unit_db
         highest_db = self._find_highest()
-        level_db = float(np.clip(math.ceil(GOOD_DB - weakest_db), LEVEL_LEAST_DB, highest_db))
+        level_db = float(np.clip(math.ceil(_AIM_DB - weakest_db), LEVEL_LEAST_DB, highest_db))
         hopeful = [codec for codec in codecs if self._is_heard_after(codec, highest_db)]
         for _ in range(_TRIES_MAX):
-            missing_db = GOOD_DB - self._find_weakest(level_db, hopeful)
+            missing_db = _AIM_DB - self._find_weakest(level_db, hopeful)
             if missing_db <= 0 or level_db >= highest_db:
                 break
             level_db = min(highest_db, level_db + max(_LEVEL_STEP_DB, math.ceil(missing_db / 2)))

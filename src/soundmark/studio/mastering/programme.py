@@ -3,7 +3,7 @@
 import itertools
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +124,8 @@ class Programme:
         assert self._flac is not None, "it is a FLAC file"
         subtype = self._flac.subtype
         with open_scratch(file) as scratch:
-            with soundfile.SoundFile(scratch, "w", subtype=subtype, **options) as writer:
+            sink = _Sink(scratch)
+            with soundfile.SoundFile(sink, "w", subtype=subtype, **options) as writer:
                 at = 0
                 for start, data in changed:
                     length = max(1, _BLOCK_VALUES // self.channel_count)
@@ -134,6 +135,7 @@ class Programme:
                         at += len(part) // self._layout.frame_bytes
                     writer.buffer_write(data, dtype="int32")
                     at += len(data) // self._layout.frame_bytes
+            sink.raise_failure()
             self._file.seek(0)
             scratch.seek(0)
             copy_metadata(self._file, scratch, file)
@@ -176,6 +178,38 @@ class Programme:
                 raise NotReadable("the FLAC file is broken") from None
         self._file.seek(self._layout.data_at + start * self._layout.frame_bytes)
         return self._file.read(count * self._layout.frame_bytes)
+
+
+class _Sink:
+    """A file that libsndfile writes to. It ignores errors in its calls, so they are kept here and raised at the end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file: Final = file
+        self._failure: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        self._try(lambda: self._file.write(data))
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._try(lambda: self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return self._try(self._file.tell)
+
+    def _try(self, call: Callable[[], int]) -> int:
+        if self._failure is None:
+            try:
+                return call()
+            except OSError as error:
+                self._failure = error
+        return 0
+
+    def raise_failure(self) -> None:
+        """Raises: OSError."""
+        if self._failure is not None:
+            raise self._failure
+        self._file.flush()
 
 
 @contextmanager

@@ -38,9 +38,10 @@ _SEED: Final = 20261126
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A place where a frame seems to be: its first sample in the programme, and how much speaks for it."""
+    """A place where a frame seems to be, from `start` to `end` in samples of the programme; `score` speaks for it."""
 
     start: int
+    end: int
     score: float
     tones: FrameTones
     channels: tuple[int, ...]
@@ -97,7 +98,8 @@ def _search(programme: Programme, first: int, sides: Samples, shapes: Sequence[F
         for tones in shapes:
             for place, score in find_frame(powers, strongest, tones):
                 begins = _refine(sound, place, tones)
-                yield _Found(first + round(begins * rate / RATE_HZ), score, tones, channels)
+                start, end = (first + round(at * rate / RATE_HZ) for at in (begins, begins + len(tones.samples)))
+                yield _Found(start, end, score, tones, channels)
 
 
 def locate(sound: Samples, tones: FrameTones) -> int | None:
@@ -159,9 +161,9 @@ def _keep_best(found: Sequence[_Found]) -> list[_Found]:
     """Return the best of those that are of one frame at the same time, in whatever channel, piece or protocol."""
     kept: list[_Found] = []
     for each in sorted(found, key=lambda each: -each.score):
-        length = len(each.tones.samples) // 2
         is_known = any(
-            other.tones.frame == each.tones.frame and abs(other.start - each.start) < length for other in kept
+            other.tones.frame == each.tones.frame and other.start < each.end and each.start < other.end
+            for other in kept
         )
         if not is_known:
             kept.append(each)
