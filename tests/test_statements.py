@@ -54,6 +54,7 @@ EVERY_TENANT: Final = {
     "core.webhooks.dispatch.list_postponed_tenants": "a clock that was set back postpones deliveries everywhere",
     "core.webhooks.dispatch.find_backlog": "metrics are about all organisations together",
     "core.codes.codes.find_unexpired_signed_by": "a signing key may not retire while any Code needs it",
+    "core.codes.decode_certificates.find_organization_id": "everybody who knows the id of a certificate may read it",
     "core.tenancy.invitations.find_by_digest": "an invitation's secret comes without its organisation",
     "core.codes.issuance_receipts.delete_older": "an hourly job deletes the expired receipts of every organisation",
     "core.tenancy.members.count_owned": "the limit on organisations is one person's, across all of them",

@@ -20,6 +20,8 @@ COMMANDS = [
     "demo",
     "hear",
     "play",
+    "mix",
+    "scan",
     "codes",
     "campaigns",
     "organizations",

@@ -31,6 +31,7 @@ from soundmark.core.features.billing.webhooks import routes as payment_webhooks
 from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
 from soundmark.core.features.codes.codes import routes as codes
+from soundmark.core.features.codes.decode_certificates import routes as decode_certificates
 from soundmark.core.features.codes.issuance import routes as issuance
 from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
@@ -73,6 +74,7 @@ from soundmark.kit.http.requests.client_address import AddressDigest, AddressRea
 from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import HealthCheck, health_routes
+from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import NO_TELEMETRY, install_validation_handler
 from soundmark.kit.postgres.database_server import DESCRIBE_SERVER
@@ -88,7 +90,10 @@ from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/v1/log", "/openapi.json")
-_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/v1/log/", "/schemas/", "/problems/")
+_OPEN_PREFIXES: Final = (
+    *("/v1/deletion-certificates/", "/v1/decode-certificates/", "/v1/log/"),
+    *("/schemas/", "/problems/"),
+)
 _log: Final = structlog.get_logger()
 
 
@@ -124,6 +129,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
             ctx.local_notification_limit,
             ctx.log_proof_limit,
             ctx.webhook_test_limit,
+            ctx.certificate_limit,
             ctx.webhook_tests,
             ctx.exports,
         )
@@ -193,6 +199,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         campaigns,
         codes,
         code_audio,
+        decode_certificates,
         audience_control,
         audience_reports,
         events,
@@ -237,7 +244,7 @@ async def _running(
     clock_offset: ClockOffset,
     lease: Lease,
     lookup: BroadcastLookup,
-    limits: Iterable[RateLimit | RefusalLimit | Slots],
+    limits: Iterable[RateLimit | RefusalLimit | PublicRateLimit | Slots],
 ) -> AsyncIterator[None]:
     """Run the background tasks of the process, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:

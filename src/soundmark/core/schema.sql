@@ -648,6 +648,7 @@ CREATE TABLE closures (
     worked_at               timestamptz NOT NULL,
     deleted_codes           bigint      NOT NULL DEFAULT 0,
     deleted_audit_entries   bigint      NOT NULL DEFAULT 0,
+    deleted_certificates    bigint      NOT NULL DEFAULT 0,
     purged_integrations     bigint      NOT NULL DEFAULT 0,
     purged_events           bigint      NOT NULL DEFAULT 0,
     purged_integrity_days   bigint      NOT NULL DEFAULT 0,
@@ -667,7 +668,40 @@ CREATE POLICY closures_of_tenant ON closures USING (organization_id = current_te
 CREATE POLICY closures_of_everybody ON closures FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY closures_of_backup ON closures FOR SELECT USING (is_backup());
 
--- Signed certificates, kept for ever. Whoever knows an id may read its certificate, so there is no tenant here.
+-- Signed certificates of what was measured of a Code, which may be deleted before them. The other table finds the
+-- organisation of a certificate: everybody who knows an id may read its certificate.
+CREATE TABLE decode_certificates (
+    organization_id text        NOT NULL,
+    id              text        NOT NULL,
+    project_id      text        NOT NULL,
+    xr_id           text        NOT NULL,
+    issued_at       timestamptz NOT NULL,
+    document        bytea       NOT NULL,
+    CONSTRAINT decode_certificates_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT decode_certificates_project_fkey FOREIGN KEY (organization_id, project_id)
+        REFERENCES projects (organization_id, id) ON DELETE CASCADE
+);
+
+-- Limits how many an organisation issues in an hour.
+CREATE INDEX decode_certificates_newest_first ON decode_certificates (organization_id, issued_at DESC);
+-- Finds those of a project that is being deleted.
+CREATE INDEX decode_certificates_of_project ON decode_certificates (organization_id, project_id);
+
+CREATE TABLE decode_certificate_owners (
+    certificate_id  text NOT NULL,
+    organization_id text NOT NULL,
+    CONSTRAINT decode_certificate_owners_pkey PRIMARY KEY (certificate_id),
+    CONSTRAINT decode_certificate_owners_one_for_a_certificate UNIQUE (organization_id, certificate_id),
+    CONSTRAINT decode_certificate_owners_certificate_fkey FOREIGN KEY (organization_id, certificate_id)
+        REFERENCES decode_certificates (organization_id, id) ON DELETE CASCADE
+);
+
+ALTER TABLE decode_certificates ENABLE ROW LEVEL SECURITY;
+ALTER TABLE decode_certificates FORCE ROW LEVEL SECURITY;
+CREATE POLICY decode_certificates_of_tenant ON decode_certificates USING (organization_id = current_tenant());
+CREATE POLICY decode_certificates_of_backup ON decode_certificates FOR SELECT USING (is_backup());
+
+-- Signed certificates of deletions, kept for ever. Whoever knows an id may read its certificate, so there is no tenant here.
 CREATE TABLE deletion_certificates (
     id           text        NOT NULL,
     document     bytea       NOT NULL,

@@ -22,6 +22,7 @@ WITHOUT_TENANT: Final = {
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
     "integration_cells": "an event names an integration, and no organisation",
+    "decode_certificate_owners": "everybody who knows the id of a certificate may read it",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
     "desk_conversations": "a delivery of the support desk names no organisation",
     "billing_references": "a provider's notification names no organisation; what is looked up is a digest",
@@ -81,6 +82,11 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
         )
         await rival.run(
             "INSERT INTO integration_names VALUES (%s, 'int_1', %s, 'Studio')",
+            tenant.organization_id,
+            tenant.project_id,
+        )
+        await rival.run(
+            "INSERT INTO decode_certificates VALUES (%s, 'dcc_1', %s, 'xr_1', now(), '')",
             tenant.organization_id,
             tenant.project_id,
         )

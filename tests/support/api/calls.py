@@ -24,6 +24,7 @@ from support.api.prepared_calls import (
     fill_ticket,
     fill_webhook_endpoint,
     invite_caller,
+    issue_certificate,
     issue_one_before,
     issue_two_before,
     make_campaign,
@@ -39,6 +40,7 @@ from support.api.prepared_calls import (
     make_webhook_deliveries,
     make_webhook_endpoint,
     make_webhook_event,
+    measure_code,
     name_organization,
     name_own_project,
     name_project,
@@ -145,6 +147,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "get_log_entries": Row(plain(path={"number": "000.p/2"}, headers={"Accept-Encoding": "identity"})),
     "get_log_proof": Row(prove_key),
     "get_log_tile": Row(plain(path={"level": "0", "number": "000.p/2"})),
+    "get_decode_certificate": Row(issue_certificate),
     "get_platform_settings": Row(plain()),
     # The Core under test has no worker: test_release_readiness.py lets one read evidence.
     "get_release_readiness": Row(store_evidence),
@@ -153,6 +156,9 @@ ROWS: Final[Mapping[str, Row]] = {
     "get_webhook_endpoint": Row(make_webhook_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "get_webhook_event": Row(make_webhook_event, roles=ADMINS, foreign="webhook_event_not_found"),
     "issue_code": Row(fill_code, roles=ADMINS, foreign="project_not_found", audited="code.issued"),
+    "issue_decode_certificate": Row(
+        measure_code, roles=READERS, foreign="code_not_found", audited="decode_certificate.issued"
+    ),
     "issue_codes": Row(fill_codes, roles=ADMINS, foreign="project_not_found", audited="code.batch_issued"),
     "list_api_keys": Row(name_organization, roles=ADMINS),
     "list_audit_entries": Row(name_organization, roles=ADMINS),

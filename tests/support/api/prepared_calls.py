@@ -9,6 +9,7 @@ from soundmark.core.domain.webhooks.endpoint import ENDPOINTS_MAX
 from soundmark.kit.text import base64url
 from support.api.world import OPERATIONS, Call, World, count_rows, send
 from support.audience.event_delivery import make_event, sign_body
+from support.codes.measurements import make_measurement
 from support.outside.desk import configure_desk, sign_as_sent, ticket_body
 from support.tenancy.release_evidence import insert_evidence
 
@@ -146,6 +147,17 @@ async def issue_two_before(world: World) -> Call:
 async def make_code(world: World) -> Call:
     code = await world.tenant.make_code()
     return Call(path={"xr_id": code["xr_id"]}, params=world.tenant.query)
+
+
+async def measure_code(world: World) -> Call:
+    return replace(await make_code(world), json=make_measurement())
+
+
+async def issue_certificate(world: World) -> Call:
+    """Issue a decode certificate, and prepare to read it."""
+    answer = await send(world.people.person("owner"), OPERATIONS["issue_decode_certificate"], await measure_code(world))
+    assert answer.status == 201, answer.body
+    return Call(path={"certificate_id": answer.json["certificate_id"]})
 
 
 async def select_code(world: World) -> Call:

@@ -11,10 +11,10 @@ from soundmark_sdk.archive import ArchiveFailure as ArchiveFailure
 from soundmark_sdk.archive import ArchiveRejected as ArchiveRejected
 from soundmark_sdk.archive import VerifiedArchive as VerifiedArchive
 from soundmark_sdk.archive import verify_archive as verify_archive
-from soundmark_sdk.certificate import CertificateFailure as CertificateFailure
-from soundmark_sdk.certificate import CertificateRejected as CertificateRejected
 from soundmark_sdk.certificate import VerifiedCertificate as VerifiedCertificate
 from soundmark_sdk.certificate import verify_certificate as verify_certificate
+from soundmark_sdk.decode_certificate import VerifiedDecodeCertificate as VerifiedDecodeCertificate
+from soundmark_sdk.decode_certificate import verify_decode_certificate as verify_decode_certificate
 from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
 from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
 from soundmark_sdk.device_secret import open_device_secret as open_device_secret
@@ -41,6 +41,8 @@ from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
 from soundmark_sdk.records import Resolution as Resolution
 from soundmark_sdk.records import SignedCode as SignedCode
+from soundmark_sdk.signed_documents import CertificateFailure as CertificateFailure
+from soundmark_sdk.signed_documents import CertificateRejected as CertificateRejected
 from soundmark_sdk.transparency import AuditLogRejected as AuditLogRejected
 from soundmark_sdk.transparency import LogPolicy as LogPolicy
 from soundmark_sdk.transparency import VerifiedAuditLog as VerifiedAuditLog

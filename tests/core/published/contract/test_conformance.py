@@ -124,6 +124,12 @@ SEMANTIC_RULES = [
         frozenset({"/created_from", "/from", "/ends_at", "/to"}),
     ),
     SemanticRule(
+        "The repetitions of a Code follow each other within the file, and no more are heard than there are.",
+        frozenset({"issue_decode_certificate"}),
+        "validation_failed",
+        frozenset({"/repetitions", "/codecs"}),
+    ),
+    SemanticRule(
         "A webhook endpoint is on the public internet.",
         frozenset({"create_webhook_endpoint", "update_webhook_endpoint"}),
         "validation_failed",

@@ -307,8 +307,10 @@ def test_every_body_documents_its_maximum_size(subtests: pytest.Subtests) -> Non
         with subtests.test(name=name):
             path = name.split()[1]
             is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
+            is_measurement = path.endswith("/decode-certificates")
             is_notification = "/webhooks/" in path
-            largest = "1,024 KiB" if is_issuance or is_notification else "16 KiB" if path == "/v1/events" else "64 KiB"
+            is_large = is_issuance or is_measurement or is_notification
+            largest = "1,024 KiB" if is_large else "16 KiB" if path == "/v1/events" else "64 KiB"
             assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
 
 

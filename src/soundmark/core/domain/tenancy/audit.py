@@ -30,6 +30,7 @@ AuditAction = Literal[
     "code.batch_revoked",
     "code.issued",
     "code.revoked",
+    "decode_certificate.issued",
     "invitation.accepted",
     "invitation.created",
     "invitation.revoked",

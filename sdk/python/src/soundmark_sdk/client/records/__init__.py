@@ -23,6 +23,7 @@ from soundmark_sdk.client.records.codes import CampaignCounts as CampaignCounts
 from soundmark_sdk.client.records.codes import CampaignSummary as CampaignSummary
 from soundmark_sdk.client.records.codes import Code as Code
 from soundmark_sdk.client.records.codes import CodeBatch as CodeBatch
+from soundmark_sdk.client.records.codes import DecodeCertificate as DecodeCertificate
 from soundmark_sdk.client.records.codes import DryRun as DryRun
 from soundmark_sdk.client.records.codes import ListedCode as ListedCode
 from soundmark_sdk.client.records.codes import RevokedBatch as RevokedBatch
