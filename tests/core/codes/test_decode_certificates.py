@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
+import rfc8785
 from structlog.testing import capture_logs
 from support.api.core_client import Api
 from support.api.core_settings import core_settings
@@ -17,6 +18,7 @@ from support.processes.running_apps import running_core
 from support.tenancy.closures import SUBJECTS, verify_certificate
 from support.tenancy.tenant import Tenant, make_second_project
 
+from soundmark.core.domain.log.entry import document_entry
 from soundmark.core.features.codes.decode_certificates import service
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
@@ -51,6 +53,25 @@ async def test_the_certificate_is_what_was_measured_signed(api: Api, tenant: Ten
     assert certificate["measured"] == make_measurement()
     await verify_certificate(api, certificate)
     make_validator((await api.get("/schemas/decode-certificate-v1.json")).json).validate(certificate)
+
+
+async def test_the_certificate_is_entered_into_the_log(tenant: Tenant, rival: Rival) -> None:
+    code = await tenant.make_code()
+    certificate = await tenant.certify(code["xr_id"])
+    entries = [bytes(entry) for (entry,) in await rival.rows("SELECT entry FROM log_queue ORDER BY id")]
+    entries += [bytes(entry) for (entry,) in await rival.rows("SELECT entry FROM log_leaves")]
+    assert document_entry(rfc8785.dumps(certificate)) in entries
+
+
+async def test_a_suspended_organisation_certifies_nothing(api: Api, tenant: Tenant) -> None:
+    code = await tenant.make_code()
+    body = {"reason": "Spam"}
+    path = f"/v1/platform/organizations/{tenant.organization_id}/suspension"
+    assert (await api.put(path, json=body)).status == 200
+    answer = await api.post(
+        f"/v1/codes/{code['xr_id']}/decode-certificates", json=make_measurement(), params=tenant.query
+    )
+    assert (answer.status, answer.code) == (403, "organization_suspended")
 
 
 async def test_numbers_are_signed_as_what_they_are(api: Api, tenant: Tenant) -> None:

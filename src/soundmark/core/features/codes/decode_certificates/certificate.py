@@ -20,8 +20,8 @@ def canonicalize_measurement(measurement: Measurement) -> bytes:
 
 def write_certificate(
     key: SigningKey, certificate_id: str, *, organization_id: str, xr_id: str, issued_at: datetime, measured: bytes
-) -> bytes:
-    """Return the JSON text of a signed certificate, its members in the order of the contract.
+) -> tuple[bytes, bytes]:
+    """Return a signed certificate: its JSON text, in the order of the contract, and its canonical form.
 
     `measured` is canonical, and is part of both the text and the canonical form that is signed.
 
@@ -30,8 +30,9 @@ def write_certificate(
     issued = format_timestamp(issued_at)
     # By its name, `measured` stands between these two.
     before = canonicalize({"certificate_id": certificate_id, "issued_at": issued, "key_id": key.key_id})
-    after = canonicalize({"organization_id": organization_id, "version": CERTIFICATE_VERSION, "xr_id": xr_id})
-    signature = base64url.encode(key.sign(_splice(before, measured, after)))
+    rest = {"organization_id": organization_id, "version": CERTIFICATE_VERSION, "xr_id": xr_id}
+    signature = base64url.encode(key.sign(_splice(before, measured, canonicalize(rest))))
+    canonical = _splice(before, measured, canonicalize({**rest, "signature": signature}))
     head = {
         "version": CERTIFICATE_VERSION,
         "certificate_id": certificate_id,
@@ -39,7 +40,7 @@ def write_certificate(
         "organization_id": organization_id,
         "issued_at": issued,
     }
-    return _splice(_write(head), measured, _write({"key_id": key.key_id, "signature": signature}))
+    return _splice(_write(head), measured, _write({"key_id": key.key_id, "signature": signature})), canonical
 
 
 def _splice(before: bytes, measured: bytes, after: bytes) -> bytes:

@@ -14,5 +14,5 @@ CERTIFICATE: Final = DecodeCertificate.model_validate_json(
         xr_id=CODE.xr_id,
         issued_at=LATER,
         measured=canonicalize_measurement(EXAMPLE_MEASUREMENT),
-    )
+    )[0]
 )

@@ -14,6 +14,7 @@ from soundmark.core.problems import CodeNotFound, DecodeCertificateNotFound, Res
 from soundmark.kit.http.requests.bodies import MEASURED_BODY
 from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.wire.decode_certificate import DecodeCertificate, Measurement
+from soundmark.wire.private.problems import OrganizationSuspended
 
 operations = Operations("Codes")
 
@@ -28,7 +29,7 @@ CertificateIdPath = Annotated[
     Operation(
         "decode_certificate.issue",
         body_limits=MEASURED_BODY,
-        problems=(CodeNotFound, ResourceDeletionInProgress, RateLimited),
+        problems=(CodeNotFound, ResourceDeletionInProgress, OrganizationSuspended, RateLimited),
     ),
     status=HTTPStatus.CREATED,
     response_model=DecodeCertificate,

@@ -11,7 +11,8 @@ from soundmark.core.features.codes.decode_certificates.certificate import canoni
 from soundmark.core.live.keyring import read_signing_key
 from soundmark.core.problems import CodeNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.tenancy import hold_open_project
+from soundmark.core.steps.log import log_document
+from soundmark.core.steps.tenancy import hold_active_project
 from soundmark.core.store.codes import codes, decode_certificates
 from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
@@ -26,8 +27,8 @@ WINDOW: Final = timedelta(hours=1)
 async def issue_certificate(ctx: RequestContext, scope: TenantScope, xr_id: str, measurement: Measurement) -> bytes:
     """Sign what the caller measured of a Code, which may be in any state; return the certificate's JSON text.
 
-    Raises: CodeNotFound, also for a Code of another tenant or project; ResourceDeletionInProgress; RateLimited after
-        `ISSUED_MAX` certificates within `WINDOW`; what `hold_authority` raises.
+    Raises: CodeNotFound, also for a Code of another tenant or project; RateLimited after `ISSUED_MAX` certificates
+        within `WINDOW`; what `hold_active_project` raises.
     Source: contract, section 12.
     """
     # In a thread and before the transaction: ten thousand repetitions take some 0.2 s.
@@ -36,12 +37,12 @@ async def issue_certificate(ctx: RequestContext, scope: TenantScope, xr_id: str,
         code = await codes.find(tx, scope, xr_id)
         if code is None:
             raise CodeNotFound
-        await hold_open_project(tx, scope, code.project_id)
+        await hold_active_project(tx, scope, code.project_id)
         await decode_certificates.lock_number(tx, scope)
         now = ctx.clock.now()
         await _require_below_limit(ctx, tx, scope)
         certificate_id = mint(ctx.entropy, CERTIFICATE_PREFIX)
-        document = write_certificate(
+        document, canonical = write_certificate(
             await read_signing_key(tx, ctx.sealer),
             certificate_id,
             organization_id=scope.organization_id,
@@ -50,6 +51,7 @@ async def issue_certificate(ctx: RequestContext, scope: TenantScope, xr_id: str,
             measured=measured,
         )
         await decode_certificates.insert(tx, scope, certificate_id, code, document, now=now)
+        await log_document(tx, canonical)
         await audit.record(
             tx,
             scope,
