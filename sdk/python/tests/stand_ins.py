@@ -43,6 +43,7 @@ class Service(socketserver.ThreadingTCPServer):
         # A route is one response, or a list whose responses are used in turn; the last one is used for ever.
         self.resolve: Response | list[Response] = make_response(200, compact(issuer.answer()))
         self.keys: Response | list[Response] = make_response(200, issuer.key_set(), Cache_Control="public, max-age=60")
+        self.others: dict[str, Response | list[Response]] = {}
         self.stopping = threading.Event()
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -64,7 +65,9 @@ class Service(socketserver.ThreadingTCPServer):
         return [request.path for request in self.received]
 
     def respond(self, path: str) -> Response:
-        route = {f"/v1/resolve/{TOKEN}": self.resolve, "/v1/keys": self.keys}.get(path, make_response(418))
+        route = {f"/v1/resolve/{TOKEN}": self.resolve, "/v1/keys": self.keys, **self.others}.get(
+            path, make_response(418)
+        )
         if isinstance(route, list):
             return route.pop(0) if len(route) > 1 else route[0]
         return route

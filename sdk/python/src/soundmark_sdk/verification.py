@@ -24,6 +24,7 @@ from soundmark_sdk.members import (
 from soundmark_sdk.records import MeasurementProof, Resolution, SignedCode
 from soundmark_sdk.shapes import read_intent, read_measurement_proof, read_policy
 from soundmark_sdk.strict_json import JsonValue, are_identical, canonicalize, parse
+from soundmark_sdk.transparency.commitments import commit
 
 # The clocks of receiver and server may differ by this much, either way (API v1, "Limits").
 CLOCK_SKEW_MAX: Final = timedelta(minutes=2)
@@ -85,6 +86,17 @@ def verify_answer(body: bytes, token: str, keys: KeySet, now: datetime) -> Resol
         key_id=read_text(payload["key_id"], SHORT_TEXT),
         verified_at=now,
         verified_with=keys,
+    )
+
+
+def commit_answer(body: bytes, token: str) -> str:
+    """Return the digest by which the transparency log knows a verified answer.
+
+    Source: wire contract, section 11, `code.issued/answer`.
+    """
+    answer = read_members(parse(body), _ANSWER, {"measurement_proof"})
+    return commit(
+        "code.issued/answer", {**{name: answer[name] for name in _MIRRORED}, "token_digest": digest_token(token)}
     )
 
 

@@ -12,14 +12,17 @@ from soundmark_sdk.http_exchange import BodyRefused, NoAnswer, Response, Service
 from soundmark_sdk.keys import KeySet, read_key_set
 from soundmark_sdk.members import BROADCAST_TOKEN
 from soundmark_sdk.receiver.key_cache import KeyCache
+from soundmark_sdk.receiver.log_check import LogCheck
 from soundmark_sdk.records import Resolution
 from soundmark_sdk.retrying import RetryBudget, check_limits, retry
-from soundmark_sdk.verification import verify_answer
+from soundmark_sdk.transparency.policy import LogPolicy
+from soundmark_sdk.verification import commit_answer, verify_answer
 
 # A payload is at most 64 KiB of base64url, and the intent beside it 16 KiB; a key set of hundreds of keys fits as well.
 BODY_BYTES_MAX: Final = 256 * 1024
 
 _HEADERS: Final = {"Accept": "application/json"}
+_PROOF_HEADERS: Final = {"Accept": "text/plain"}
 # Asks for the signed envelope, without which no answer is accepted (API v1, "Versioning", 3).
 _RESOLVE_HEADERS: Final = {**_HEADERS, "X-Svc-Resolution-Proof": "ed25519-v1"}
 _MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age=([0-9]{1,9})(?=$|[,\s])", re.IGNORECASE)
@@ -38,6 +41,7 @@ class Resolver:
         timeout_s: float,
         attempts_max: int,
         retry_wait_max_s: float,
+        require_logged: LogPolicy | None = None,
     ) -> None:
         """Raises: ValueError for limits under which no request can be made."""
         check_limits(timeout_s, attempts_max=attempts_max, retry_wait_max_s=retry_wait_max_s)
@@ -47,6 +51,7 @@ class Resolver:
         self._retries_max: Final = attempts_max - 1
         self._retry_wait_max_s: Final = retry_wait_max_s
         self._key_cache: Final = KeyCache(clock)
+        self._log_check: Final = None if require_logged is None else LogCheck(require_logged, clock)
 
     async def resolve(self, token: str) -> Resolution:
         """Return the verified intent behind a broadcast token.
@@ -63,12 +68,17 @@ class Resolver:
 
         keys = await self._key_cache.get_fresh(fetch_keys)
         try:
-            return verify_answer(body, token, keys, self._clock.now())
+            resolution = verify_answer(body, token, keys, self._clock.now())
         except KeyUnknown as unknown:
             newer = await self._key_cache.get_newer(keys, fetch_keys)
             if newer is None:
                 raise unknown from None
-        return verify_answer(body, token, newer, self._clock.now())
+            resolution = verify_answer(body, token, newer, self._clock.now())
+        if self._log_check is not None:
+            await self._log_check.require(
+                commit_answer(body, token), lambda digest: self._retry(lambda: self._fetch_proof(digest), budget)
+            )
+        return resolution
 
     async def _retry(self, act: Callable[[], Awaitable[T]], budget: RetryBudget) -> T:
         return await retry(
@@ -92,6 +102,14 @@ class Resolver:
         if status != httpx2.codes.OK:
             raise Unverifiable("The service does not publish its keys.")
         return read_key_set(body), max_age_s
+
+    async def _fetch_proof(self, digest: str) -> bytes | None:
+        status, body, _ = await self._get(f"/v1/log/proofs/{digest}", _PROOF_HEADERS)
+        if status == httpx2.codes.NOT_FOUND:
+            return None
+        if status != httpx2.codes.OK:
+            raise Unverifiable("The service does not publish a transparency log.")
+        return body
 
     async def _get(self, path: str, headers: dict[str, str]) -> tuple[int, bytes, float | None]:
         """Return the status, the body of a 200 (otherwise nothing is read), and the max-age of a response."""

@@ -10,6 +10,7 @@ from soundmark_sdk.http_exchange import ServiceConnection
 from soundmark_sdk.receiver.resolver import Resolver
 from soundmark_sdk.records import Resolution
 from soundmark_sdk.runners import BlockingRunner
+from soundmark_sdk.transparency.policy import LogPolicy
 
 
 class Receiver:
@@ -20,7 +21,8 @@ class Receiver:
 
     `timeout_s` covers each request from connecting to the last byte. `attempts_max` and `retry_wait_max_s` limit one
     `resolve` with its retries. Pass a `transport` for a proxy or another certificate authority; the proxies of the
-    environment are not used.
+    environment are not used. With `require_logged`, an answer is returned only once the transparency log proves
+    that the Code was issued in public; the first resolution of a Code then waits up to ten seconds for it.
     """
 
     def __init__(
@@ -30,6 +32,7 @@ class Receiver:
         timeout_s: float = 5.0,
         attempts_max: int = 3,
         retry_wait_max_s: float = 10.0,
+        require_logged: LogPolicy | None = None,
         allow_insecure_http: bool = False,
         transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
@@ -44,6 +47,7 @@ class Receiver:
             timeout_s=timeout_s,
             attempts_max=attempts_max,
             retry_wait_max_s=retry_wait_max_s,
+            require_logged=require_logged,
         )
         self._runner = BlockingRunner("receiver", end=connection.close)
 
