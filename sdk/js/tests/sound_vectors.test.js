@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { hear } from "../src/hearing/decoder.js";
 import { findNibbles } from "../src/hearing/frame_code.js";
 import { findEvidence, findLikelihoods } from "../src/hearing/likelihoods.js";
-import { OrderedStatistics, SETS_MAX } from "../src/hearing/ordered_statistics.js";
+import { decode as findFrame, SETS_MAX } from "../src/hearing/ordered_statistics.js";
 import { gridOf } from "../src/hearing/tone_grid.js";
 
 const fileOf = (name) => new URL(`../../../docs/vectors/sound-${name}-v1.json`, import.meta.url);
@@ -54,7 +54,7 @@ test("the likelihoods of the vectors give their tokens and evidence", { skip }, 
   for (const each of casesOf("decoding")) {
     const { evidence, knownBits } = findEvidence(Float64Array.from(each.likelihoods.flat(2)));
     assert.ok(isNear(knownBits, each.known_bits, 0.1), `${each.name}: ${knownBits}`);
-    const decoded = finish(new OrderedStatistics().decode(evidence, each.enough_bits, SETS_MAX));
+    const decoded = finish(findFrame(evidence, each.enough_bits, SETS_MAX));
     const token = decoded && `brd_${String.fromCharCode(...decoded.content.subarray(0, 16))}`;
     assert.equal(token, each.token, each.name);
     if (decoded) assert.ok(isNear(decoded.bits, each.evidence_bits, 0.1), `${each.name}: ${decoded.bits}`);
