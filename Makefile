@@ -1,5 +1,5 @@
 # Everything a person or CI runs. Each target makes what it needs; nothing outside the repository is assumed but
-# Python 3.11 or newer with venv, a C++ compiler (ggwave builds from source) and make.
+# Python 3.11 or newer with venv and make; the tests' ggwave is built from source, which takes a C++ compiler.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,12 +13,14 @@ OURS := $(PIP) install --no-deps --no-build-isolation --editable sdk/python --ed
 NODE_FOLDERS := tests/axe tests/deploy tests/generators tests/javascript tests/oidc_provider
 # Of Python clients; what it needs contradicts what we need, so it has an environment of its own.
 GENERATORS := $(VENV)/generators
+# Of an independent implementation of transparency logs, whose metadata asks for a newer Python than ours.
+VERIFIERS := $(VENV)/verifiers
 # The oldest releases that we say we run on, and the tests that would notice.
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
-CHECKED := src sdk/python tests bench deploy scripts tools
+CHECKED := src sdk/python tests bench deploy examples scripts tools
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
@@ -37,7 +39,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators clean
+.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators verifiers clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +59,7 @@ $(VENV)/.runtime: $(BIN)/python requirements/build.txt requirements/complete.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
+	@scripts/check-machine $(BIN)/python tests
 	@$(BIN)/python $(LOCKED) requirements/test.txt
 	@touch $@
 
@@ -101,8 +104,9 @@ coverage: test-install test-tools  ## Run tests and report which branches they t
 collected: test-install
 	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >/dev/null || true
 
-test-tools: system-tools generators $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
+test-tools: system-tools generators verifiers $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
 generators: $(GENERATORS)/.installed
+verifiers: $(VERIFIERS)/.installed
 
 system-tools:
 	@scripts/install-tools redis-server pgbouncer curl chromium chromium-headless-shell systemd-analyze=systemd promtool=prometheus haproxy kubectl=kubernetes-client
@@ -113,6 +117,10 @@ system-tools:
 $(GENERATORS)/.installed: $(BIN)/python requirements/generators.txt
 	@$(BIN)/python -m venv $(GENERATORS)
 	@$(GENERATORS)/bin/python $(LOCKED) requirements/generators.txt
+	@touch $@
+
+$(VERIFIERS)/.installed: $(BIN)/python requirements/verifiers.txt
+	@$(BIN)/python $(LOCKED) requirements/verifiers.txt --ignore-requires-python --upgrade --target $(VERIFIERS)
 	@touch $@
 
 # Not in CI: it takes hours. `make mutants ONLY=quota` runs the modules whose path contains the word.
@@ -133,7 +141,7 @@ test-floors: $(FLOORS)/.installed test-tools  ## Run the tests on the oldest sup
 	@$(FLOORS)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup $(FLOOR_TESTS)
 
 $(FLOORS)/.installed: requirements/build.txt requirements/floors.txt pyproject.toml sdk/python/pyproject.toml
-	@scripts/check-machine $(PYTHON)
+	@scripts/check-machine $(PYTHON) tests
 	@test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
 	@$(FLOORS)/bin/python $(LOCKED) requirements/build.txt
 	@$(FLOORS)/bin/python $(LOCKED) requirements/floors.txt

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import uvicorn
 
-from bench import seed, unchained, webhook_reference
+from bench import seed, unchained, unlogged, webhook_reference
 from bench.naive import naive_app
 from soundmark import settings as declared
 from soundmark.core import app as core_app
@@ -45,6 +45,8 @@ def main() -> None:
     log.configure(level="warning", log_format="text", component="bench")
     if os.environ.get(unchained.SETTING):
         unchained.install()
+    if os.environ.get(unlogged.SETTING):
+        unlogged.install()
     app = _app(settings)
     if sys.argv[2:] == ["plain"]:
         uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_config=None, access_log=False)

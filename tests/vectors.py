@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from support.codes.vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
+from support.log.vectors import log_vectors
 
 from soundmark.core.domain.codes.code import Facts, digest_of, payload_of
 from soundmark.core.domain.codes.signed_facts import integration_of, read_facts
@@ -44,6 +45,7 @@ def files() -> dict[str, str]:
         "measurement-proof-v1.json": _measurements(),
         "canonical-json.json": _canonical_json(),
         "webhook-v1.json": _webhooks(),
+        "transparency-log-v1.json": log_vectors(),
     }
     # ASCII only: no editor, font or normalisation can change a vector.
     return {name: json.dumps(document, indent=2) + "\n" for name, document in documents.items()}

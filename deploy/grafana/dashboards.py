@@ -67,6 +67,8 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
         Panel("Undelivered webhooks", "short", shared("soundmark_webhook_deliveries_pending")),
         Panel("Oldest undelivered webhook", "s", shared("soundmark_webhook_oldest_pending_seconds")),
         Panel("Lateness of the next webhook", "s", shared("soundmark_webhook_overdue_seconds")),
+        Panel("Entries that wait for the log", "short", shared("soundmark_log_waiting_entries")),
+        Panel("Log stopped", "bool", shared("soundmark_log_stopped")),
         COMMON[0],
     ),
     "audience": (
@@ -78,8 +80,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
     ),
     "audio": (
         Panel("Renderings", "reqps", rate_by("soundmark_audio_renders_total", "outcome")),
-        Panel("Duration of a rendering, with the wait", "s", quantiles("soundmark_audio_render_seconds")),
-        Panel("Waiting callers", "short", {"{{instance}}": 'soundmark_audio_waiting{job="$job"}'}),
+        Panel("Duration of a rendering", "s", quantiles("soundmark_audio_render_seconds")),
         *COMMON,
     ),
     "console": (PROXIES, *COMMON),

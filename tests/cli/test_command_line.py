@@ -19,6 +19,7 @@ COMMANDS = [
     "up",
     "demo",
     "hear",
+    "play",
     "codes",
     "campaigns",
     "organizations",
@@ -48,7 +49,7 @@ COMMANDS = [
     "schemas",
 ]
 # Modules that only their users may load: Core stays small, and help appears at once.
-HEAVY = ["matplotlib", "numpy", "ggwave", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
+HEAVY = ["matplotlib", "numpy", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
 # Loaded once for the help of every command.
 LIBRARIES = [
     *HEAVY,

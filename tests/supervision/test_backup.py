@@ -195,6 +195,9 @@ def test_a_busy_deployment_goes_on_elsewhere(backed_up: BackedUp) -> None:
                 assert deliver_event(up, traffic, backed_up.measured).status_code == 201
                 traffic.client = client
                 assert traffic.issue()["status"] == "active"
+                # Others may have seen more of the transparency log than the backup has.
+                log = client.get("/v1/log").json()
+                assert (log["state"], log["stopped_reason"]) == ("stopped", "restored")
 
 
 def until_sealed(client: httpx2.Client, tenant: dict[str, str]) -> None:

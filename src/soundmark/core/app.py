@@ -36,10 +36,14 @@ from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
+from soundmark.core.features.log.integration.opening import open_log
+from soundmark.core.features.log.publication import routes as log
+from soundmark.core.features.platform.organizations import routes as platform_organizations
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.support.desk_webhook import routes as desk_webhook
 from soundmark.core.features.support.tickets import routes as tickets
+from soundmark.core.features.tenancy.allowed_hosts import routes as allowed_hosts
 from soundmark.core.features.tenancy.api_keys import routes as api_keys
 from soundmark.core.features.tenancy.audit_log import routes as audit_log
 from soundmark.core.features.tenancy.caller import routes as caller
@@ -83,8 +87,8 @@ from soundmark.kit.tracing.spans import trace_endpoint
 from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
-_OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/openapi.json")
-_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/schemas/", "/problems/")
+_OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/v1/log", "/openapi.json")
+_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/v1/log/", "/schemas/", "/problems/")
 _log: Final = structlog.get_logger()
 
 
@@ -93,7 +97,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
     preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S if settings.database_options else 0.0, clock)
-    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface)
+    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface, planning="once_by_index")
     lease = Lease(ctx.db, clock, ctx.promotions)
     clock_offset = ClockOffset(ctx.db, clock, ctx.promotions)
     lookup = BroadcastLookup(connection, lease, Answers(ctx.live_keyring, ctx.clock, entropy))
@@ -118,6 +122,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
             refused_credentials,
             refused_events,
             ctx.local_notification_limit,
+            ctx.log_proof_limit,
             ctx.webhook_test_limit,
             ctx.webhook_tests,
             ctx.exports,
@@ -180,6 +185,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         members,
         invitations,
         projects,
+        allowed_hosts,
         closure,
         exports,
         api_keys,
@@ -204,8 +210,10 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         tickets,
         desk_webhook,
         platform,
+        platform_organizations,
         release,
         resolution,
+        log,
     ):
         app.router.routes.extend(feature.operations.routes)
     return app
@@ -241,6 +249,7 @@ async def _running(
             stack.push_async_callback(ctx.issuances.aclose)
             await require_current(ctx.db, "soundmark.core")
             await ensure_active(ctx)
+            await open_log(ctx)
             await ctx.live_keyring.refresh()
             await ctx.chain.open()
             await clock_offset.measure()
@@ -257,6 +266,7 @@ async def _running(
         stack.push_async_callback(ctx.accounting.aclose)
         stack.push_async_callback(ctx.webhooks.aclose)
         stack.push_async_callback(ctx.desk.aclose)
+        stack.push_async_callback(ctx.witnesses.aclose)
         for limit in limits:
             stack.push_async_callback(limit.aclose)
         _log.info("core_started", base_url=ctx.base_url)

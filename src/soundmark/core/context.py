@@ -7,6 +7,7 @@ from typing import Any
 
 from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.channel.cells import Cells
+from soundmark.core.domain.log.state import Transparency
 from soundmark.core.domain.tenancy.scope import Role
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.integration_cells import IntegrationCells
@@ -16,6 +17,7 @@ from soundmark.core.providers.dolibarr.client import AccountingClient
 from soundmark.core.providers.flouci.client import LocalProvider
 from soundmark.core.providers.freescout.client import DeskClient
 from soundmark.core.providers.stripe.client import CardProvider
+from soundmark.core.providers.witnesses import WitnessClient
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
@@ -41,7 +43,8 @@ class Context:
     be certified by. `local_verifications_per_minute` is how often all processes together may ask the local provider
     about payments. `webhook_allow_loopback` is whether an organisation's webhooks may go to this machine; `webhooks`
     sends them. `release_evidence_path` is the file that the worker reads about the SDK's release. `promotions` makes
-    commands that revoke outlast the leases of processes that may still read an old primary.
+    commands that revoke outlast the leases of processes that may still read an old primary. `transparency` says how
+    the log is kept, and `witnesses` calls those who cosign it.
     """
 
     base_url: str
@@ -64,6 +67,8 @@ class Context:
     accounting: AccountingClient
     webhooks: GuardedClient
     desk: DeskClient
+    transparency: Transparency
+    witnesses: WitnessClient
     queue: Queue
 
 
@@ -75,9 +80,10 @@ class RequestContext(Context):
     by (organisation, subject). `issuances` issues Codes, with one queue for each organisation, in transactions of
     `pipelined`. `exports` limits the exports that run at a time, with one for each organisation; `webhook_tests` does
     so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. `local_questions` are those
-    under way to the local provider for a notification, by the payment's id, and `local_notification_limit` limits them
-    by client IP address. `webhook_replays` lets one replay of an organisation have a connection at a time. With
-    `support_native_signature`, the desk signs webhooks in its own way.
+    under way to the local provider for a notification, by the payment's id, and `local_notification_limit` limits
+    them by client IP address, as `log_proof_limit` does requests for proofs. `webhook_replays` lets one replay of
+    an organisation have a connection at a time. With `support_native_signature`, the desk signs webhooks in its own
+    way.
     """
 
     organizations_per_user: int
@@ -92,6 +98,7 @@ class RequestContext(Context):
     webhook_test_limit: RateLimit
     local_questions: dict[str, asyncio.Task[Any]]
     local_notification_limit: RateLimit
+    log_proof_limit: RateLimit
     webhook_replays: Turns
     integration_cells: IntegrationCells
     live_keyring: LiveKeyring

@@ -209,6 +209,12 @@ class LastOwner(Problem):
     kind, code, title = Kind.CONFLICT, "last_owner", "An organisation must have at least one owner."
 
 
+class LogEntryNotFound(Problem):
+    """No entry of the transparency log has this commitment, or it is not published yet. Try again in a few seconds."""
+
+    kind, code, title = Kind.MISSING, "log_entry_not_found", "Log entry not found."
+
+
 class MemberNotFound(Problem):
     """The organisation has no such member."""
 

@@ -5,7 +5,8 @@
 -- divided by organisation.
 
 -- `audience_cell` names the Audience that has everything of the organisation; it is set by the first integration or
--- import, and never changes. The operator may name a cell before that.
+-- import, and never changes. The operator may name a cell before that. `suspended_at` says that nothing of it resolves
+-- and nothing is added; `suspension_revision` counts its suspensions and restorations, so that Audience knows the latest.
 CREATE TABLE organizations (
     id                      text        NOT NULL,
     name                    text        NOT NULL,
@@ -13,7 +14,11 @@ CREATE TABLE organizations (
     deletion_requested_at   timestamptz,
     audience_cell           text,
     preferred_audience_cell text,
+    suspended_at            timestamptz,
+    suspension_reason       text,
+    suspension_revision     bigint      NOT NULL DEFAULT 0,
     CONSTRAINT organizations_pkey PRIMARY KEY (id),
+    CONSTRAINT organizations_suspension_check CHECK ((suspended_at IS NULL) = (suspension_reason IS NULL)),
     CONSTRAINT organizations_cell_check CHECK (audience_cell ~ '^[a-z0-9-]{1,40}$'),
     CONSTRAINT organizations_preferred_cell_check CHECK (preferred_audience_cell ~ '^[a-z0-9-]{1,40}$')
 );
@@ -22,6 +27,18 @@ CREATE TABLE organizations (
 CREATE INDEX organizations_by_cell ON organizations (audience_cell) WHERE audience_cell IS NOT NULL;
 CREATE INDEX organizations_by_preferred_cell ON organizations (preferred_audience_cell)
     WHERE preferred_audience_cell IS NOT NULL;
+
+-- An administrator of the platform looks for organisations.
+CREATE INDEX organizations_newest_first ON organizations (created_at DESC, id DESC);
+
+-- The organisations with a `suspended_at`, for the statement of a resolution, which knows no tenant. One statement
+-- changes both.
+CREATE TABLE suspended_organizations (
+    organization_id text NOT NULL,
+    CONSTRAINT suspended_organizations_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT suspended_organizations_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
 
 CREATE TABLE members (
     organization_id text        NOT NULL,
@@ -38,14 +55,19 @@ CREATE TABLE members (
 CREATE INDEX members_by_subject ON members (subject_id, organization_id);
 CREATE INDEX members_newest_first ON members (organization_id, created_at DESC, subject_id DESC);
 
+-- `allowed_hosts` are those to which intents may lead, null for any; `allowed_hosts_at` is when they were last set.
 CREATE TABLE projects (
     organization_id       text        NOT NULL,
     id                    text        NOT NULL,
     name                  text        NOT NULL,
     created_at            timestamptz NOT NULL,
     deletion_requested_at timestamptz,
+    allowed_hosts         text[],
+    allowed_hosts_at      timestamptz,
     CONSTRAINT projects_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT projects_name_key UNIQUE (organization_id, name),
+    CONSTRAINT projects_allowed_hosts_check CHECK (allowed_hosts IS NULL OR allowed_hosts_at IS NOT NULL),
+    CONSTRAINT projects_allowed_hosts_number_check CHECK (cardinality(allowed_hosts) <= 100),
     CONSTRAINT projects_organization_fkey FOREIGN KEY (organization_id) REFERENCES organizations (id) ON DELETE CASCADE
 );
 
@@ -67,12 +89,14 @@ CREATE INDEX integration_cells_of_project ON integration_cells (organization_id,
 
 -- All that a resolution reads. Its key is the token, because a receiver knows no organisation: broadcasts_pkey alone
 -- keeps tokens unique, and codes refers to no row here, so that the two tables may be divided by keys of their own.
--- Every fact of the answer is in the signed payload; the columns beside it are what the signature cannot cover.
+-- Every fact of the answer is in the signed payload; the columns beside it are what the signature cannot cover, and the
+-- organisation, which finds its suspension.
 CREATE TABLE broadcasts (
-    token      text  NOT NULL,
-    payload    bytea NOT NULL,
-    signature  bytea NOT NULL,
-    revoked_at timestamptz,
+    token           text  NOT NULL,
+    payload         bytea NOT NULL,
+    signature       bytea NOT NULL,
+    revoked_at      timestamptz,
+    organization_id text  NOT NULL,
     CONSTRAINT broadcasts_pkey PRIMARY KEY (token)
 );
 
@@ -243,19 +267,23 @@ CREATE TABLE audit_unsealed (
     CONSTRAINT audit_unsealed_stage_check CHECK (stage IN ('requested', 'final'))
 );
 
--- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome.
+-- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome. With its
+-- final seal it also gets its place in the chain that everybody can check, who has the entries.
 CREATE TABLE audit_seals (
     organization_id text   NOT NULL,
     position        bigint NOT NULL,
     entry_id        text   NOT NULL,
     stage           text   NOT NULL,
     seal            bytea  NOT NULL,
+    chain_position  bigint,
+    chain_hash      bytea,
     CONSTRAINT audit_seals_pkey PRIMARY KEY (organization_id, position),
     CONSTRAINT audit_seals_once UNIQUE (organization_id, entry_id, stage),
     CONSTRAINT audit_seals_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
     CONSTRAINT audit_seals_position_check CHECK (position > 0),
-    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final'))
+    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final')),
+    CONSTRAINT audit_seals_chain_check CHECK ((chain_position IS NULL) = (chain_hash IS NULL))
 );
 
 CREATE TABLE audit_heads (
@@ -263,10 +291,33 @@ CREATE TABLE audit_heads (
     position        bigint NOT NULL,
     entry_id        text,
     seal            bytea  NOT NULL,
+    chain_position  bigint NOT NULL,
+    chain_hash      bytea  NOT NULL,
     CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id),
     CONSTRAINT audit_heads_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
     CONSTRAINT audit_heads_entry_check CHECK ((entry_id IS NULL) = (position = 0))
+);
+
+-- Organisations whose chain has grown since its head was last entered into the transparency log. A job reads it for every
+-- tenant, so it holds ids only.
+CREATE TABLE audit_unlogged (
+    organization_id text NOT NULL,
+    CONSTRAINT audit_unlogged_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT audit_unlogged_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
+
+-- The heads that were entered, from the newest one that is published on. `digest` is the commitment in the log.
+CREATE TABLE audit_logged_heads (
+    organization_id text        NOT NULL,
+    entries         bigint      NOT NULL,
+    chain_hash      bytea       NOT NULL,
+    digest          bytea       NOT NULL,
+    logged_at       timestamptz NOT NULL,
+    CONSTRAINT audit_logged_heads_pkey PRIMARY KEY (organization_id, entries),
+    CONSTRAINT audit_logged_heads_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
 );
 
 -- Settings of the operator, which belong to no tenant.
@@ -478,6 +529,10 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = current_tenant());
 
+ALTER TABLE audit_logged_heads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audit_logged_heads FORCE ROW LEVEL SECURITY;
+CREATE POLICY audit_logged_heads_of_tenant ON audit_logged_heads USING (organization_id = current_tenant());
+
 -- Every request of a person needs their role, so this takes one round trip. As in api_key_of_credential, the tenant
 -- stays set until the transaction ends.
 CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -490,7 +545,8 @@ $$;
 -- The organisations that a person belongs to. Their memberships are found by the person alone; each organisation is
 -- then read as a row of its own tenant.
 CREATE FUNCTION organizations_of_member(subject text)
-    RETURNS TABLE (id text, name text, role text, created_at timestamptz, deletion_requested_at timestamptz)
+    RETURNS TABLE (id text, name text, role text, created_at timestamptz, deletion_requested_at timestamptz,
+                   suspended_at timestamptz)
     LANGUAGE plpgsql AS $$
 DECLARE
     membership record;
@@ -499,7 +555,7 @@ BEGIN
     FOR membership IN SELECT m.organization_id, m.role FROM members m WHERE m.subject_id = subject LOOP
         EXECUTE format('SET LOCAL soundmark.tenant TO %L', membership.organization_id);
         RETURN QUERY
-            SELECT o.id, o.name, membership.role, o.created_at, o.deletion_requested_at
+            SELECT o.id, o.name, membership.role, o.created_at, o.deletion_requested_at, o.suspended_at
               FROM organizations o
              WHERE o.id = membership.organization_id;
     END LOOP;
@@ -561,6 +617,7 @@ CREATE POLICY invitations_of_backup ON invitations FOR SELECT USING (is_backup()
 CREATE POLICY audit_entries_of_backup ON audit_entries FOR SELECT USING (is_backup());
 CREATE POLICY audit_seals_of_backup ON audit_seals FOR SELECT USING (is_backup());
 CREATE POLICY audit_heads_of_backup ON audit_heads FOR SELECT USING (is_backup());
+CREATE POLICY audit_logged_heads_of_backup ON audit_logged_heads FOR SELECT USING (is_backup());
 CREATE POLICY code_entitlements_of_backup ON code_entitlements FOR SELECT USING (is_backup());
 CREATE POLICY code_usage_days_of_backup ON code_usage_days FOR SELECT USING (is_backup());
 CREATE POLICY campaigns_of_backup ON campaigns FOR SELECT USING (is_backup());
@@ -1174,3 +1231,112 @@ ALTER TABLE integration_names ENABLE ROW LEVEL SECURITY;
 ALTER TABLE integration_names FORCE ROW LEVEL SECURITY;
 CREATE POLICY integration_names_of_tenant ON integration_names USING (organization_id = current_tenant());
 CREATE POLICY integration_names_of_backup ON integration_names FOR SELECT USING (is_backup());
+
+-- The transparency log. No row refers to a tenant, so deleting one removes nothing here.
+--
+-- What is not in the tree yet: each entry is written by the transaction of what it records.
+CREATE TABLE log_queue (
+    id    bigint GENERATED ALWAYS AS IDENTITY,
+    entry bytea  NOT NULL,
+    CONSTRAINT log_queue_pkey PRIMARY KEY (id)
+);
+
+-- A notification takes a lock until the commit, which would make all issuances wait for each other. So only what finds
+-- the queue empty wakes the worker, which goes on looking for some seconds after it found something.
+CREATE FUNCTION notify_of_first_log_entry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM log_queue ORDER BY id DESC LIMIT 1) THEN
+        PERFORM pg_notify('log_queue', '');
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER log_queue_added BEFORE INSERT ON log_queue
+    FOR EACH STATEMENT EXECUTE FUNCTION notify_of_first_log_entry();
+
+-- The entry of a revoked Code, as core/domain/log/entry.py makes it: a stop revokes a hundred thousand, whose records
+-- never leave the server. The signature's place is before the last 110 bytes of the payload.
+CREATE FUNCTION revoked_log_entry(payload bytea, signature bytea) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN convert_to(
+        '{"code":"'
+        || translate(
+               encode(
+                   sha256(
+                       convert_to('soundmark/log/v1/code.revoked/code', 'UTF8') || '\x00'::bytea
+                       || substring(payload FOR greatest(0, octet_length(payload) - 110))
+                       || convert_to(
+                              ',"signature":"' || translate(encode(signature, 'base64'), E'+/=\n', '-_') || '"', 'UTF8'
+                          )
+                       || substring(payload FROM greatest(0, octet_length(payload) - 110) + 1)
+                   ),
+                   'base64'
+               ),
+               E'+/=\n', '-_'
+           )
+        || '","kind":"code.revoked","v":1}',
+        'UTF8'
+    );
+
+-- The leaves of the tree. `digest` is the entry's first commitment, which no other entry has, and `answer` the second.
+CREATE TABLE log_leaves (
+    position bigint NOT NULL,
+    entry    bytea  NOT NULL,
+    digest   bytea  NOT NULL,
+    answer   bytea,
+    CONSTRAINT log_leaves_pkey PRIMARY KEY (position),
+    CONSTRAINT log_leaves_once UNIQUE (digest),
+    CONSTRAINT log_leaves_answered_once UNIQUE (answer),
+    CONSTRAINT log_leaves_position_check CHECK (position >= 0)
+);
+
+-- The hashes of the tree (C2SP, tlog-tiles); a tile that is not full grows in place. They do not compress.
+CREATE TABLE log_tiles (
+    level  integer NOT NULL,
+    number bigint  NOT NULL,
+    hashes bytea   NOT NULL,
+    CONSTRAINT log_tiles_pkey PRIMARY KEY (level, number),
+    CONSTRAINT log_tiles_hashes_check CHECK (octet_length(hashes) BETWEEN 32 AND 8192 AND octet_length(hashes) % 32 = 0)
+);
+
+ALTER TABLE log_tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
+
+-- What the log signed: the newest published checkpoint, and those after it. It is stored before any witness sees it,
+-- so that there are never two roots of one size. `asked_at` is when a worker began to ask the witnesses.
+CREATE TABLE log_checkpoints (
+    size         bigint      NOT NULL,
+    root         bytea       NOT NULL,
+    note         text        NOT NULL,
+    cosignatures text        NOT NULL DEFAULT '',
+    signed_at    timestamptz NOT NULL,
+    asked_at     timestamptz,
+    published_at timestamptz,
+    CONSTRAINT log_checkpoints_pkey PRIMARY KEY (size),
+    CONSTRAINT log_checkpoints_size_check CHECK (size >= 0)
+);
+
+-- The log's own keys, which sign checkpoints and nothing else. `id` is that of the key in a signed note.
+CREATE TABLE log_keys (
+    id          text        NOT NULL,
+    public_key  bytea       NOT NULL,
+    sealed_seed bytea,
+    created_at  timestamptz NOT NULL,
+    retired_at  timestamptz,
+    CONSTRAINT log_keys_pkey PRIMARY KEY (id),
+    CONSTRAINT log_keys_seed_check CHECK ((sealed_seed IS NULL) = (retired_at IS NOT NULL))
+);
+
+-- `size` is that of the tree. Codes that were active when the log was made are entered by their token, up to
+-- `entered_token`, which is null when all are.
+CREATE TABLE log_state (
+    is_only        boolean     NOT NULL DEFAULT true,
+    origin         text        NOT NULL,
+    size           bigint      NOT NULL,
+    stopped_reason text,
+    entered_token  text,
+    created_at     timestamptz NOT NULL,
+    CONSTRAINT log_state_pkey PRIMARY KEY (is_only),
+    CONSTRAINT log_state_only_check CHECK (is_only),
+    CONSTRAINT log_state_reason_check CHECK (stopped_reason IN ('witness_conflict', 'tree_damaged', 'restored'))
+);

@@ -11,6 +11,7 @@ from soundmark.core.channel.audio import AudioChannel
 from soundmark.core.channel.cells import Cell, Cells, CellSource
 from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.billing.local_limit import limit_of_address
+from soundmark.core.domain.log.state import LOG_PATH, Transparency, Witness
 from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest, issue_group
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.core.live.integration_cells import IntegrationCells
@@ -22,6 +23,7 @@ from soundmark.core.providers.flouci.client import LocalProvider
 from soundmark.core.providers.freescout.client import DeskClient
 from soundmark.core.providers.smtp import find_greeting
 from soundmark.core.providers.stripe.client import CardProvider
+from soundmark.core.providers.witnesses import WitnessClient
 from soundmark.core.store.tenancy import members
 from soundmark.kit.clock import Clock, SystemClock
 from soundmark.kit.crypto.entropy import Entropy, SystemEntropy
@@ -49,6 +51,7 @@ from soundmark.settings.core import (
     KeysSettings,
     PrivateSettings,
 )
+from soundmark.settings.transparency import read_witnesses
 
 _SERVED: Final = "soundmark-core"  # The name of a serving process in PostgreSQL and in the logs of private components.
 WiredSettings: TypeAlias = CoreDatabaseSettings
@@ -96,7 +99,7 @@ def make_request_context(
     """Return the context of commands in a process that serves requests. Nothing in it is open or running yet."""
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
-    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planned_once=True)
+    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planning="once")
     audio = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
 
     def shared_keys(key_prefix: bytes) -> SharedKeys | None:
@@ -126,6 +129,13 @@ def make_request_context(
             clock=its_clock,
         ),
         local_questions={},
+        log_proof_limit=make_rate_limit(
+            settings.rate_limit_url,
+            settings.resolve_rate_limit,
+            settings.resolve_rate_window_s,
+            key_prefix=b"soundmark:log-proofs:",
+            clock=its_clock,
+        ),
         local_notification_limit=make_rate_limit(
             settings.rate_limit_url,
             limit_of_address(settings.local_verifications_per_minute),
@@ -185,7 +195,18 @@ def _parts_of_jobs(settings: CoreJobsSettings, platform_settings: PlatformSettin
             extra_ca_file=extra_ca_file,
         ),
         "desk": DeskClient(extra_ca_file=extra_ca_file),
+        "transparency": _transparency(settings),
+        "witnesses": WitnessClient(extra_ca_file=extra_ca_file),
     }
+
+
+def _transparency(settings: CoreJobsSettings) -> Transparency:
+    file, origin = settings.transparency_witnesses, settings.transparency_origin
+    return Transparency(
+        origin=settings.base_url.partition("://")[2].lower() + LOG_PATH if origin is None else origin,
+        witnesses=() if file is None else tuple(Witness(each.key, each.url) for each in read_witnesses(file)),
+        quorum=settings.transparency_quorum,
+    )
 
 
 def _cells(settings: AudienceChannelSettings, caller: str, clock: Clock) -> Cells:

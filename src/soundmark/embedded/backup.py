@@ -40,9 +40,23 @@ _CHANGES: Final = """
            (SELECT string_agg(format('%s %s %s %s', key_id, status, push_began_at, pushed_at), ',' ORDER BY key_id)
               FROM signing_keys)
 """
+_STOP_LOG: Final = "UPDATE log_state SET stopped_reason = 'restored' WHERE stopped_reason IS NULL"
 # The tables that are not empty in a migrated but unused database: its own keys, payment providers, plans and jobs.
 _OWN_TABLES: Final = frozenset(
-    {"alembic_version", "instance_secrets", "payment_providers", "plans", "proof_transition", "signing_keys"}
+    {
+        "alembic_version",
+        "instance_secrets",
+        "log_checkpoints",
+        "log_keys",
+        "log_leaves",
+        "log_queue",
+        "log_state",
+        "log_tiles",
+        "payment_providers",
+        "plans",
+        "proof_transition",
+        "signing_keys",
+    }
 )
 _JOB_TABLES: Final = "procrastinate_"
 
@@ -153,8 +167,9 @@ def require_restorable(urls: Mapping[Part, Secret]) -> None:
 def fill(backup: Backup, urls: Mapping[Part, Secret]) -> None:
     """Restore a backup into the databases of its parts, which `require_restorable` accepts.
 
-    1. Empty and mark all. 2. Fill those of Audience, then Core's, each all or nothing. 3. Count every row. 4. Remove
-    the marks. After an interruption, `require_restorable` accepts all again, and this starts over.
+    1. Empty and mark all. 2. Fill those of Audience, then Core's, each all or nothing. 3. Count every row. 4. Stop the
+    transparency log: others may have seen more of it than the backup has. 5. Remove the marks. After an interruption,
+    `require_restorable` accepts all again, and this starts over.
 
     Raises: BackupRefused; dumps.DumpFailed.
     """
@@ -166,6 +181,7 @@ def fill(backup: Backup, urls: Mapping[Part, Secret]) -> None:
     for part in parts:
         if dumps.count_rows(urls[part]) != backup.rows[part]:
             raise BackupRefused(f"{part.capitalize()}'s database differs from the backup; run this again")
+    dumps.change(urls["core"], _STOP_LOG)
     dumps.finish([urls[part] for part in parts])
 
 

@@ -154,6 +154,15 @@ def empty(url: Secret) -> None:
         connection.execute(sql.SQL("CREATE TABLE {} ()").format(sql.Identifier(_MARKER)))
 
 
+def change(url: Secret, statement: LiteralString) -> None:
+    """Run a statement that returns nothing.
+
+    Raises: DumpFailed.
+    """
+    with _connect(url) as connection:
+        connection.execute(statement)
+
+
 def finish(urls: Sequence[Secret]) -> None:
     """Remove the mark that `empty` set.
 

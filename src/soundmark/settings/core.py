@@ -28,6 +28,7 @@ from soundmark.settings.process import (
     require_separate_databases,
 )
 from soundmark.settings.registry import PlatformFallbacks, ServiceUrl
+from soundmark.settings.transparency import TransparencySettings
 
 
 class PrivateSettings(OutgoingSettings):
@@ -76,7 +77,7 @@ class CellCommandSettings(CoreDatabaseSettings, AudienceChannelSettings):
     """Settings of the commands that import aggregates into Audience, or name the cell of an organisation."""
 
 
-class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings, PoolSettings):
+class CoreJobsSettings(KeysSettings, PlatformFallbacks, AudienceChannelSettings, PoolSettings, TransparencySettings):
     """Settings of `soundmark work core`."""
 
     base_url: HttpUrl

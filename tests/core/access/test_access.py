@@ -31,6 +31,8 @@ OF_ORGANIZATION = {
 # Operations that need no caller. The publisher's signature authorises an event (contract, section 6).
 PUBLIC = {
     *("resolve", "list_keys", "list_key_history", "get_deletion_certificate", "deliver_event"),
+    # The transparency log (contract, section 11).
+    *("get_log", "get_log_checkpoint", "get_log_entries", "get_log_proof", "get_log_tile"),
     # Providers sign what they send, or are asked (contract, section 7).
     *("receive_card_event", "receive_local_notification", "receive_local_query"),
     *("receive_checkout_notification", "receive_checkout_query"),
@@ -59,7 +61,7 @@ def test_every_operation_names_its_action(published: dict[str, Any]) -> None:
     ]
     assert {action for action in named if action is not None} == set(POLICY)
     assert named.count(None) == len(PUBLIC), (
-        "resolution, the keys, certificates, signed events and providers' webhooks are public"
+        "resolution, the keys, the log, certificates, signed events and providers' webhooks are public"
     )
 
 

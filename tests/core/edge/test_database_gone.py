@@ -36,6 +36,7 @@ KNOWN = {
     "integration_not_found",
     "invitation_invalid",
     "invitation_not_found",
+    "log_entry_not_found",
     "member_not_found",
     "offer_not_found",
     "plan_not_found",
@@ -103,6 +104,9 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "ticket_id": "tkt_" + "A" * 22,
         "payment_id": "a-payment-of-nobody",
         "secret": "a-secret-of-nobody",
+        "digest": "A" * 43,
+        "level": "0",
+        "number": "000.p/1",
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}

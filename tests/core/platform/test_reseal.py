@@ -34,6 +34,7 @@ PASSWORD = "correct horse battery staple"
 # The place that each row is sealed to.
 ROW_IDS = {
     "signing_keys": "key_id",
+    "log_keys": "id",
     "platform_secrets": "name",
     "instance_secrets": "name",
     "invitations": "id",

@@ -17,6 +17,8 @@ from soundmark.kit.postgres.database import EVERY_TENANT
 # Tables that carry an organisation's id and are read before it is known which organisation it is about, and why. They
 # hold ids and digests, and nothing that a tenant said.
 WITHOUT_TENANT: Final = {
+    "broadcasts": "a receiver knows a token, and no organisation",
+    "suspended_organizations": "a resolution asks whether the organisation of a token is suspended",
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
     "integration_cells": "an event names an integration, and no organisation",

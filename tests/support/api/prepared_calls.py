@@ -1,15 +1,18 @@
 """Preparing one valid call of each operation, with what has to exist for it."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 
 from soundmark.core.domain.webhooks.endpoint import ENDPOINTS_MAX
+from soundmark.kit.text import base64url
 from support.api.world import OPERATIONS, Call, World, count_rows, send
 from support.audience.event_delivery import make_event, sign_body
 from support.outside.desk import configure_desk, sign_as_sent, ticket_body
 from support.tenancy.release_evidence import insert_evidence
+
+ROOT: Final = {"realm_access": {"roles": ["svc_platform_admin"]}}
 
 
 async def name_organization(world: World) -> Call:
@@ -20,12 +23,36 @@ async def name_project(world: World) -> Call:
     return Call(params=world.tenant.in_project)
 
 
+async def fill_suspension(world: World) -> Call:
+    """Prepare the suspension of an organisation that the following calls need not use."""
+    owner = world.people.person("somebody")
+    return Call(path={"organization_id": await owner.make_organization()}, json={"reason": "Spam."})
+
+
+async def name_suspended_organization(world: World) -> Call:
+    call = await fill_suspension(world)
+    suspended = await send(world.people.person("root", **ROOT), OPERATIONS["suspend_organization"], call)
+    assert suspended.status == 200, suspended.body
+    return Call(path=call.path)
+
+
 async def rename_organization(world: World) -> Call:
     return Call(path={"organization_id": world.tenant.organization_id}, json={"name": "Radio Südlicht"})
 
 
 async def rename_project(world: World) -> Call:
     return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json={"name": "Night show"})
+
+
+async def name_own_project(world: World) -> Call:
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query)
+
+
+async def fill_allowed_hosts(world: World) -> Call:
+    """Prepare a change of the allowed hosts, another one each time, which still allows the intents of other calls."""
+    number = await count_rows(world, "audit_entries")
+    body = {"hosts": ["example.org", f"a{number}.example.org"]}
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json=body)
 
 
 async def preview_organization(world: World) -> Call:
@@ -55,6 +82,12 @@ async def make_certificate(world: World) -> Call:
     answer = await send(api, OPERATIONS["delete_project"], call)
     assert answer.status == 204, answer.body
     return Call(path={"certificate_id": answer.headers["location"].rpartition("/")[2]})
+
+
+async def prove_key(world: World) -> Call:
+    """Prepare to read the proof of a signing key, which is in the log from the start."""
+    ((digest,),) = await world.rival.rows("SELECT digest FROM log_leaves WHERE position = 0")
+    return Call(path={"digest": base64url.encode(digest)})
 
 
 async def export_organization(world: World) -> Call:

@@ -9,7 +9,16 @@ from support.database.connections import borrow
 from support.database.empty_tables import empty_tables
 
 # A running Core finds these again as they were, so they are not emptied.
-_KEPT: Final = {"alembic_version", "instance_secrets", "signing_keys"}
+_KEPT: Final = {
+    "alembic_version",
+    "instance_secrets",
+    "log_checkpoints",
+    "log_keys",
+    "log_leaves",
+    "log_state",
+    "log_tiles",
+    "signing_keys",
+}
 # As the migrations seed them.
 _RESTORE_CATALOGUE: Final = """
 DELETE FROM plans WHERE id NOT IN ('plan_audience_contract', 'plan_codes_starter');

@@ -41,14 +41,21 @@ from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
 from soundmark_sdk.records import Resolution as Resolution
 from soundmark_sdk.records import SignedCode as SignedCode
+from soundmark_sdk.transparency import AuditLogRejected as AuditLogRejected
+from soundmark_sdk.transparency import LogPolicy as LogPolicy
+from soundmark_sdk.transparency import VerifiedAuditLog as VerifiedAuditLog
+from soundmark_sdk.transparency import VerifiedProof as VerifiedProof
+from soundmark_sdk.transparency import commit as commit
+from soundmark_sdk.transparency import verify_audit_log as verify_audit_log
+from soundmark_sdk.transparency import verify_log_proof as verify_log_proof
 from soundmark_sdk.verification import verify_answer as verify_answer
 from soundmark_sdk.verification import verify_signed_code as verify_signed_code
 
 if _TYPE_CHECKING:
     from soundmark_sdk.examining import Examination as Examination
-    from soundmark_sdk.examining import Finding as Finding
-    from soundmark_sdk.examining import FindingCode as FindingCode
     from soundmark_sdk.examining import examine as examine
+    from soundmark_sdk.findings import Finding as Finding
+    from soundmark_sdk.findings import FindingCode as FindingCode
     from soundmark_sdk.hearing import Frame as Frame
     from soundmark_sdk.hearing import Listener as Listener
     from soundmark_sdk.hearing import hear_samples as hear_samples
@@ -64,8 +71,8 @@ __version__: Final = _version("soundmark-sdk")
 # What hears loads NumPy, which takes longer than everything else here. Who only verifies, or calls the API, does not.
 _MODULES_THAT_HEAR: Final = {
     "Examination": "examining",
-    "Finding": "examining",
-    "FindingCode": "examining",
+    "Finding": "findings",
+    "FindingCode": "findings",
     "examine": "examining",
     "Frame": "hearing",
     "Listener": "hearing",

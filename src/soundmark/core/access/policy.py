@@ -50,6 +50,8 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "project.create": Rule(roles=_ADMINS),
     "project.list": Rule(roles=_EVERY_MEMBER),
     "project.update": Rule(roles=_ADMINS, mfa=True),
+    "project.read_hosts": Rule(roles=_EVERY_MEMBER, key_scope="codes:read"),
+    "project.change_hosts": Rule(roles=_ADMINS, mfa=True),
     "project.preflight": Rule(roles=_ADMINS),
     "project.delete": Rule(roles=_ADMINS, mfa=True),
     "organization.export": Rule(roles=_OWNERS),

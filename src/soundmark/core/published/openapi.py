@@ -44,6 +44,10 @@ _TAGS: Final = [
         "name": "Receivers",
         "description": "Resolve and verify a Code that was heard. No credential, account or device id.",
     },
+    {
+        "name": "Transparency log",
+        "description": "A public log of commitments, by which anybody can check what this service has said.",
+    },
     {"name": "Caller", "description": "The owner of a credential."},
     {"name": "Organizations", "description": "The tenants of the service."},
     {"name": "Projects", "description": "Parts of an organisation. Every Code belongs to a project."},

@@ -3,21 +3,24 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from soundmark.core.views.archives import ORGANIZATION_FORMAT, PROJECT_FORMAT, OrganizationArchive, ProjectArchive
 from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.deletion_certificate import DeletionCertificate
+from soundmark.wire.log_entry import LogEntryDocument
 from soundmark.wire.resolution import Resolution
-from soundmark.wire.shape import Wire
 from soundmark.wire.xr_code import CodeDetail, CodeIssued, SignedCode
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_SHAPES: Final[Mapping[str, type[Wire]]] = {
+_SHAPES: Final[Mapping[str, type[BaseModel]]] = {
     "xr-code-v1": SignedCode,
     "xr-code-issued-v1": CodeIssued,
     "xr-code-detail-v1": CodeDetail,
     "xr-resolution-v1": Resolution,
     "audience-event-v1": AudienceEvent,
     "deletion-certificate-v1": DeletionCertificate,
+    "log-entry-v1": LogEntryDocument,
     PROJECT_FORMAT: ProjectArchive,
     ORGANIZATION_FORMAT: OrganizationArchive,
 }

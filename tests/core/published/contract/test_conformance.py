@@ -129,6 +129,15 @@ SEMANTIC_RULES = [
         "validation_failed",
         frozenset({"/url"}),
     ),
+    SemanticRule(
+        "An allowed host is a DNS name, once.",
+        frozenset({"put_allowed_hosts"}),
+        "validation_failed",
+        frozenset({"/hosts", *(f"/hosts/{number}" for number in range(100))}),
+    ),
+    SemanticRule(
+        "An intent leads where its project allows.", ISSUANCE, "validation_failed", frozenset({"/intent/resource/url"})
+    ),
     SemanticRule("A Code ends in the future.", ISSUANCE, "validation_failed", frozenset({"/expires_at"})),
     SemanticRule("A dry run takes no idempotency key.", ISSUANCE, "validation_failed", frozenset({"/Idempotency-Key"})),
     SemanticRule(
@@ -187,6 +196,7 @@ class Target:
     client: httpx2.Client
     session: requests.Session  # What schemathesis calls with; a new one for each call would open a connection too.
     ids: dict[str, str]
+    suspended_id: str  # Of another organisation, because a suspension would refuse what other operations try.
     _integrations: dict[str, Any] = field(default_factory=dict, init=False)
 
     @property
@@ -213,6 +223,8 @@ class Target:
             return
         integration = self.integration_of(case.operation.label)
         real = {**self.ids, "integration_id": integration["id"]}
+        if case.operation.label.endswith("/suspension"):
+            real["organization_id"] = self.suspended_id
         for container in containers:
             for name in container.keys() & real.keys():
                 if isinstance(container[name], str) and 0 < len(container[name]) <= ID_CHARS_MAX:
@@ -262,7 +274,8 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         # Two, because one is revoked on the way.
         ids = {"xr_id": make(client, "/v1/codes", **tenant_query)["xr_id"]}
         ids |= {"broadcast_token": make(client, "/v1/codes", **tenant_query)["broadcast_token"]}
-        yield Target(client, session, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
+        suspended_id = make(client, "/v1/organizations", name="Radio Südlicht")["id"]
+        yield Target(client, session, {**tenant, **ids, "X-Svc-Organization-Id": organization_id}, suspended_id)
 
 
 def make(client: httpx2.Client, path: str, **body: Any) -> Any:

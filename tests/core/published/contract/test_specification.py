@@ -88,7 +88,7 @@ GET    /v1/audience/legacy-report
 GET    /v1/reports/{integration_id}
 POST   /v1/events
 """
-# What the contract adds: sections 2, 3, 7, 8 and 9.
+# What the contract adds: sections 2, 3, 7, 8, 9, 11 and 13.
 CONTRACT: Final = """
 GET    /v1/caller
 GET    /v1/audit-log/verification
@@ -96,6 +96,11 @@ GET    /v1/keys/history
 GET    /v1/organizations/{organization_id}/closure-preflight
 GET    /v1/projects/{project_id}/closure-preflight
 GET    /v1/deletion-certificates/{certificate_id}
+GET    /v1/log
+GET    /v1/log/checkpoint
+GET    /v1/log/tile/entries/{number}
+GET    /v1/log/tile/{level}/{number}
+GET    /v1/log/proofs/{digest}
 GET    /v1/billing/webhooks/local
 POST   /v1/billing/webhooks/local/{secret}
 GET    /v1/billing/webhooks/local/{secret}
@@ -109,6 +114,11 @@ POST   /v1/webhook-endpoints/{endpoint_id}/test
 GET    /v1/webhook-endpoints/{endpoint_id}/deliveries
 POST   /v1/webhook-endpoints/{endpoint_id}/replay
 GET    /v1/webhook-events/{event_id}
+GET    /v1/projects/{project_id}/allowed-hosts
+PUT    /v1/projects/{project_id}/allowed-hosts
+GET    /v1/platform/organizations
+PUT    /v1/platform/organizations/{organization_id}/suspension
+DELETE /v1/platform/organizations/{organization_id}/suspension
 """
 # API v1, "Versioning" 1: it takes an operator's credentials.
 UNPUBLISHED: Final = {"PUT /v1/platform/settings/secrets/{name}"}

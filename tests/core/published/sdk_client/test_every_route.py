@@ -45,6 +45,8 @@ from .service_walks import walk_billing, walk_platform, walk_support, walk_webho
 RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "POST /v1/events"}
 # Payment providers and the support desk call these, with what they sign or are asked about.
 PROVIDERS: Final = (" /v1/billing/webhooks/", " /v1/support/webhooks/")
+# Auditors, monitors and witnesses read it, with tools for any log.
+LOG: Final = " /v1/log"
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ async def test_every_published_route_is_called_and_understood(world: World, tena
         f"{method.upper()} {path}" for path, item in (await world.document())["paths"].items() for method in item
     }
     called = {route for requested in world.requested for route in published if _matches(route, requested)}
-    of_providers = {route for route in published if any(path in route for path in PROVIDERS)}
+    of_providers = {route for route in published if any(path in route for path in (*PROVIDERS, LOG))}
     assert called == {route for route in published if " /v1/" in route} - RECEIVERS - of_providers
 
 
@@ -98,6 +100,11 @@ async def walk_organizations(tenant: Tenant) -> None:
     )
     assert [one async for one in client.projects.list(organization_id=tenant.organization_id)] == [project]
     assert (await client.projects.page(organization_id=tenant.organization_id)).data == (project,)
+    in_project = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    allowed = await client.projects.put_allowed_hosts(["*.Example.org", "example.org"], **in_project)
+    assert allowed.hosts == ("*.example.org", "example.org")
+    assert await client.projects.allowed_hosts(**in_project) == allowed
+    assert (await client.projects.put_allowed_hosts(None, **in_project)).hosts is None
     with pytest.raises(ApiProblem) as conflict:
         await client.projects.create("Evening show", organization_id=tenant.organization_id)
     assert (conflict.value.status, conflict.value.code) == (409, "project_name_conflict")

@@ -19,8 +19,11 @@ _SELECT: Final[LiteralString] = """
 """
 
 
-async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes]) -> None:
-    """Insert Codes of one organisation, issued at the same time under one key, their addresses and broadcasts."""
+async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], log_entries: Sequence[bytes]) -> None:
+    """Insert Codes of one organisation, issued at the same time under one key, with what belongs to them.
+
+    These are their addresses, their broadcasts, and their entries in the transparency log.
+    """
     first = issued[0]
     assert len(addresses) == len(issued), "every Code has an address"
     numbers = {address: number for number, address in enumerate(dict.fromkeys(addresses), start=1)}
@@ -34,9 +37,12 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes]) 
                    AS fresh (xr_id, token, project_id, campaign_id, issuer, expires_at, integration_id, payload,
                              signature, address_number)
         ), audible AS (
-            INSERT INTO broadcasts (token, payload, signature)
-            SELECT token, payload, signature
+            INSERT INTO broadcasts (token, payload, signature, organization_id)
+            SELECT token, payload, signature, %(organization_id)s
               FROM fresh
+        ), logged AS (
+            INSERT INTO log_queue (entry)
+            SELECT unnest(%(log_entries)s::bytea[])
         )
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
                            broadcast_token, audience_integration_id, key_id, address)
@@ -59,6 +65,7 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes]) 
             "signatures": bytes_array(code.signature for code in issued),
             # Few, because a batch has one: to read the same one a hundred times would cost more than to store it.
             "addresses": bytes_array(numbers),
+            "log_entries": bytes_array(log_entries),
             "address_numbers": plain_array(numbers[address] for address in addresses),
         },
     )
@@ -173,8 +180,9 @@ async def update_revoked_in_campaign(
 ) -> int:
     """Mark every Code of a campaign that is active at `now`, and its broadcast, revoked; return their number.
 
-    `lock_in_campaign` locked them. There may be a hundred thousand, so their tokens and ids never leave the server: if
-    the organisation has webhook endpoints, the acts that name the Codes are written here, `act_id` and a number each.
+    `lock_in_campaign` locked them. There may be a hundred thousand, so their tokens and ids never leave the server:
+    their log entries are written here and, if the organisation has webhook endpoints, the acts that name the Codes,
+    `act_id` and a number each.
     """
     count: int = await tx.value(
         """
@@ -191,6 +199,11 @@ async def update_revoked_in_campaign(
                SET revoked_at = %(now)s
               FROM revoked
              WHERE broadcasts.token = revoked.broadcast_token
+            RETURNING broadcasts.payload, broadcasts.signature
+        ), logged AS (
+            INSERT INTO log_queue (entry)
+            SELECT revoked_log_entry(payload, signature)
+              FROM silenced
         ), listening AS (
             SELECT array_agg(id) AS endpoint_ids
               FROM webhook_endpoints

@@ -22,3 +22,12 @@ async def find(tx: Tx, certificate_id: str) -> bytes | None:
         "SELECT document FROM deletion_certificates WHERE id = %(certificate_id)s", {"certificate_id": certificate_id}
     )
     return document
+
+
+async def list_page(tx: Tx, *, after: str, limit: int) -> list[tuple[str, bytes]]:
+    """Return up to `limit` certificates after this id, each with its id, by id."""
+    rows = await tx.rows(
+        "SELECT id, document FROM deletion_certificates WHERE id > %(after)s ORDER BY id LIMIT %(limit)s",
+        {"after": after, "limit": limit},
+    )
+    return [(row[0], row[1]) for row in rows]

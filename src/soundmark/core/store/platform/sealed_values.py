@@ -38,6 +38,7 @@ SEALED_COLUMNS: Final = SealedColumns(
     (
         _of_platform("signing_keys", "sealed_seed", "key_id"),
         _of_platform("signing_keys", "sealed_public_key", "key_id"),
+        _of_platform("log_keys", "sealed_seed", "id"),
         _of_platform("platform_secrets", "sealed", "name"),
         instance_secrets.SEALED_COLUMN,
         _of_tenants("invitations", "sealed_secret"),
@@ -46,7 +47,7 @@ SEALED_COLUMNS: Final = SealedColumns(
         _of_tenants("tickets", "sealed_message"),
     ),
     lock="""
-    LOCK TABLE signing_keys, platform_secrets, instance_secrets, invitations, webhook_endpoints, tickets
+    LOCK TABLE signing_keys, log_keys, platform_secrets, instance_secrets, invitations, webhook_endpoints, tickets
             IN EXCLUSIVE MODE
     """,
     tenant=EVERY_TENANT,

@@ -6,6 +6,7 @@ from typing import Final
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.signing_key import SigningKeyRecord
 from soundmark.core.live.keyring import seal_public_key, seal_seed, unseal_key
+from soundmark.core.steps.log import log_key
 from soundmark.core.store.codes import codes, signing_keys
 from soundmark.kit.crypto.signing import SEED_BYTES, KeyStatus, SigningKey
 from soundmark.kit.postgres.database import EVERY_TENANT
@@ -66,7 +67,9 @@ async def activate(ctx: Context, key_id: str) -> None:
         for record in records:
             if record.status == "active":
                 await signing_keys.update_status(tx, record.key_id, "retiring", now=now)
+                await log_key(tx, record, ["key.superseded"])
         await signing_keys.update_status(tx, key_id, "active", now=now)
+        await log_key(tx, key, ["key.activated"])
 
 
 async def retire(ctx: Context, key_id: str) -> None:
@@ -88,6 +91,7 @@ async def retire(ctx: Context, key_id: str) -> None:
         if await codes.find_unexpired_signed_by(tx, key_id, now=now) is not None:
             raise KeyRefused(f"{key_id} signed Codes that have not expired")
         await signing_keys.update_status(tx, key_id, "retired", now=now)
+        await log_key(tx, key, ["key.retired"])
 
 
 async def _insert_new(ctx: Context, tx: Tx, *, status: KeyStatus) -> SigningKeyRecord:
@@ -107,6 +111,7 @@ async def _insert_new(ctx: Context, tx: Tx, *, status: KeyStatus) -> SigningKeyR
         sealed_public_key=seal_public_key(public_key, key_id, ctx.sealer),
     )
     await signing_keys.insert(tx, record)
+    await log_key(tx, record, ["key.published", "key.activated"] if status == "active" else ["key.published"])
     return record
 
 

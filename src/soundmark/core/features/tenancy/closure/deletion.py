@@ -1,6 +1,7 @@
 """The phases of a closure after which there is no way back, for requests and for the job that resumes them."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, LiteralString
@@ -11,8 +12,10 @@ from soundmark.core.domain.tenancy.scope import Actor
 from soundmark.core.features.tenancy.closure.certificate import write_certificate
 from soundmark.core.live.keyring import read_signing_key
 from soundmark.core.steps import audit
+from soundmark.core.steps.log import log_document
 from soundmark.core.store.platform import deletion_certificates
 from soundmark.core.store.tenancy import closures, deletions, organizations, projects
+from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.postgres.database_server import DatabaseServer, read_server
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
@@ -111,6 +114,7 @@ async def _complete(ctx: Context, subject: ClosureSubject, actor: Actor) -> Data
         deleted = counts.model_copy(update={"codes": closure.deleted_codes, "audit_entries": entries_count})
         document = write_certificate(key, closure, deleted, remaining, completed_at=now)
         await deletion_certificates.insert(tx, closure.certificate_id, document, now=now)
+        await log_document(tx, canonicalize(json.loads(document)))
     return server
 
 

@@ -13,7 +13,7 @@ The file is sent afterwards, so that no slow reader holds a snapshot open.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.tenancy.scope import TenantScope
@@ -23,8 +23,10 @@ from soundmark.core.features.tenancy.exports.sealing import seal_archive
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
 from soundmark.core.steps import audit
 from soundmark.core.steps.cells import read_audience
+from soundmark.core.steps.log import log_document
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project
 from soundmark.core.store.tenancy import organizations
+from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.wire.private.integrations import IntegrationResponse
@@ -90,8 +92,8 @@ async def _make(
                 now = ctx.clock.now()  # Read after the first statement, with which the snapshot begins.
                 source = ArchiveSource(ctx, tx, scope, subject, integrations, now, require_reader)
                 await write_contents(source, file, key)
-            sealed_digest = await asyncio.to_thread(seal_archive, file, subject, key, now)
-        await _record(ctx, scope, subject, sealed_digest)
+            seal = await asyncio.to_thread(seal_archive, file, subject, key, now)
+        await _record(ctx, scope, subject, seal)
     except BaseException:
         file.close()
         raise
@@ -113,16 +115,23 @@ async def _read_integrations(
     return sorted(listed, key=lambda integration: (integration.created_at, integration.id))
 
 
-async def _record(ctx: RequestContext, scope: TenantScope, subject: ArchiveSubject, digest: str) -> None:
-    """Record the export, unless the caller has lost their authority or the project is gone."""
+async def _record(ctx: RequestContext, scope: TenantScope, subject: ArchiveSubject, seal: dict[str, Any]) -> None:
+    """Record the export and log its seal, unless the caller has lost their authority or the project is gone."""
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
         if subject.project_id is None:
             await hold_authority(tx, scope)
         else:
             await hold_project(tx, scope, subject.project_id)
         await audit.record(
-            tx, scope, ctx.entropy, subject.action, now=ctx.clock.now(), project_id=subject.project_id, digest=digest
+            tx,
+            scope,
+            ctx.entropy,
+            subject.action,
+            now=ctx.clock.now(),
+            project_id=subject.project_id,
+            digest=seal["digest"],
         )
+        await log_document(tx, canonicalize(seal))
 
 
 async def _require_no_other(tx: Tx, scope: TenantScope) -> None:

@@ -1,0 +1,245 @@
+"""`soundmark log`: the transparency log, for its auditors, its organisations, its witnesses and its operator."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.progress import MofNCompleteColumn
+
+from soundmark import settings
+from soundmark.cli import Refused
+from soundmark.cli.api import open_client, progress_of, show_json
+from soundmark.cli.databases import run_on_core
+from soundmark.cli.deployment import DataDir, read_settings
+from soundmark.cli.log_monitor import LoggedCodes, describe_codes, judge_codes, read_codes
+from soundmark.cli.log_source import KnownLog, find_trust, keep_known, open_log, read_known, read_others
+from soundmark.cli.options import BaseUrl, Connection, Organization, command, read_moment
+from soundmark.cli.service import find_service
+from soundmark.core.context import Context
+from soundmark.core.domain.log.auditing import LogFault
+from soundmark.core.domain.log.checkpoint import Checkpoint, parse_checkpoint
+from soundmark.core.features.log.integration import commands
+from soundmark.core.features.log.integration.keys import LogRefused, retire_key, rotate_key
+from soundmark.kit.clock import SystemClock
+from soundmark.kit.crypto.sealing import SealBroken
+from soundmark.kit.crypto.signed_notes import is_name
+from soundmark.settings import CoreDatabaseSettings, KeysSettings
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+T = TypeVar("T")
+
+Vkeys = Annotated[
+    list[str] | None,
+    typer.Option("--vkey", metavar="VKEY", help="A key of the log that you trust; may be repeated."),
+]
+Witnesses = Annotated[
+    list[str] | None,
+    typer.Option("--witness", metavar="VKEY", help="A witness that must have cosigned; may be repeated."),
+]
+Quorum = Annotated[
+    int | None, typer.Option("--quorum", min=0, help="How many of these witnesses. Default: all of them.")
+]
+StateFile = Annotated[
+    Path | None,
+    typer.Option("--state", metavar="FILE", help="Where the last checkpoint is kept, which the log must extend."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """The options that say whom the command believes."""
+
+    vkey: Vkeys = None
+    witness: Witnesses = None
+    quorum: Quorum = None
+    state: StateFile = None
+
+
+@app.callback()
+def log() -> None:
+    """Verify, monitor, witness and operate the transparency log."""
+
+
+@command(app)
+def verify(
+    *,
+    base_url: BaseUrl = None,
+    trust: Trust,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Verify the whole log: the signature, every entry, every hash, and that it extends the last checkpoint.
+
+    Exit status 0 if it is whole and consistent; 1 if not, with the first thing that is wrong. Without --vkey, the keys
+    of the state file count, and the first time those that the log itself names: compare them with somebody else's.
+    """
+    address = find_service(Connection(base_url)).base_url
+    checkpoint, _ = _examine(address, trust, LoggedCodes())
+    found = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{checkpoint.origin}: whole and consistent, {checkpoint.size} entries")
+
+
+@command(app)
+def monitor(
+    *,
+    organization: Organization = None,
+    connection: Connection,
+    trust: Trust,
+    ordered: Annotated[
+        Path | None,
+        typer.Option("--ordered", metavar="FILE", help="The ids of the Codes that you had revoked, one a line."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIMESTAMP", help="When the log began: what had ended before has no entry."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Verify the whole log, and that each Code of your organisation is in it, and no revocation but yours.
+
+    Exit status as `soundmark log verify`. Run it daily with a state file: then what a Code was is remembered.
+    """
+    began: datetime | None = None if since is None else read_moment(since)
+    allowed = None if ordered is None else _read_ids(ordered)
+    others = read_others(trust.state)
+    at = SystemClock().now()
+    with open_client(connection, organization) as client:
+        codes = read_codes(client, others.get("codes", {}))
+    gone = set(others.get("codes", {})) - {code.listed.xr_id for code in codes}
+    logged = LoggedCodes()
+    checkpoint, known = _examine(find_service(connection).base_url, trust, logged, keep=False)
+    if gone:
+        raise Refused(f"the Code {min(gone)} was listed before, and is not any more")
+    try:
+        revoked = judge_codes(codes, logged, at=at, ordered=allowed, since=began)
+    except LogFault as fault:
+        raise Refused(str(fault)) from None
+    keep_known(trust.state, known, codes=describe_codes(codes))
+    if as_json:
+        show_json({"size": checkpoint.size, "codes": len(codes), "revoked": revoked})
+    else:
+        typer.echo(f"{checkpoint.origin}: {len(codes)} Codes of yours are in the log, {len(revoked)} of them revoked")
+
+
+@app.command()
+def witness(
+    state: Annotated[Path, typer.Option("--state", metavar="FILE", help="What the witness keeps, its key included.")],
+    log_vkey: Annotated[
+        list[str], typer.Option("--log", metavar="VKEY", help="The key of a log to witness; may be repeated.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", help="The name of a new witness, as a URL without scheme.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.")] = 8084,
+) -> None:
+    """Cosign the checkpoints of logs, if each extends what this witness has seen, until Ctrl-C.
+
+    It prints its key, which the log's operator adds to SOUNDMARK_TRANSPARENCY_WITNESSES. Whoever runs the log must not
+    run its witnesses.
+    """
+    from soundmark.cli.log_witness_server import serve_witness  # noqa: PLC0415 - a server, which no other command needs
+
+    if name is not None and not is_name(name):
+        raise typer.BadParameter("a name has 1 to 255 characters without spaces and plus signs")
+    serve_witness(state, name, log_vkey, host, port)
+
+
+@app.command("rotate-key")
+def rotate(data_dir: DataDir = None) -> None:
+    """Make a new key of the log, which signs beside the earlier ones from the next checkpoint on."""
+    key = _run(read_settings(KeysSettings, data_dir), rotate_key)
+    typer.echo(
+        f"{key} signs from the next checkpoint on; give it to every auditor and witness before you retire another"
+    )
+
+
+@app.command("retire-key")
+def retire(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id: the middle part of its vkey.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Destroy the private half of a key of the log, once another key has signed what is published."""
+    _run(read_settings(CoreDatabaseSettings, data_dir), lambda ctx: retire_key(ctx, key_id))
+    typer.echo(f"{key_id} is retired")
+
+
+@app.command()
+def renew(
+    origin: Annotated[str, typer.Option("--origin", metavar="NAME", help="The new log's origin, never used before.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Begin a new log with a new key, in place of one that is stopped. The entries of the old one are deleted.
+
+    What is active now is entered into it. Every auditor, witness and receiver needs the new key.
+    """
+    if not is_name(origin):
+        raise typer.BadParameter("an origin has 1 to 255 characters without spaces and plus signs")
+    key = _run(read_settings(settings.KeysSettings, data_dir), lambda ctx: commands.renew(ctx, origin))
+    typer.echo(f"the log is {origin} from now on; its key is {key}")
+
+
+@app.command()
+def resume(
+    may_fork: Annotated[
+        bool,
+        typer.Option("--i-know-it-may-fork", help="Nobody confirms that the log had no more entries than it has now."),
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Let a restored log go on without witnesses. If it had more entries before, whoever saw them can prove a fork."""
+    if not may_fork:
+        raise Refused("nobody confirms what the log had before; add --i-know-it-may-fork, or `soundmark log renew`")
+    _run(read_settings(CoreDatabaseSettings, data_dir), commands.resume)
+    typer.echo("the log goes on")
+
+
+def _examine(base_url: str, trust: Trust, logged: LoggedCodes, *, keep: bool = True) -> tuple[Checkpoint, KnownLog]:
+    """Verify the log and collect what it says of Codes; return its checkpoint, and what the next run needs.
+
+    Raises: Refused.
+    """
+    known = read_known(trust.state)
+    with open_log(base_url) as source:
+        try:
+            believed, is_own_claim = find_trust(
+                source, known, vkeys=trust.vkey or (), witnesses=trust.witness or (), quorum=trust.quorum
+            )
+            if is_own_claim:
+                keys = " ".join(map(str, believed.keys))
+                typer.echo(f"without --vkey, the keys are the log's own claim: {keys}", err=True)
+            checkpoint, text = source.read_checkpoint(believed)
+            earlier = None if known is None else parse_checkpoint(known.checkpoint).checkpoint
+            with progress_of(MofNCompleteColumn()) as bar:
+                task = bar.add_task("Verifying", total=checkpoint.size)
+                for _, entries in source.read_all(
+                    checkpoint, earlier, lambda done, whole: bar.update(task, completed=done, total=whole)
+                ):
+                    logged.add(entries)
+        except LogFault as fault:
+            raise Refused(str(fault)) from None
+    found = KnownLog(text, tuple(map(str, believed.keys)))
+    if keep:
+        keep_known(trust.state, found)
+    return checkpoint, found
+
+
+def _read_ids(file: Path) -> frozenset[str]:
+    try:
+        return frozenset(file.read_text("utf-8").split())
+    except (OSError, ValueError):
+        raise Refused(f"{file} cannot be read") from None
+
+
+def _run(given: CoreDatabaseSettings, work: Callable[[Context], Awaitable[T]]) -> T:
+    try:
+        return run_on_core(given, "log", work)
+    except LogRefused as refused:
+        raise Refused(str(refused)) from None
+    except SealBroken as broken:
+        raise Refused(f"this master key does not open the stored keys: {broken}") from None

@@ -1,0 +1,1 @@
+"""The transparency log without I/O: entries, trees, tiles, notes, checkpoints and proofs, in the formats of C2SP."""

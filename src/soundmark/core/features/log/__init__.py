@@ -1,0 +1,1 @@
+"""The transparency log: how it grows, and how it is served."""

@@ -1,0 +1,1 @@
+"""How the log is served: checkpoints, tiles and proofs, to everybody."""

@@ -1,0 +1,1 @@
+"""SQL of the transparency log, which belongs to no tenant."""

@@ -1,0 +1,106 @@
+"""The tables `log_leaves` and `log_tiles`."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from soundmark.core.domain.log.entry import LogEntry
+from soundmark.core.domain.log.tree import Tile
+from soundmark.kit.postgres.arrays import bytes_array, plain_array
+from soundmark.kit.postgres.transaction import Tx
+
+_NO_ANSWER: Final = b""  # An array of bytes has no NULL.
+
+
+class Leaf(NamedTuple):
+    """An entry, and its place in the tree."""
+
+    position: int
+    entry: bytes
+
+
+async def insert_leaves(tx: Tx, first: int, leaves: Sequence[tuple[bytes, LogEntry]]) -> None:
+    """Insert entries, each given also as it was read, at the positions from `first`."""
+    await tx.run(
+        """
+        INSERT INTO log_leaves (position, entry, digest, answer)
+        SELECT %(first)s + number - 1, entry, digest, NULLIF(answer, '')
+          FROM unnest(%(entries)s::bytea[], %(digests)s::bytea[], %(answers)s::bytea[])
+               WITH ORDINALITY AS leaf (entry, digest, answer, number)
+        """,
+        {
+            "first": first,
+            "entries": bytes_array(data for data, _ in leaves),
+            "digests": bytes_array(entry.digests[0] for _, entry in leaves),
+            "answers": bytes_array((*entry.digests, _NO_ANSWER)[1] for _, entry in leaves),
+        },
+    )
+
+
+async def list_known(tx: Tx, digests: Sequence[bytes]) -> set[bytes]:
+    """Return those of the digests whose entries the tree has."""
+    rows = await tx.rows(
+        "SELECT digest FROM log_leaves WHERE digest = ANY(%(digests)s::bytea[])", {"digests": bytes_array(digests)}
+    )
+    return {row[0] for row in rows}
+
+
+async def find_leaf(tx: Tx, digest: bytes, *, size: int) -> Leaf | None:
+    """Return the leaf with this digest, of either commitment, among the first `size`."""
+    rows = await tx.rows(
+        """
+        SELECT position, entry
+          FROM log_leaves
+         WHERE (digest = %(digest)s OR answer = %(digest)s)
+           AND position < %(size)s
+        """,
+        {"digest": digest, "size": size},
+    )
+    return Leaf(*rows[0]) if rows else None
+
+
+async def list_entries(tx: Tx, *, first: int, count: int) -> list[bytes]:
+    """Return `count` entries from this position on, or as many as there are."""
+    rows = await tx.rows(
+        """
+        SELECT entry
+          FROM log_leaves
+         WHERE position >= %(first)s
+           AND position < %(first)s + %(count)s::bigint
+         ORDER BY position
+        """,
+        {"first": first, "count": count},
+    )
+    return [row[0] for row in rows]
+
+
+async def insert_or_update_tiles(tx: Tx, tiles: Mapping[Tile, bytes]) -> None:
+    """Store tiles that are new or have grown."""
+    await tx.run(
+        """
+        INSERT INTO log_tiles (level, number, hashes)
+        SELECT level, number, hashes
+          FROM unnest(%(levels)s::int[], %(numbers)s::bigint[], %(hashes)s::bytea[]) AS tile (level, number, hashes)
+            ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes
+        """,
+        {
+            "levels": plain_array(level for level, _ in tiles),
+            "numbers": plain_array(number for _, number in tiles),
+            "hashes": bytes_array(tiles.values()),
+        },
+    )
+
+
+async def find_tiles(tx: Tx, tiles: Collection[Tile]) -> dict[Tile, bytes]:
+    """Return those of the tiles that exist, which may have grown beyond any size that was published."""
+    rows = await tx.rows(
+        """
+        SELECT level, number, hashes
+          FROM log_tiles
+          JOIN unnest(%(levels)s::int[], %(numbers)s::bigint[]) AS wanted (level, number) USING (level, number)
+        """,
+        {
+            "levels": plain_array(level for level, _ in tiles),
+            "numbers": plain_array(number for _, number in tiles),
+        },
+    )
+    return {(level, number): hashes for level, number, hashes in rows}

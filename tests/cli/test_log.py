@@ -1,0 +1,279 @@
+"""`soundmark log`: an auditor, an organisation, a witness and an operator, each with the real command."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from soundmark_sdk.client.records import ListedCode
+from support.api.core_settings import MASTER_KEY, jobs_settings
+from support.processes.command_server import running_command, share_command_server
+from support.processes.up_process import until
+
+from soundmark.cli.log_monitor import LoggedCodes, OwnCode, judge_codes
+from soundmark.core.context import Context
+from soundmark.core.domain.log.auditing import LogFault
+from soundmark.core.domain.log.entry import document_entry
+from soundmark.core.domain.log.state import Transparency, Witness
+from soundmark.core.features.log.integration.integrator import LogIntegrator
+from soundmark.core.features.log.integration.opening import renew_log
+from soundmark.core.worker import make_job_context
+from soundmark.kit.crypto.signed_notes import COSIGNATURE, parse_verifier_key
+
+from .conftest import Done, Service, Tenant, environ, run
+
+PastPolicies = Callable[..., None]
+ALTER_TILE: Final = (
+    "UPDATE log_tiles SET hashes = overlay(hashes PLACING sha256('x') FROM {} FOR 32) WHERE (level, number) = ({}, {})"
+)
+NOW: Final = datetime(2026, 11, 26, 21, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+async def ctx(service: Service, past_policies: PastPolicies) -> AsyncIterator[Context]:
+    """A worker's context, with a log of its own."""
+    past_policies("DELETE FROM log_queue")
+    context = make_job_context(jobs_settings(service.database_url))
+    await context.db.open()
+    await renew_log(context, "core.test/v1/log")
+    yield context
+    await context.witnesses.aclose()
+    await context.db.close()
+
+
+async def integrate(ctx: Context, *witnesses: Witness) -> None:
+    quorum = len(witnesses)
+    integrator = LogIntegrator(replace(ctx, transparency=Transparency("core.test/v1/log", witnesses, quorum)))
+    await integrator.integrate_once()
+    await integrator.ask_once()
+    await integrator.finish_asking()
+
+
+def queue_documents(service: Service, count: int, prefix: str = "") -> None:
+    for number in range(count):
+        service.run_sql("INSERT INTO log_queue (entry) VALUES (%s)", document_entry(f'"{prefix}{number}"'.encode()))
+
+
+def verify(service: Service, *arguments: str) -> Done:
+    return run("log", "verify", "--base-url", service.url, *arguments)
+
+
+def vkey_of(service: Service) -> str:
+    return str(service.client.get("/v1/log").json()["vkeys"][0])
+
+
+def on_database(service: Service, *arguments: str) -> Done:
+    settings = {"CORE_DATABASE_URL": service.database_url.reveal(), "MASTER_KEY": MASTER_KEY}
+    return run("log", *arguments, settings=settings)
+
+
+async def test_an_auditor_verifies_the_whole_log_and_that_it_only_grows(
+    service: Service, ctx: Context, tmp_path: Path
+) -> None:
+    state = str(tmp_path / "log.json")
+    first = verify(service, "--state", state)
+    assert (first.status, first.out) == (0, "core.test/v1/log: whole and consistent, 2 entries\n")
+    assert vkey_of(service) in first.err, "that the key is the log's own claim is said once"
+    queue_documents(service, 300)
+    await integrate(ctx)
+    again = verify(service, "--state", state, "--json")
+    assert (again.status, again.err) == (0, "")
+    assert json.loads(again.out)["size"] == 302
+    assert verify(service, "--vkey", vkey_of(service)).err == ""
+
+
+async def test_whatever_was_altered_is_named(
+    service: Service, ctx: Context, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    queue_documents(service, 300)
+    await integrate(ctx)
+    state = tmp_path / "log.json"
+    assert verify(service, "--state", str(state)).status == 0
+    kept = json.loads(state.read_text())
+    entry = document_entry(b'"another"')
+    alterations = {
+        "hash 1 of tile 1 of level 0": ALTER_TILE.format(33, 0, 1),
+        "hash 0 of tile 0 of level 1": ALTER_TILE.format(1, 1, 0),
+        "entry 7 has no known form": "UPDATE log_leaves SET entry = '{}' WHERE position = 7",
+        "the first 302 entries": f"UPDATE log_leaves SET entry = '{entry.decode()}' WHERE position = 301",
+        "entry 9 repeats an earlier one": (
+            "UPDATE log_leaves SET entry = (SELECT entry FROM log_leaves WHERE position = 8) WHERE position = 9"
+        ),
+        "bundle 1 has 45 entries": "DELETE FROM log_leaves WHERE position = 301",
+        "the checkpoint is not signed": "UPDATE log_checkpoints SET note = replace(note, E'\\n302\\n', E'\\n301\\n')",
+    }
+    for fault, statement in alterations.items():
+        with subtests.test(fault):
+            service.run_sql("CREATE TABLE kept AS SELECT * FROM log_leaves")
+            service.run_sql("CREATE TABLE kept_tiles AS SELECT * FROM log_tiles")
+            service.run_sql("CREATE TABLE kept_checkpoints AS SELECT * FROM log_checkpoints")
+            try:
+                service.run_sql(statement)
+                assert fault in verify(service, "--state", str(state)).refusal
+                assert json.loads(state.read_text()) == kept, "the last good checkpoint stays"
+            finally:
+                for name, copy in (
+                    ("log_leaves", "kept"),
+                    ("log_tiles", "kept_tiles"),
+                    ("log_checkpoints", "kept_checkpoints"),
+                ):
+                    service.run_sql(f"DELETE FROM {name}")
+                    service.run_sql(f"INSERT INTO {name} SELECT * FROM {copy}")
+                    service.run_sql(f"DROP TABLE {copy}")
+    assert verify(service, "--state", str(state)).status == 0
+
+
+async def test_a_log_that_is_not_the_one_before_is_refused(service: Service, ctx: Context, tmp_path: Path) -> None:
+    state = str(tmp_path / "log.json")
+    queue_documents(service, 3)
+    await integrate(ctx)
+    assert verify(service, "--state", state).status == 0
+    await renew_log(ctx, "core.test/v1/log")
+    assert "not signed by a key of the log" in verify(service, "--state", state).refusal
+    assert "has 2 entries, and had 5" in verify(service, "--state", state, "--vkey", vkey_of(service)).refusal
+    await renew_log(ctx, "other.test/v1/log")
+    assert "the log is other.test" in verify(service, "--state", state, "--vkey", vkey_of(service)).refusal
+
+
+def test_wrong_options_are_refused(service: Service, tmp_path: Path) -> None:
+    assert "quorum of 1" in verify(service, "--quorum", "1").refusal
+    assert "is not a vkey" in verify(service, "--vkey", "x").refusal
+    broken = tmp_path / "broken.json"
+    broken.write_text("[]")
+    assert "is not what" in verify(service, "--state", str(broken)).refusal
+    assert "does not answer" in run("log", "verify", "--base-url", "http://127.0.0.1:9").refusal
+
+
+async def test_a_witness_of_ours_cosigns_and_an_auditor_counts_it(
+    service: Service, ctx: Context, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    arguments = [
+        "log", "witness", "--state", str(tmp_path / "witness.json"), "--name", "witness.example/w1",
+        "--log", vkey_of(service), "--port", "0",
+    ]  # fmt: skip
+    vkey = ""
+    for size in (5, 8):
+        with running_command(share_command_server(), arguments, environ({}), streams=(str(output), "/dev/null")):
+            until(lambda: "http://" in output.read_text(), 30)
+            vkey, url = output.read_text().split()
+            witness = Witness(parse_verifier_key(vkey, types=(COSIGNATURE,)), url)
+            queue_documents(service, 3, str(size))
+            await integrate(ctx, witness)
+        # It was killed in between, and knows what it has seen.
+        found = verify(service, "--vkey", vkey_of(service), "--witness", vkey)
+        assert (found.status, found.out) == (0, f"core.test/v1/log: whole and consistent, {size} entries\n")
+    await renew_log(ctx, "core.test/v1/log")
+    assert "0 of the given witnesses" in verify(service, "--vkey", vkey_of(service), "--witness", vkey).refusal
+
+
+async def test_a_monitor_finds_each_code_and_no_foreign_revocation(
+    tenant: Tenant, ctx: Context, tmp_path: Path, past_policies: PastPolicies
+) -> None:
+    codes = tenant.make_codes(3)
+    state, ordered = str(tmp_path / "log.json"), tmp_path / "ordered"
+    monitor = ("log", "monitor", "--state", state)
+    await integrate(ctx)
+    assert json.loads(tenant.run(*monitor, "--json").out) == {"size": 5, "codes": 3, "revoked": []}
+    tenant.service.revoke(codes[0])
+    await integrate(ctx)
+    assert json.loads(tenant.run(*monitor, "--json").out)["revoked"] == [codes[0]["xr_id"]]
+    ordered.write_text("")
+    assert "you did not order it" in tenant.run(*monitor, "--ordered", str(ordered)).refusal
+    ordered.write_text(codes[0]["xr_id"] + "\n")
+    assert tenant.run(*monitor, "--ordered", str(ordered)).status == 0
+    past_policies("DELETE FROM codes WHERE xr_id = %s", codes[1]["xr_id"])
+    assert f"the Code {codes[1]['xr_id']} was listed before" in tenant.run(*monitor).refusal
+
+
+LISTED: Final = ListedCode(
+    xr_id="xr_example",
+    organization_id="org_example",
+    project_id="prj_example",
+    campaign_id=None,
+    issuer="Radio",
+    issued_at=NOW - timedelta(minutes=2),
+    expires_at=NOW + timedelta(days=1),
+    status="active",
+    revoked_at=None,
+    broadcast_token="brd_example",
+    broadcast_frame="XRC1:brd_example",
+    audience_enabled=False,
+    audience_integration_id=None,
+)
+REVOKED: Final = replace(LISTED, status="revoked", revoked_at=NOW - timedelta(minutes=1))
+
+
+def test_a_monitor_compares_what_is_listed_with_what_is_logged(subtests: pytest.Subtests) -> None:
+    """What was answered less than half a minute ago may not be in the log yet."""
+    missing, only_issued = LoggedCodes(), LoggedCodes({b"issued"})
+    both = LoggedCodes({b"issued"}, {b"revoked"})
+    fresh = replace(LISTED, issued_at=NOW - timedelta(seconds=29))
+    freshly_revoked = replace(REVOKED, revoked_at=NOW - timedelta(seconds=29))
+    own = frozenset({"xr_example"})
+    cases: list[tuple[str, ListedCode, LoggedCodes, frozenset[str] | None, str | None]] = [
+        ("issued and logged", LISTED, only_issued, None, None),
+        ("issued and not logged", LISTED, missing, None, "is not in the log"),
+        ("issued just now", fresh, missing, None, None),
+        ("revoked and logged", REVOKED, both, None, None),
+        ("revoked and not logged", REVOKED, only_issued, None, "the log does not say so"),
+        ("revoked just now", freshly_revoked, only_issued, None, None),
+        ("revoked in the log alone", LISTED, both, None, "the service does not say so"),
+        ("ordered, and listed before it was revoked", LISTED, both, own, None),
+        ("ordered", REVOKED, both, own, None),
+        ("not ordered", REVOKED, both, frozenset(), "you did not order it"),
+    ]
+    for name, listed, logged, ordered, fault in cases:
+        expected = nullcontext() if fault is None else pytest.raises(LogFault, match=fault)
+        with subtests.test(name), expected:
+            judge_codes([OwnCode(listed, b"issued", b"revoked")], logged, at=NOW, ordered=ordered, since=None)
+    with subtests.test("ended before the log began"):
+        judge_codes([OwnCode(REVOKED, b"issued", b"revoked")], missing, at=NOW, ordered=None, since=NOW)
+    with subtests.test("active since before the log began"), pytest.raises(LogFault, match="is not in the log"):
+        judge_codes([OwnCode(LISTED, b"issued", b"revoked")], missing, at=NOW, ordered=None, since=NOW)
+
+
+async def test_an_operator_replaces_the_key_of_the_log(service: Service, ctx: Context, tmp_path: Path) -> None:
+    state = str(tmp_path / "log.json")
+    old = vkey_of(service)
+    assert verify(service, "--state", state).status == 0
+    assert on_database(service, "rotate-key").status == 0
+    new, _ = keys = service.client.get("/v1/log").json()["vkeys"]
+    assert keys[1] == old
+    assert "no key but" in on_database(service, "retire-key", old.split("+")[1]).refusal
+    queue_documents(service, 1)
+    await integrate(ctx)
+    for key in keys:
+        assert verify(service, "--vkey", key).status == 0
+    for _ in range(2):
+        assert on_database(service, "retire-key", old.split("+")[1]).status == 0
+    assert service.client.get("/v1/log").json()["vkeys"] == [new]
+    queue_documents(service, 1, "more")
+    await integrate(ctx)
+    assert "not signed by a key of the log" in verify(service, "--state", state).refusal
+    assert verify(service, "--state", state, "--vkey", new).status == 0
+    assert "no key 01234567" in on_database(service, "retire-key", "01234567").refusal
+
+
+async def test_only_a_stopped_log_is_renewed_and_only_a_restored_one_goes_on(service: Service, ctx: Context) -> None:
+    def reason() -> Any:
+        return service.client.get("/v1/log").json()["stopped_reason"]
+
+    assert "is not stopped" in on_database(service, "renew", "--origin", "new.test/v1/log").refusal
+    assert "add --i-know-it-may-fork" in on_database(service, "resume").refusal
+    for stopped in ("witness_conflict", "tree_damaged"):
+        service.run_sql("UPDATE log_state SET stopped_reason = %s", stopped)
+        assert "renew" in on_database(service, "resume", "--i-know-it-may-fork").refusal
+    service.run_sql("UPDATE log_state SET stopped_reason = 'restored'")
+    assert on_database(service, "resume", "--i-know-it-may-fork").status == 0
+    assert reason() is None
+    service.run_sql("UPDATE log_state SET stopped_reason = 'witness_conflict'")
+    assert "needs another origin" in on_database(service, "renew", "--origin", "core.test/v1/log").refusal
+    done = on_database(service, "renew", "--origin", "new.test/v1/log")
+    assert (done.status, reason()) == (0, None), done
+    assert vkey_of(service) in done.out
+    assert ctx is not None

@@ -1,0 +1,149 @@
+"""How the log grows: everything that waits enters the tree once, in one sequence, signed, and whole after a crash."""
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+from support.database.rival import Rival
+from support.log.stored_log import StoredLog
+from support.tenancy.tenant import Tenant
+
+from soundmark.core.context import Context
+from soundmark.core.domain.log.entry import document_entry
+from soundmark.core.features.log.integration import sequencing
+from soundmark.core.features.log.integration.opening import open_log, renew_log
+
+from .conftest import Integrators
+
+
+async def queue_entries(rival: Rival, count: int, prefix: str = "") -> list[bytes]:
+    """Queue entries of documents that do not exist."""
+    entries = [document_entry(f'"{prefix}{number}"'.encode()) for number in range(count)]
+    await rival.run("INSERT INTO log_queue (entry) SELECT unnest(%s::bytea[])", entries)
+    return entries
+
+
+async def kinds(stored: StoredLog) -> Counter[str]:
+    return Counter(json.loads(entry)["kind"] for entry in await stored.entries())
+
+
+async def test_a_new_log_begins_with_the_keys_and_is_published(stored: StoredLog) -> None:
+    assert await kinds(stored) == Counter(["key.published", "key.activated"])
+    assert (await stored.published()).size == 2
+    assert stored.origin == "core.test/v1/log"
+
+
+async def test_what_waits_enters_the_tree_once_and_is_published(
+    integrators: Integrators, stored: StoredLog, rival: Rival
+) -> None:
+    integrator = integrators()
+    entries = await queue_entries(rival, 600)
+    assert await integrator.integrate_once() == 600
+    assert Counter((await stored.entries())[2:]) == Counter(entries)
+    assert (await stored.published()).size == await stored.audit() == 602
+    assert await rival.rows("SELECT 1 FROM log_queue") == []
+    assert await integrator.integrate_once() == 0, "without anything new, nothing is signed"
+    assert await rival.rows("SELECT size FROM log_checkpoints") == [(602,)]
+
+
+async def test_entries_that_are_integrated_together_are_in_random_order(
+    integrators: Integrators, stored: StoredLog, rival: Rival
+) -> None:
+    """Neighbours would tell which acts belong together."""
+    entries = await queue_entries(rival, 50)
+    await integrators().integrate_once()
+    assert (await stored.entries())[2:] != entries
+
+
+async def test_an_entry_that_is_queued_again_has_one_leaf(
+    integrators: Integrators, stored: StoredLog, rival: Rival
+) -> None:
+    integrator = integrators()
+    for _ in range(2):
+        await queue_entries(rival, 3)
+        await queue_entries(rival, 3)
+        await integrator.integrate_once()
+    assert await stored.audit() == 5
+
+
+async def test_what_is_no_entry_is_dropped(integrators: Integrators, stored: StoredLog, rival: Rival) -> None:
+    """Somebody who can write to the queue could otherwise break every monitor."""
+    await rival.run("INSERT INTO log_queue (entry) VALUES ('{}'), ('{\"v\":1}')")
+    assert await integrators().integrate_once() == 0
+    assert await stored.audit() == 2
+
+
+async def test_workers_take_turns(
+    integrators: Integrators, stored: StoredLog, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sequencing, "ENTRIES_AT_ONCE", 16)
+    entries = await queue_entries(rival, 300)
+    counts = await asyncio.gather(*(integrators().integrate_once() for _ in range(3)))
+    assert sum(counts) == 300
+    assert Counter((await stored.entries())[2:]) == Counter(entries)
+    assert await stored.audit() == 302
+
+
+async def test_codes_that_were_active_before_the_log_are_entered_and_no_others(
+    ctx: Context, tenant: Tenant, integrators: Integrators, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take several steps, during which more are issued."""
+    monkeypatch.setattr(sequencing, "ENTRIES_AT_ONCE", 2)
+    codes = [await tenant.make_code() for _ in range(5)]
+    await tenant.make_code(lifetime_s=1)
+    await tenant.revoke(codes[0]["xr_id"])
+    await rival.run("DELETE FROM log_queue")
+    ctx.clock.advance(seconds=2)  # type: ignore[attr-defined]  # The clock of tests.
+    await renew_log(ctx, "renewed.example/v1/log")
+    await tenant.make_code()
+    await integrators().integrate_once()
+    stored = await StoredLog.read(rival)
+    assert stored.origin == "renewed.example/v1/log"
+    assert await kinds(stored) == Counter(["key.published", "key.activated", *["code.issued"] * 5])
+    assert (await stored.published()).size == await stored.audit()
+
+
+async def test_opening_a_log_again_changes_nothing(ctx: Context, stored: StoredLog) -> None:
+    before = await stored.newest()
+    await asyncio.gather(*(open_log(ctx) for _ in range(3)))
+    assert await stored.newest() == before
+
+
+async def test_a_failure_within_an_integration_leaves_everything_as_before(
+    integrators: Integrators, stored: StoredLog, rival: Rival
+) -> None:
+    entries = await queue_entries(rival, 3)
+    for table in ("log_leaves", "log_tiles", "log_checkpoints"):
+        async with rival.refusing(table):
+            with pytest.raises(Exception, match="refusing"):
+                await integrators().integrate_once()
+        assert await stored.audit() == 2
+        assert len(await rival.rows("SELECT entry FROM log_queue")) == len(entries)
+    assert await integrators().integrate_once() == 3
+
+
+async def test_a_log_whose_stored_tree_was_altered_stops_and_signs_nothing(
+    ctx: Context, integrators: Integrators, rival: Rival, subtests: pytest.Subtests
+) -> None:
+    alterations = {
+        "tile": "UPDATE log_tiles SET hashes = sha256('x') || substring(hashes FROM 33)",
+        "tile is gone": "DELETE FROM log_tiles",
+        "size": "UPDATE log_state SET size = 1",
+        "root": "UPDATE log_checkpoints SET note = replace(note, substring(note FROM 20 FOR 10), 'AAAAAAAAAA')",
+        "checkpoint is gone": "DELETE FROM log_checkpoints",
+        "keys": "UPDATE log_keys SET public_key = sha256('x')",
+    }
+    for name, statement in alterations.items():
+        with subtests.test(name):
+            await renew_log(ctx, f"{name.replace(' ', '-')}.example/v1/log")
+            stored = await StoredLog.read(rival)
+            signed = await rival.rows("SELECT note FROM log_checkpoints")
+            await rival.run(statement)
+            await queue_entries(rival, 1, name)
+            assert await integrators().integrate_once() == 0
+            assert await stored.state() == "tree_damaged"
+            await rival.run("DELETE FROM log_checkpoints WHERE note = %s", signed[0][0])
+            assert len(await rival.rows("SELECT note FROM log_checkpoints")) <= (name == "root")
+            assert len(await rival.rows("SELECT entry FROM log_queue")) == 1
+            await rival.run("DELETE FROM log_queue")

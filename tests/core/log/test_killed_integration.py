@@ -1,0 +1,67 @@
+"""A worker in a process of its own, which lets the log grow, and is killed in each phase of it."""
+
+import pytest
+from support.database.rival import Rival
+from support.log.stored_log import StoredLog
+from support.log.witnesses import TheirWitness
+from support.processes.fake_clock import FakeClock
+from support.processes.killable import Killable
+
+from .conftest import Integrators
+from .test_integration import queue_entries
+
+PUBLISHED = "SELECT max(size) FROM log_checkpoints WHERE published_at IS NOT NULL"
+
+
+async def test_a_worker_is_woken_by_the_first_entry_and_looks_for_more(
+    killable: Killable, stored: StoredLog, rival: Rival
+) -> None:
+    async with killable.worker():
+        await queue_entries(rival, 1, "first")
+        await rival.until_rows(PUBLISHED, (3,))
+        # Nobody is told of these: they are committed while another one is in the queue.
+        async with rival.committing("INSERT INTO log_queue (entry) VALUES ('{}')"):
+            await queue_entries(rival, 1, "second")
+        await rival.until_rows(PUBLISHED, (4,))
+    assert await stored.audit() == 4
+
+
+@pytest.mark.parametrize("table", ["log_leaves", "log_tiles", "log_checkpoints"])
+async def test_a_worker_that_is_killed_while_it_integrates_leaves_nothing_or_all(
+    killable: Killable, integrators: Integrators, stored: StoredLog, rival: Rival, table: str
+) -> None:
+    async with killable.worker() as worker, worker.dying_while(rival, f"LOCK TABLE {table} IN SHARE MODE"):
+        await queue_entries(rival, 3)
+    assert await stored.audit() == 2
+    assert len(await rival.rows("SELECT entry FROM log_queue")) == 3
+    assert await integrators().integrate_once() == 3
+    assert await stored.audit() == 5
+
+
+async def test_a_worker_that_is_killed_while_a_witness_answers_is_continued(
+    killable: Killable,
+    integrators: Integrators,
+    witnesses: list[TheirWitness],
+    stored: StoredLog,
+    rival: Rival,
+    clock: FakeClock,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The checkpoint was stored before it was sent; the witness cosigns the same bytes again."""
+    file = tmp_path_factory.mktemp("witnesses") / "witnesses"
+    witness = witnesses[0]
+    file.write_text(f"# ours\n\n{witness.ours.key} {witness.ours.url}  # the only one\n")
+    witness.goes_on.clear()
+    async with killable.worker(transparency_witnesses=str(file), transparency_quorum="1") as worker:
+        await queue_entries(rival, 3)
+        await rival.until_rows(
+            "SELECT size, asked_at IS NOT NULL FROM log_checkpoints ORDER BY size DESC LIMIT 1", (5, True)
+        )
+        assert (await stored.published()).size == 2
+        worker.kill()
+    witness.goes_on.set()
+    before = await stored.newest()
+    clock.advance(seconds=11)
+    await integrators(witness.ours, quorum=1).ask_once()
+    assert await stored.published() == before
+    assert witness.size(stored.origin) == 5
