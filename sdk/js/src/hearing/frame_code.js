@@ -24,7 +24,6 @@ export const GROUP_BLOCKS = new Map([
 ]);
 export const MARKER_BLOCKS = 16;
 export const MARKER_PAIRS = 16;
-const LENGTH_CHECK_BYTES = 2;
 
 /** The powers of 2 in GF(256) with the polynomial 0x11d, twice, and their logarithms. */
 export const EXP = new Uint8Array(512);
@@ -73,13 +72,7 @@ const bytesOf = (text) => Uint8Array.from(text, (letter) => letter.charCodeAt(0)
  */
 export function findNibbles(text) {
   const [length, payload] = [[text.length], bytesOf(text)];
-  const coded = [
-    ...length,
-    ...findCheckBytes(length, LENGTH_CHECK_BYTES),
-    ...payload,
-    ...findCheckBytes(payload, CHECK_BYTES),
-    0,
-  ];
+  const coded = [...length, ...findCheckBytes(length, 2), ...payload, ...findCheckBytes(payload, CHECK_BYTES), 0];
   return Uint8Array.from(coded.flatMap((byte) => [byte & 15, byte >> 4]));
 }
 

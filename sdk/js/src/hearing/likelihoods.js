@@ -32,7 +32,7 @@ const STEADY_RANK = 2;
 const STEADY_SHARE = 0.25;
 const STEADY_MIN = 6;
 const LOG_MAX = 200;
-const KNOWN_NIBBLE_COUNT = KNOWN_GROUPS * NIBBLES;
+const KNOWN_COUNT = KNOWN_GROUPS * NIBBLES;
 const NIBBLE_COUNT = GROUPS * NIBBLES;
 
 /** @import { ToneGrid } from "./tone_grid.js" */
@@ -106,7 +106,7 @@ export function findEvidence(likelihoods) {
   KNOWN_NIBBLES.forEach((value, nibble) => (knownBits += bits[nibble * TONES + value]));
   const evidence = new Float64Array(UNKNOWN_BYTES * VALUES);
   for (let place = 0; place < UNKNOWN_BYTES; place += 1) {
-    const low = (KNOWN_NIBBLE_COUNT + 2 * place) * TONES;
+    const low = (KNOWN_COUNT + 2 * place) * TONES;
     for (let value = 0; value < VALUES; value += 1) {
       evidence[place * VALUES + value] = bits[low + (value & 15)] + bits[low + TONES + (value >> 4)];
     }
@@ -116,7 +116,7 @@ export function findEvidence(likelihoods) {
 
 /** @param {Float64Array} chances */
 function fillKnown(chances) {
-  chances.fill(0, 0, KNOWN_NIBBLE_COUNT * TONES);
+  chances.fill(0, 0, KNOWN_COUNT * TONES);
   KNOWN_NIBBLES.forEach((value, nibble) => (chances[nibble * TONES + value] = 1));
 }
 
@@ -154,7 +154,7 @@ function findBackground(powers, between, grid) {
  */
 function findEchoes(powers, noise) {
   let [before, after] = [0, 0];
-  for (let nibble = 0; nibble < KNOWN_NIBBLE_COUNT - NIBBLES; nibble += 1) {
+  for (let nibble = 0; nibble < KNOWN_COUNT - NIBBLES; nibble += 1) {
     if (KNOWN_NIBBLES[nibble] === KNOWN_NIBBLES[nibble + NIBBLES]) continue;
     const at = nibble * TONES + KNOWN_NIBBLES[nibble];
     before += Math.max(powers[at] - noise[at], 0);
@@ -185,7 +185,7 @@ function findStrengths(powers, background, chances) {
  * @param {Float64Array} background
  */
 function findKnownStrengths(powers, background) {
-  const chances = new Float64Array(KNOWN_NIBBLE_COUNT * TONES);
+  const chances = new Float64Array(KNOWN_COUNT * TONES);
   fillKnown(chances);
   return findStrengths(powers, background, chances);
 }
@@ -215,7 +215,7 @@ function addSteadyTones(powers, background) {
 function doubtBands(likelihoods) {
   for (let nibble = 0; nibble < NIBBLES; nibble += 1) {
     let known = 1;
-    for (let at = nibble; at < KNOWN_NIBBLE_COUNT; at += NIBBLES) known *= likelihoods[at * TONES + KNOWN_NIBBLES[at]];
+    for (let at = nibble; at < KNOWN_COUNT; at += NIBBLES) known *= likelihoods[at * TONES + KNOWN_NIBBLES[at]];
     const doubt = DEAD_BANDS / (DEAD_BANDS + (1 - DEAD_BANDS) * known);
     for (let at = nibble; at < NIBBLE_COUNT; at += NIBBLES) {
       for (let tone = at * TONES; tone < (at + 1) * TONES; tone += 1) {

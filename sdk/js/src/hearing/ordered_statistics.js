@@ -4,334 +4,278 @@
  * Any 16 of the 26 unknown bytes determine the others. The clearest 16 are believed, and then changed in up to four
  * places, the least unlikely changes first. Sets that leave out some of the clearest find what one wrong byte hides.
  *
- * Changes are kept in the order of what they cost, so a loop ends where nothing that follows can suffice.
+ * docs/sound-decoder.md lists 16,000 patterns and 12 targets. Here patterns are in the order of what they cost, so a
+ * loop ends where nothing that follows can suffice; half as many patterns and twice the targets find more in less time.
  */
 
-import { CHECK_BYTES, CODE_BASE, findEffects, LETTERS, multiply, TOKEN_BYTES, UNKNOWN_BYTES } from "./frame_code.js";
+import { CODE_BASE, findEffects, LETTERS, multiply, TOKEN_BYTES, UNKNOWN_BYTES } from "./frame_code.js";
 
 export const VALUES = 256;
 /** As good as impossible. */
 export const IMPOSSIBLE_BITS = -60;
 const POSSIBLE_BITS_MIN = IMPOSSIBLE_BITS + 10;
-
-/** @type {(...ranges: [number, number][]) => number[]} */
-const listRanks = (...ranges) =>
-  ranges.flatMap(([first, end]) => Array.from({ length: end - first }, (_, at) => first + at));
-/** The bytes that each set believes, by the rank of their clarity. */
+/** The bytes that each set believes, by the rank of their clarity: from and to, twice. */
 const SETS = [
-  listRanks([0, 16]),
-  listRanks([0, 12], [16, 20]),
-  listRanks([4, 20]),
-  listRanks([0, 8], [12, 20]),
-  listRanks([0, 4], [8, 20]),
-  listRanks([0, 14], [20, 22]),
-  listRanks([2, 18]),
-  listRanks([0, 10], [16, 22]),
+  [0, 16, 0, 0],
+  [0, 12, 16, 20],
+  [4, 20, 0, 0],
+  [0, 8, 12, 20],
+  [0, 4, 8, 20],
+  [0, 14, 20, 22],
+  [2, 18, 0, 0],
+  [0, 10, 16, 22],
 ];
 export const SETS_MAX = SETS.length;
-/** Of one byte. */
-const CHANGES_MAX = 256;
-/** Of none, one or two bytes. */
+/** Of one byte, with one that changes nothing. */
+const CHANGES_MAX = 257;
+/** Of up to two bytes. */
 const PATTERNS_MAX = 8192;
 /** Likely values of the two clearest bytes that are not believed. */
 const TARGETS_MAX = 24;
-/** Costs are sorted to a 32nd of a bit. */
+/** Costs are sorted to a 32nd of a bit, which is also what a bound may be off. */
 const STEPS_PER_BIT = 32;
-const STEPS = 100 * STEPS_PER_BIT;
+const COST_MAX = 99;
 const KEYS = 65_536;
 
 /** @typedef {{content: Uint8Array, bits: number}} Decoded the unknown bytes of a frame, and the evidence for them */
 
-/** A decoder, with the memory that it needs. It decodes one frame at a time. */
-export class OrderedStatistics {
-  constructor() {
-    this._places = new Uint8Array(CHANGES_MAX);
-    this._deltas = new Uint8Array(CHANGES_MAX);
-    this._costs = new Float64Array(CHANGES_MAX);
-    // What a change adds to the ten bytes that are not believed: two in a key, and twice four.
-    this._changeKeys = new Uint16Array(CHANGES_MAX);
-    this._changeHeads = new Int32Array(CHANGES_MAX);
-    this._changeTails = new Int32Array(CHANGES_MAX);
-    this._firsts = new Int16Array(PATTERNS_MAX);
-    this._seconds = new Int16Array(PATTERNS_MAX);
-    this._losses = new Float64Array(PATTERNS_MAX);
-    this._keys = new Uint16Array(PATTERNS_MAX);
-    this._heads = new Int32Array(PATTERNS_MAX);
-    this._tails = new Int32Array(PATTERNS_MAX);
-    this._byKey = new Uint16Array(PATTERNS_MAX);
-    this._ends = new Uint16Array(KEYS + 1);
-    this._steps = new Uint32Array(STEPS + 1);
-    this._restBits = new Float64Array(CHECK_BYTES * VALUES);
-    // The most that the bytes that are not believed can add, all ten and the last eight.
-    this._restMost = 0;
-    this._lastMost = 0;
-    this._start = new Uint8Array(CHECK_BYTES);
-    this._hard = new Uint8Array(TOKEN_BYTES);
-    this._patternCount = 0;
-    this._changeCount = 0;
-    this._hardBits = 0;
-    this._bar = 0;
-    /** @type {Decoded | null} */
-    this._found = null;
-    /** @type {number[]} */
-    this._believed = [];
-    /** @type {number[]} */
-    this._rest = [];
+/**
+ * Return the likeliest frame that was found, or null. It yields about every half millisecond, to let other work in.
+ *
+ * @param {Float64Array} evidence how many bits speak for each value of each of the 26 unknown bytes
+ * @param {number} enoughBits less is no frame, and a frame with as many ends the search
+ * @param {number} setsMax
+ * @returns {Generator<undefined, Decoded | null, undefined>}
+ */
+export function* decode(evidence, enoughBits, setsMax) {
+  const order = orderByClarity(evidence);
+  for (const [first, end, second, secondEnd] of SETS.slice(0, setsMax)) {
+    const believed = [...order.slice(first, end), ...order.slice(second, secondEnd)];
+    const found = yield* new BelievedSet(evidence, believed, order).search(enoughBits);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** A set of believed bytes, and the changes of it. */
+class BelievedSet {
+  /**
+   * @param {Float64Array} evidence
+   * @param {number[]} believed
+   * @param {number[]} order of all bytes
+   */
+  constructor(evidence, believed, order) {
+    this.evidence = evidence;
+    this.believed = believed;
+    this.rest = order.filter((place) => !believed.includes(place));
+    this.effects = findEffects(believed, this.rest);
+    this.values = believed.map((place) => findMost(bitsOf(evidence, place)));
+    this.bits = this.values.reduce((sum, value, at) => sum + evidence[believed[at] * VALUES + value], 0);
+    this.start = this._findRest(this.values);
+    this.table = Float64Array.from(this.rest.flatMap((place) => [...bitsOf(evidence, place)]));
+    this.most = this.rest.map((place) => mostOf(bitsOf(evidence, place)));
   }
 
   /**
-   * Return the likeliest frame that was found, or null. It yields about every half millisecond, to let other work in.
-   *
-   * @param {Float64Array} evidence how many bits speak for each value of each of the 26 unknown bytes
-   * @param {number} enoughBits less is no frame, and a frame with as many ends the search
-   * @param {number} setsMax
+   * @param {number} enoughBits
    * @returns {Generator<undefined, Decoded | null, undefined>}
    */
-  *decode(evidence, enoughBits, setsMax) {
-    const order = orderByClarity(evidence);
-    this._found = null;
-    this._bar = enoughBits;
-    for (const ranks of SETS.slice(0, setsMax)) {
-      this._believed = ranks.map((rank) => order[rank]);
-      this._rest = order.filter((place) => !this._believed.includes(place));
-      if (!this._begin(evidence)) continue;
-      yield;
-      this._listPatterns();
-      this._judgePatterns(evidence);
-      yield;
-      if (this._found === null) yield* this._meet(evidence);
-      if (this._found !== null) break;
+  *search(enoughBits) {
+    const slack = this.bits + sumOf(this.most) - enoughBits;
+    if (slack < 0) return null;
+    const changes = this._listChanges(slack);
+    const patterns = listPatterns(changes, Math.min(slack, COST_MAX));
+    yield;
+    /** @type {Decoded | null} */
+    let found = null;
+    const { table, start } = this;
+    const { heads, tails } = changes;
+    const { count, firsts, seconds, losses, keys } = patterns;
+    let bar = enoughBits;
+    /** @type {(left: number, right: number, key: number, bits: number) => void} */
+    const judge = (left, right, key, bits) => {
+      const head = heads[firsts[left]] ^ heads[seconds[left]] ^ heads[firsts[right]] ^ heads[seconds[right]];
+      const tail = tails[firsts[left]] ^ tails[seconds[left]] ^ tails[firsts[right]] ^ tails[seconds[right]];
+      const total =
+        bits +
+        table[key >> 8] +
+        table[256 + (key & 255)] +
+        table[512 + (start[2] ^ (head >>> 24))] +
+        table[768 + (start[3] ^ ((head >> 16) & 255))] +
+        table[1024 + (start[4] ^ ((head >> 8) & 255))] +
+        table[1280 + (start[5] ^ (head & 255))] +
+        table[1536 + (start[6] ^ (tail >>> 24))] +
+        table[1792 + (start[7] ^ ((tail >> 16) & 255))] +
+        table[2048 + (start[8] ^ ((tail >> 8) & 255))] +
+        table[2304 + (start[9] ^ (tail & 255))];
+      if (total < bar) return;
+      const content = this._fill([firsts[left], seconds[left], firsts[right], seconds[right]], changes);
+      if (content !== null) [found, bar] = [{ content, bits: total }, total];
+    };
+    const startKey = (start[0] << 8) | start[1];
+    for (let pattern = 0; pattern < count && losses[pattern] <= slack; pattern += 1) {
+      judge(pattern, 0, keys[pattern] ^ startKey, this.bits - losses[pattern]);
     }
-    return this._found;
-  }
-
-  /**
-   * Believe the clearest values, and list what changes of one byte cost and do.
-   *
-   * @param {Float64Array} evidence
-   * @returns {boolean} false if no frame of this set can suffice
-   */
-  _begin(evidence) {
-    const effects = findEffects(this._believed, this._rest);
-    this._hardBits = 0;
-    this._rest.forEach((place, at) => {
-      this._start[at] = CODE_BASE[place];
-      this._restBits.set(evidence.subarray(place * VALUES, (place + 1) * VALUES), at * VALUES);
-    });
-    this._believed.forEach((place, at) => {
-      const bits = evidence.subarray(place * VALUES, (place + 1) * VALUES);
-      const value = findMost(bits);
-      this._hard[at] = value;
-      this._hardBits += bits[value];
-      effects[at].forEach((effect, other) => (this._start[other] ^= multiply(value ^ CODE_BASE[place], effect)));
-    });
-    const most = this._rest.map((_, at) => {
-      const bits = this._restBits.subarray(at * VALUES, (at + 1) * VALUES);
-      return bits[findMost(bits)];
-    });
-    this._restMost = sumOf(most);
-    this._lastMost = sumOf(most.slice(2));
-    const slack = this._hardBits + this._restMost - this._bar;
-    if (slack >= 0) this._listChanges(evidence, effects, slack);
-    return slack >= 0;
-  }
-
-  /**
-   * @param {Float64Array} evidence
-   * @param {Uint8Array[]} effects
-   * @param {number} slack
-   */
-  _listChanges(evidence, effects, slack) {
-    /** @type {{at: number, delta: number, cost: number}[]} */
-    const changes = [];
-    this._believed.forEach((place, at) => {
-      const most = evidence[place * VALUES + this._hard[at]];
-      for (let value = 0; value < VALUES; value += 1) {
-        const bits = evidence[place * VALUES + value];
-        if (bits < POSSIBLE_BITS_MIN || most - bits > slack || value === this._hard[at]) continue;
-        changes.push({ at, delta: value ^ this._hard[at], cost: most - bits });
-      }
-    });
-    changes.sort((a, b) => a.cost - b.cost);
-    this._changeCount = Math.min(changes.length, CHANGES_MAX);
-    for (let index = 0; index < this._changeCount; index += 1) {
-      const { at, delta, cost } = changes[index];
-      const [a, b, c, d, e, f, g, h, i, j] = effects[at].map((effect) => multiply(delta, effect));
-      this._places[index] = at;
-      this._deltas[index] = delta;
-      this._costs[index] = cost;
-      this._changeKeys[index] = (a << 8) | b;
-      this._changeHeads[index] = (c << 24) | (d << 16) | (e << 8) | f;
-      this._changeTails[index] = (g << 24) | (h << 16) | (i << 8) | j;
-    }
-  }
-
-  /** List no change, changes of one byte, and pairs of them, the cheapest first. */
-  _listPatterns() {
-    const [steps, costs, places, count] = [this._steps, this._costs, this._places, this._changeCount];
-    const costMax = Math.min(this._hardBits + this._restMost - this._bar, STEPS / STEPS_PER_BIT - 1);
-    steps.fill(0);
-    for (let first = -1; first < count; first += 1) {
-      const cost = first < 0 ? 0 : costs[first];
-      if (first >= 0) steps[Math.floor(cost * STEPS_PER_BIT)] += 1;
-      for (let second = first + 1; first >= 0 && second < count && cost + costs[second] <= costMax; second += 1) {
-        if (places[first] !== places[second]) steps[Math.floor((cost + costs[second]) * STEPS_PER_BIT)] += 1;
-      }
-    }
-    // The first pattern changes nothing; where those of a step begin follows from the counts of the steps before.
-    let total = 1;
-    for (let step = 0; step <= STEPS; step += 1) {
-      const inStep = steps[step];
-      steps[step] = total;
-      total += inStep;
-    }
-    this._putPattern(0, -1, -1);
-    for (let first = 0; first < count; first += 1) {
-      const cost = costs[first];
-      const at = steps[Math.floor(cost * STEPS_PER_BIT)]++;
-      if (at < PATTERNS_MAX) this._putPattern(at, first, -1);
-      for (let second = first + 1; second < count && cost + costs[second] <= costMax; second += 1) {
-        if (places[first] === places[second]) continue;
-        const place = steps[Math.floor((cost + costs[second]) * STEPS_PER_BIT)]++;
-        if (place < PATTERNS_MAX) this._putPattern(place, first, second);
-      }
-    }
-    this._patternCount = Math.min(total, PATTERNS_MAX);
-  }
-
-  /**
-   * @param {number} at
-   * @param {number} first a change, or -1
-   * @param {number} second
-   */
-  _putPattern(at, first, second) {
-    this._firsts[at] = first;
-    this._seconds[at] = second;
-    this._losses[at] = (first < 0 ? 0 : this._costs[first]) + (second < 0 ? 0 : this._costs[second]);
-    this._keys[at] = (first < 0 ? 0 : this._changeKeys[first]) ^ (second < 0 ? 0 : this._changeKeys[second]);
-    this._heads[at] = (first < 0 ? 0 : this._changeHeads[first]) ^ (second < 0 ? 0 : this._changeHeads[second]);
-    this._tails[at] = (first < 0 ? 0 : this._changeTails[first]) ^ (second < 0 ? 0 : this._changeTails[second]);
-  }
-
-  /** @param {Float64Array} evidence */
-  _judgePatterns(evidence) {
-    const start = (this._start[0] << 8) | this._start[1];
-    for (let pattern = 0; pattern < this._patternCount; pattern += 1) {
-      const bits = this._hardBits - this._losses[pattern];
-      if (bits + this._restMost < this._bar - 1 / STEPS_PER_BIT) break;
-      const key = this._keys[pattern] ^ start;
-      this._judge(evidence, pattern, -1, bits + this._restBits[key >> 8] + this._restBits[VALUES + (key & 255)]);
-    }
-  }
-
-  /**
-   * Look for frames with up to four changes: two patterns that meet in two likely bytes.
-   *
-   * @param {Float64Array} evidence
-   * @returns {Generator<undefined, void, undefined>}
-   */
-  *_meet(evidence) {
-    this._sortByKey();
-    const [ends, keys, losses, byKey] = [this._ends, this._keys, this._losses, this._byKey];
-    const start = (this._start[0] << 8) | this._start[1];
+    if (found !== null) return found;
+    yield;
+    // Two patterns that meet in likely values of the first two bytes: up to four changes.
+    const { ends, byKey } = sortByKey(patterns);
     for (const target of this._listTargets()) {
-      const bits = this._hardBits + this._restBits[target >> 8] + this._restBits[VALUES + (target & 255)];
-      const slack = bits + this._lastMost - this._bar + 1 / STEPS_PER_BIT;
-      for (let left = 0; left < this._patternCount && 2 * losses[left] <= slack; left += 1) {
-        const key = keys[left] ^ target ^ start;
-        // Those of a key are sorted from its end, the cheapest last.
+      const most = this.bits + table[target >> 8] + table[256 + (target & 255)] + sumOf(this.most.slice(2));
+      const lossMax = most - bar + 1 / STEPS_PER_BIT;
+      for (let left = 0; left < count && 2 * losses[left] <= lossMax; left += 1) {
+        const key = keys[left] ^ target ^ startKey;
         for (let at = ends[key + 1] - 1; at >= ends[key]; at -= 1) {
-          const right = byKey[at];
-          const loss = losses[left] + losses[right];
-          if (loss > slack) break;
-          if (right > left) this._judge(evidence, left, right, bits - loss);
+          const loss = losses[left] + losses[byKey[at]];
+          if (loss > lossMax) break;
+          if (byKey[at] > left) judge(left, byKey[at], target, this.bits - loss);
         }
       }
       yield;
-      if (this._found !== null) return;
+      if (found !== null) break;
     }
+    return found;
   }
 
-  _sortByKey() {
-    const ends = this._ends;
-    ends.fill(0);
-    for (let pattern = 0; pattern < this._patternCount; pattern += 1) ends[this._keys[pattern]] += 1;
-    for (let key = 0, total = 0; key <= KEYS; key += 1) {
-      total += ends[key];
-      ends[key] = total;
-    }
-    // Each key's end moves to its beginning, which is the end of the key before.
-    for (let pattern = 0; pattern < this._patternCount; pattern += 1) {
-      this._byKey[--ends[this._keys[pattern]]] = pattern;
-    }
+  /**
+   * List what changes of one byte cost and do, the cheapest first; the first changes nothing.
+   *
+   * @param {number} costMax
+   */
+  _listChanges(costMax) {
+    const list = [{ at: TOKEN_BYTES, delta: 0, cost: 0 }];
+    this.believed.forEach((place, at) => {
+      const bits = bitsOf(this.evidence, place);
+      const most = bits[this.values[at]];
+      bits.forEach((each, value) => {
+        if (each < POSSIBLE_BITS_MIN || most - each > costMax || value === this.values[at]) return;
+        list.push({ at, delta: value ^ this.values[at], cost: most - each });
+      });
+    });
+    const changes = list.sort((a, b) => a.cost - b.cost).slice(0, CHANGES_MAX);
+    // What a change adds to the ten bytes that are not believed: two in a key, and twice four.
+    const rows = changes.map(({ at, delta }) => Array.from(this.effects[at] ?? [], (each) => multiply(delta, each)));
+    return {
+      places: changes.map(({ at }) => at),
+      deltas: changes.map(({ delta }) => delta),
+      costs: Float64Array.from(changes, ({ cost }) => cost),
+      keys: Uint16Array.from(rows, (row) => (row[0] << 8) | row[1]),
+      heads: Int32Array.from(rows, (row) => pack(row, 2)),
+      tails: Int32Array.from(rows, (row) => pack(row, 6)),
+    };
   }
 
   /** Return the likeliest values of the two clearest bytes that are not believed, as keys. */
   _listTargets() {
-    const likely = [0, VALUES].map((first) =>
-      [...this._restBits.subarray(first, first + VALUES)]
-        .map((bits, value) => ({ bits, value }))
-        .sort((a, b) => b.bits - a.bits)
-        .slice(0, TARGETS_MAX),
+    const [first, second] = [0, VALUES].map((from) =>
+      [...this.table.subarray(from, from + VALUES).entries()].sort((a, b) => b[1] - a[1]).slice(0, TARGETS_MAX),
     );
-    return likely[0]
-      .flatMap((a) => likely[1].map((b) => ({ bits: a.bits + b.bits, key: (a.value << 8) | b.value })))
+    return first
+      .flatMap(([a, bits]) => second.map(([b, more]) => ({ bits: bits + more, key: (a << 8) | b })))
       .sort((a, b) => b.bits - a.bits)
       .slice(0, TARGETS_MAX)
       .map(({ key }) => key);
   }
 
   /**
-   * Keep the frame with the changes of one or two patterns if there is none that is likelier.
+   * Return the unknown bytes with some changes; null if two change the same byte, or if no frame has such bytes.
    *
-   * @param {Float64Array} evidence
-   * @param {number} left
-   * @param {number} right or -1
-   * @param {number} bits for all but the last eight bytes
+   * @param {number[]} applied
+   * @param {{places: number[], deltas: number[]}} changes
    */
-  _judge(evidence, left, right, bits) {
-    const [table, start] = [this._restBits, this._start];
-    const head = this._heads[left] ^ (right < 0 ? 0 : this._heads[right]);
-    const tail = this._tails[left] ^ (right < 0 ? 0 : this._tails[right]);
-    const total =
-      bits +
-      table[512 + (start[2] ^ (head >>> 24))] +
-      table[768 + (start[3] ^ ((head >> 16) & 255))] +
-      table[1024 + (start[4] ^ ((head >> 8) & 255))] +
-      table[1280 + (start[5] ^ (head & 255))] +
-      table[1536 + (start[6] ^ (tail >>> 24))] +
-      table[1792 + (start[7] ^ ((tail >> 16) & 255))] +
-      table[2048 + (start[8] ^ ((tail >> 8) & 255))] +
-      table[2304 + (start[9] ^ (tail & 255))];
-    if (total < this._bar) return;
-    const content = this._fill(left, right);
-    if (content === null) return;
-    if (content.some((value, place) => evidence[place * VALUES + value] < POSSIBLE_BITS_MIN)) return;
-    this._found = { content, bits: total };
-    this._bar = total;
+  _fill(applied, { places, deltas }) {
+    const real = applied.filter((change) => deltas[change] !== 0);
+    if (new Set(real.map((change) => places[change])).size < real.length) return null;
+    const values = [...this.values];
+    for (const change of real) values[places[change]] ^= deltas[change];
+    const content = new Uint8Array(UNKNOWN_BYTES);
+    this.believed.forEach((place, at) => (content[place] = values[at]));
+    const others = this._findRest(values);
+    this.rest.forEach((place, at) => (content[place] = others[at]));
+    const isPossible = content.every((value, place) => this.evidence[place * VALUES + value] >= POSSIBLE_BITS_MIN);
+    return isPossible ? content : null;
   }
 
   /**
-   * Return the unknown bytes with the changes of two patterns; null if both change the same byte.
+   * Return the other bytes that the believed ones determine.
    *
-   * @param {number} left
-   * @param {number} right or -1
+   * @param {number[]} values
    */
-  _fill(left, right) {
-    const patterns = right < 0 ? [left] : [left, right];
-    const changes = patterns.flatMap((each) => [this._firsts[each], this._seconds[each]]).filter((each) => each >= 0);
-    if (new Set(changes.map((change) => this._places[change])).size < changes.length) return null;
-    const content = new Uint8Array(UNKNOWN_BYTES);
-    this._believed.forEach((place, at) => (content[place] = this._hard[at]));
-    for (const change of changes) content[this._believed[this._places[change]]] ^= this._deltas[change];
-    const key = patterns.reduce((sum, each) => sum ^ this._keys[each], 0);
-    const head = patterns.reduce((sum, each) => sum ^ this._heads[each], 0);
-    const tail = patterns.reduce((sum, each) => sum ^ this._tails[each], 0);
-    const effects = [key >> 8, key, head >> 24, head >> 16, head >> 8, head, tail >> 24, tail >> 16, tail >> 8, tail];
-    this._rest.forEach((place, at) => (content[place] = this._start[at] ^ (effects[at] & 255)));
-    return content;
+  _findRest(values) {
+    return this.rest.map((place, other) =>
+      values.reduce(
+        (sum, value, at) => sum ^ multiply(value ^ CODE_BASE[this.believed[at]], this.effects[at][other]),
+        CODE_BASE[place],
+      ),
+    );
   }
 }
+
+/**
+ * List pairs of changes, the cheapest first. The first pattern changes nothing.
+ *
+ * @param {{places: number[], costs: Float64Array, keys: Uint16Array}} changes
+ * @param {number} costMax
+ */
+function listPatterns({ places, costs, keys }, costMax) {
+  const steps = new Uint32Array((COST_MAX + 1) * STEPS_PER_BIT);
+  /** @param {(first: number, second: number, step: number) => void} visit */
+  const visitPairs = (visit) => {
+    for (let first = 0; first < places.length; first += 1) {
+      for (let second = first + 1; second < places.length; second += 1) {
+        const cost = costs[first] + costs[second];
+        if (cost > costMax) break;
+        if (places[first] !== places[second]) visit(first, second, Math.floor(cost * STEPS_PER_BIT));
+      }
+    }
+  };
+  visitPairs((_, __, step) => (steps[step] += 1));
+  // Where the patterns of a step begin follows from the counts of the steps before.
+  let total = 1;
+  steps.forEach((inStep, step) => {
+    steps[step] = total;
+    total += inStep;
+  });
+  const patterns = {
+    count: Math.min(total, PATTERNS_MAX),
+    firsts: new Uint16Array(PATTERNS_MAX),
+    seconds: new Uint16Array(PATTERNS_MAX),
+    losses: new Float64Array(PATTERNS_MAX),
+    keys: new Uint16Array(PATTERNS_MAX),
+  };
+  visitPairs((first, second, step) => {
+    const at = steps[step]++;
+    if (at >= PATTERNS_MAX) return;
+    patterns.firsts[at] = first;
+    patterns.seconds[at] = second;
+    patterns.losses[at] = costs[first] + costs[second];
+    patterns.keys[at] = keys[first] ^ keys[second];
+  });
+  return patterns;
+}
+
+/**
+ * Return the patterns sorted by key, those of a key from the dearest to the cheapest, and where each key ends.
+ *
+ * @param {{count: number, keys: Uint16Array}} patterns
+ */
+function sortByKey({ count, keys }) {
+  const [ends, byKey] = [new Uint16Array(KEYS + 1), new Uint16Array(count)];
+  for (let pattern = 0; pattern < count; pattern += 1) ends[keys[pattern]] += 1;
+  for (let key = 1; key <= KEYS; key += 1) ends[key] += ends[key - 1];
+  // Each key's end moves to its beginning, which is the end of the key before.
+  for (let pattern = 0; pattern < count; pattern += 1) byKey[--ends[keys[pattern]]] = pattern;
+  return { ends, byKey };
+}
+
+/** @type {(row: number[], from: number) => number} */
+const pack = (row, from) => (row[from] << 24) | (row[from + 1] << 16) | (row[from + 2] << 8) | row[from + 3];
+/** @type {(values: number[]) => number} */
+const sumOf = (values) => values.reduce((sum, value) => sum + value, 0);
+/** @type {(evidence: Float64Array, place: number) => Float64Array} */
+const bitsOf = (evidence, place) => evidence.subarray(place * VALUES, (place + 1) * VALUES);
+/** @type {(bits: Float64Array) => number} */
+const mostOf = (bits) => bits[findMost(bits)];
 
 /**
  * Return where the largest of some values is.
@@ -350,16 +294,8 @@ function findMost(values) {
  * @param {Float64Array} evidence
  */
 export function boundBits(evidence) {
-  let total = 0;
-  for (let first = 0; first < evidence.length; first += VALUES) {
-    const bits = evidence.subarray(first, first + VALUES);
-    total += bits[findMost(bits)];
-  }
-  return total;
+  return sumOf(Array.from(CODE_BASE, (_, place) => mostOf(bitsOf(evidence, place))));
 }
-
-/** @type {(values: number[]) => number} */
-const sumOf = (values) => values.reduce((sum, value) => sum + value, 0);
 
 /**
  * Return the places of the unknown bytes, those of which one value is clearest first.
@@ -367,9 +303,9 @@ const sumOf = (values) => values.reduce((sum, value) => sum + value, 0);
  * @param {Float64Array} evidence
  */
 function orderByClarity(evidence) {
-  const clarities = Array.from({ length: UNKNOWN_BYTES }, (_, place) => {
-    const bits = evidence.subarray(place * VALUES, (place + 1) * VALUES);
-    const most = bits[findMost(bits)];
+  const clarities = Array.from(CODE_BASE, (_, place) => {
+    const bits = bitsOf(evidence, place);
+    const most = mostOf(bits);
     return -Math.log2(bits.reduce((sum, each) => sum + 2 ** (each - most), 0));
   });
   return [...clarities.keys()].sort((a, b) => clarities[b] - clarities[a]);

@@ -3,7 +3,7 @@
 import { align } from "./alignment.js";
 import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT } from "./frame_code.js";
 import { findEvidence, findKnownBits, findLikelihoods } from "./likelihoods.js";
-import { boundBits, normalise, OrderedStatistics, SETS_MAX } from "./ordered_statistics.js";
+import { boundBits, decode, normalise, SETS_MAX } from "./ordered_statistics.js";
 
 /**
  * What a frame that nobody sent must overcome. There are 2^96 frames, so 10 bits beyond 96 are one wrong frame in a
@@ -35,7 +35,6 @@ export class Reader {
   constructor(band, powerSums) {
     this._band = band;
     this._powerSums = powerSums;
-    this._statistics = new OrderedStatistics();
     this._powers = new Float64Array(GROUPS * TONE_COUNT);
     this._between = new Float64Array(GROUPS * TONE_COUNT);
     /** @type {(Evidence & {protocol: number})[]} */
@@ -107,7 +106,7 @@ export class Reader {
     const neededBits = Math.max(UNKNOWN_MIN_BITS, TOGETHER_MIN_BITS - Math.max(knownBits, 0));
     if (knownBits < KNOWN_MIN_BITS || boundBits(evidence) < neededBits) return null;
     const sets = knownBits >= CLEAR_KNOWN_BITS ? setsMax : SETS_OF_DOUBT;
-    const decoded = yield* this._statistics.decode(evidence, neededBits, sets);
+    const decoded = yield* decode(evidence, neededBits, sets);
     return decoded && PREFIX + String.fromCharCode(...decoded.content.subarray(0, TOKEN_BYTES));
   }
 
