@@ -43,6 +43,7 @@ COMMANDS = [
     "platform",
     "audience",
     "audit",
+    "log",
     "config",
     "openapi",
     "schemas",

@@ -20,7 +20,7 @@ from .conftest import Integrators
 async def queue_entries(rival: Rival, count: int, prefix: str = "") -> list[bytes]:
     """Queue entries of documents that do not exist."""
     entries = [document_entry(f'"{prefix}{number}"'.encode()) for number in range(count)]
-    await rival.run("INSERT INTO log_queue (entry) SELECT unnest(%s::bytea[])", entries)
+    await rival.run("INSERT INTO log_queue (content) SELECT unnest(%s::bytea[])", entries)
     return entries
 
 
@@ -69,7 +69,7 @@ async def test_an_entry_that_is_queued_again_has_one_leaf(
 
 async def test_what_is_no_entry_is_dropped(integrators: Integrators, stored: StoredLog, rival: Rival) -> None:
     """Somebody who can write to the queue could otherwise break every monitor."""
-    await rival.run("INSERT INTO log_queue (entry) VALUES ('{}'), ('{\"v\":1}')")
+    await rival.run("INSERT INTO log_queue (content) VALUES ('{}'), ('{\"v\":1}')")
     assert await integrators().integrate_once() == 0
     assert await stored.audit() == 2
 
@@ -119,7 +119,7 @@ async def test_a_failure_within_an_integration_leaves_everything_as_before(
             with pytest.raises(Exception, match="refusing"):
                 await integrators().integrate_once()
         assert await stored.audit() == 2
-        assert len(await rival.rows("SELECT entry FROM log_queue")) == len(entries)
+        assert len(await rival.rows("SELECT content FROM log_queue")) == len(entries)
     assert await integrators().integrate_once() == 3
 
 
@@ -145,5 +145,5 @@ async def test_a_log_whose_stored_tree_was_altered_stops_and_signs_nothing(
             assert await stored.state() == "tree_damaged"
             await rival.run("DELETE FROM log_checkpoints WHERE note = %s", signed[0][0])
             assert len(await rival.rows("SELECT note FROM log_checkpoints")) <= (name == "root")
-            assert len(await rival.rows("SELECT entry FROM log_queue")) == 1
+            assert len(await rival.rows("SELECT content FROM log_queue")) == 1
             await rival.run("DELETE FROM log_queue")
