@@ -1,5 +1,5 @@
 # Everything a person or CI runs. Each target makes what it needs; nothing outside the repository is assumed but
-# Python 3.11 or newer with venv, a C++ compiler (ggwave builds from source) and make.
+# Python 3.11 or newer with venv and make; the tests' ggwave is built from source, which takes a C++ compiler.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +20,7 @@ FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
-CHECKED := src sdk/python tests bench deploy scripts tools
+CHECKED := src sdk/python tests bench deploy examples scripts tools
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
@@ -59,6 +59,7 @@ $(VENV)/.runtime: $(BIN)/python requirements/build.txt requirements/complete.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
+	@scripts/check-machine $(BIN)/python tests
 	@$(BIN)/python $(LOCKED) requirements/test.txt
 	@touch $@
 
@@ -140,7 +141,7 @@ test-floors: $(FLOORS)/.installed test-tools  ## Run the tests on the oldest sup
 	@$(FLOORS)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup $(FLOOR_TESTS)
 
 $(FLOORS)/.installed: requirements/build.txt requirements/floors.txt pyproject.toml sdk/python/pyproject.toml
-	@scripts/check-machine $(PYTHON)
+	@scripts/check-machine $(PYTHON) tests
 	@test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
 	@$(FLOORS)/bin/python $(LOCKED) requirements/build.txt
 	@$(FLOORS)/bin/python $(LOCKED) requirements/floors.txt

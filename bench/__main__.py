@@ -27,6 +27,7 @@ from bench.leaving import leaving
 from bench.outbound import outbound
 from bench.receiver import listening, receiver
 from bench.refused import refused_events
+from bench.rendering import ggwave_renderer, rendering
 from bench.reports import reports
 from bench.retention import retention_cuts
 from bench.server import CONSTANT
@@ -35,7 +36,6 @@ from bench.soak import hostile_forms, soak
 from bench.transparency import logged_issuing, transparency
 from bench.webhooks import webhooks
 from bench.wrk import Demand, Load, against
-from soundmark.audio.render import Renderer
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.embedded.throwaway import throwaway_cluster
 
@@ -124,7 +124,7 @@ def processes(cluster: RunningCluster) -> list[Figure]:
 
 
 def sound(cluster: RunningCluster) -> list[Figure]:
-    """Measure WAVs through Core's API against a bare loop over the encoder in one process."""
+    """Measure WAVs through Core's API against a bare loop over ggwave in one process."""
     database = seeded(cluster, 1_000)
     paths = [
         f"/v1/codes/{seed.xr_id_of(number)}/audio?organization_id={seed.ORGANIZATION_ID}" for number in range(1_000)
@@ -142,7 +142,7 @@ def sound(cluster: RunningCluster) -> list[Figure]:
         Figure(
             "WAVs through Core",
             f"{median(rates):,.0f}/s",
-            f"bare encode and WAV in a loop: {median(bare_rates):,.0f}/s",
+            f"ggwave and WAV in a bare loop: {median(bare_rates):,.0f}/s",
             ratio_of_rounds(rates, bare_rates),
             "at least",
             0.7,
@@ -243,6 +243,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "resolution": resolution,
     "growth": growth,
     "processes": processes,
+    "rendering": rendering,
     "sound": sound,
     "access": access,
     "audit": audit,
@@ -327,15 +328,12 @@ def _until_all_sealed(database: Seeded) -> None:
 
 
 def _bare_renders_per_s() -> float:
-    renderer = Renderer()
     frames = [f"XRC1:{seed.token_of(number)}" for number in range(1_000)]
-    try:
+    with ggwave_renderer() as render:
         began_s, count = time.perf_counter(), 0
         while (taken_s := time.perf_counter() - began_s) < _pace.round_s:
-            renderer.render(frames[count % len(frames)], 4)
+            render(frames[count % len(frames)], 4)
             count += 1
-    finally:
-        renderer.close()
     return count / taken_s
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -28,7 +27,7 @@ from soundmark_sdk import hear_samples
 
 from bench.machine import processor
 from bench.programmes import PROGRAMME_RMS_DBFS, PROGRAMMES, RATE_HZ, Stereo, make_programme
-from soundmark.audio.render import PROTOCOLS, Renderer
+from soundmark.audio.synthesis import PROTOCOLS, render_wav
 from soundmark.wire.private.audio import Protocol
 
 _DOCS: Final = Path(__file__).parent.parent / "docs" / "sound.md"
@@ -45,13 +44,16 @@ _ROOM_S: Final = 0.6
 _DELAY_S: Final = 0.2
 
 _KBIT: Final[Mapping[str, tuple[str, Sequence[int]]]] = {
-    "MP3": ("libmp3lame", (128, 192, 256, 320)),
+    "MP3": ("libmp3lame", (128, 160, 192, 256, 320)),
     "AAC": ("aac", (96, 128, 192, 256)),
     "Opus": ("libopus", (64, 96, 128, 192)),
     "Vorbis": ("libvorbis", (128, 192)),
     "MP2": ("libtwolame", (192, 256, 384)),
     "MP2 by FFmpeg": ("mp2", (192, 256, 384)),
 }
+# Encoders that cut off the band at these rates unless they are told where to.
+_OPENED: Final = {"MP3": (96, 128, 160, 192), "AAC": (96, 128)}
+_CUTOFF_HZ: Final = 20_000
 _SUFFIXES: Final = {
     "libmp3lame": "mp3",
     "aac": "m4a",
@@ -67,18 +69,25 @@ _PACKAGES: Final = ("ffmpeg", "libmp3lame0", "libopus0", "libvorbisenc2", "libtw
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """An encoder of FFmpeg's and its bit rate; neither for the WAV file itself."""
+    """An encoder of FFmpeg's and its bit rate; neither for the WAV file itself. None leaves the low-pass to it."""
 
     name: str
     encoder: str | None = None
     kbit: int | None = None
+    cutoff_hz: int | None = None
 
 
-CODECS: Final = (
-    Codec("no codec"),
-    Codec("FLAC", "flac"),
-    *(Codec(f"{name} {kbit} kbit/s", encoder, kbit) for name, (encoder, rates) in _KBIT.items() for kbit in rates),
-)
+def _codecs() -> Iterator[Codec]:
+    yield Codec("no codec")
+    yield Codec("FLAC", "flac")
+    for name, (encoder, rates) in _KBIT.items():
+        for kbit in rates:
+            yield Codec(f"{name} {kbit} kbit/s", encoder, kbit)
+        for kbit in _OPENED.get(name, ()):
+            yield Codec(f"{name} {kbit} kbit/s, low-pass at 20 kHz", encoder, kbit, _CUTOFF_HZ)
+
+
+CODECS: Final = tuple(_codecs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,32 +116,30 @@ class CodecScore:
         return sum(self.heard_counts.values())
 
 
-def lay_out(protocol: Protocol, level_db: int | None, programmes: Mapping[str, Stereo]) -> tuple[Stereo, list[Slot]]:
-    """Return one recording of every programme with its frames, and where they lie. The Code is in the middle."""
-    renderer = Renderer()
+def lay_out(
+    protocol: Protocol, level_db: int | None, programmes: Mapping[str, Stereo], count: int
+) -> tuple[Stereo, list[Slot]]:
+    """Return one recording of every programme with `count` frames, and where they lie. The Code is in the middle."""
     chance = default_rng([_SEED, protocol, 0 if level_db is None else -level_db])
     pieces: list[Stereo] = []
     slots: list[Slot] = []
     at = 0
-    try:
-        for name, programme in programmes.items():
-            for number in range(_FRAMES_PER_PROGRAMME):
-                text = "XRC1:brd_" + "".join(chance.choice(list(_TOKEN_ALPHABET), 16))
-                code = _samples(renderer.render(text, protocol))
-                length = len(code) + round(_ROOM_S * RATE_HZ)
-                place = round(_DELAY_S * RATE_HZ / 2) + int(chance.integers(0, round((_ROOM_S - _DELAY_S) * RATE_HZ)))
-                piece = np.zeros((length, 2), np.float32)
-                gain = 1.0
-                if level_db is not None:
-                    begin = number * length % len(programme)
-                    piece += np.take(programme, np.arange(begin, begin + length), axis=0, mode="wrap")
-                    gain = 10 ** ((PROGRAMME_RMS_DBFS + level_db) / 20) / float(np.sqrt(np.mean(code**2)))
-                piece[place : place + len(code)] += (gain * code)[:, np.newaxis].astype(np.float32)
-                pieces.append(piece)
-                slots.append(Slot(at, at + length, text, name))
-                at += length
-    finally:
-        renderer.close()
+    for name, programme in programmes.items():
+        for number in range(count):
+            text = "XRC1:brd_" + "".join(chance.choice(list(_TOKEN_ALPHABET), 16))
+            code = _samples(render_wav(text, protocol))
+            length = len(code) + round(_ROOM_S * RATE_HZ)
+            place = round(_DELAY_S * RATE_HZ / 2) + int(chance.integers(0, round((_ROOM_S - _DELAY_S) * RATE_HZ)))
+            piece = np.zeros((length, 2), np.float32)
+            gain = 1.0
+            if level_db is not None:
+                begin = number * length % len(programme)
+                piece += np.take(programme, np.arange(begin, begin + length), axis=0, mode="wrap")
+                gain = 10 ** ((PROGRAMME_RMS_DBFS + level_db) / 20) / float(np.sqrt(np.mean(code**2)))
+            piece[place : place + len(code)] += (gain * code)[:, np.newaxis].astype(np.float32)
+            pieces.append(piece)
+            slots.append(Slot(at, at + length, text, name))
+            at += length
     return np.concatenate(pieces), slots
 
 
@@ -162,7 +169,8 @@ def _through(codec: Codec, recording: Path, folder: Path) -> Path:
         return recording
     encoded, decoded = folder / f"encoded.{_SUFFIXES[codec.encoder]}", folder / "decoded.wav"
     rate = [] if codec.kbit is None else ["-b:a", f"{codec.kbit}k"]
-    _ffmpeg("-i", recording, "-c:a", codec.encoder, *rate, encoded)
+    cutoff = [] if codec.cutoff_hz is None else ["-cutoff", str(codec.cutoff_hz)]
+    _ffmpeg("-i", recording, "-c:a", codec.encoder, *rate, *cutoff, encoded)
     _ffmpeg("-i", encoded, "-c:a", "pcm_s16le", "-ar", str(RATE_HZ), decoded)
     return decoded
 
@@ -194,15 +202,15 @@ def _read(path: Path) -> NDArray[np.float32]:
     return (samples / 32768).astype(np.float32)
 
 
-def measure_all(protocols: Sequence[Protocol]) -> list[CodecScore]:
-    """Return the scores of every codec, level and protocol; one process a core."""
+def measure_all(protocols: Sequence[Protocol], count: int) -> list[CodecScore]:
+    """Return the scores of every codec, level and protocol, of `count` frames a programme; one process a core."""
     programmes = {name: make_programme(name, _PROGRAMME_S) for name in PROGRAMMES}
     scores: list[CodecScore] = []
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool, tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "recording.wav"
         for protocol in protocols:
             for level_db in LEVELS_DB:
-                sound, slots = lay_out(protocol, level_db, programmes)
+                sound, slots = lay_out(protocol, level_db, programmes, count)
                 _write(sound, recording)
                 running = [pool.submit(measure, codec, protocol, level_db, recording, slots) for codec in CODECS]
                 title = f"protocol {protocol}, {_level_name(level_db)}"
@@ -251,7 +259,7 @@ def _circumstances(scores: Sequence[CodecScore]) -> Iterator[str]:
     yield f"Frames heard that nobody had sent: {sum(score.wrong_count for score in scores)}."
     yield (
         f"Measured on {datetime.now(UTC):%Y-%m-%d} on {os.cpu_count()} cores of {processor()}, {platform.system()} "
-        f"{platform.release()}, Python {platform.python_version()}, ggwave {version('ggwave')}, seed {_SEED}; encoders "
+        f"{platform.release()}, Python {platform.python_version()}, seed {_SEED}; encoders "
         f"from Debian: {', '.join(_packages())}."
     )
 
@@ -277,10 +285,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--print", action="store_true", help="print the tables and leave the documents alone")
     parser.add_argument("--protocol", type=int, choices=PROTOCOLS, action="append", help="another one besides 4")
+    parser.add_argument("--count", type=int, default=_FRAMES_PER_PROGRAMME, help="frames under each programme")
     options = parser.parse_args()
     if shutil.which("ffmpeg") is None:
         parser.exit(1, "ffmpeg is missing: scripts/install-tools ffmpeg\n")
-    scores = measure_all(sorted({4, *(options.protocol or ())}))
+    scores = measure_all(sorted({4, *(options.protocol or ())}), options.count)
     if options.print:
         print(details(scores))  # noqa: T201 - this program's output
     else:

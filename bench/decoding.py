@@ -22,7 +22,7 @@ from rich.progress import track
 from soundmark_sdk import hear
 
 from bench.degradations import CONDITIONS, Sound
-from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Renderer
+from soundmark.audio.synthesis import PROTOCOLS, SAMPLE_RATE_HZ, render_wav
 from soundmark.wire.private.audio import Protocol
 
 _PAGE: Final = Path(__file__).parent.parent / "docs" / "sound.md"
@@ -57,14 +57,15 @@ def measure(condition: str, protocol: Protocol, count: int) -> Score:
 def make_recordings(condition: str, protocol: Protocol, count: int) -> Iterator[tuple[str, bytes]]:
     """Yield random frames, each with the WAV file of its degraded sound; the same ones in every run."""
     chance = default_rng([_SEED, protocol, zlib.crc32(condition.encode())])
-    renderer = Renderer()
-    try:
-        for _ in range(count):
-            sent = "XRC1:brd_" + "".join(chance.choice(list(_TOKEN_ALPHABET), 16))
-            sound = CONDITIONS[condition](_played(renderer.render(sent, protocol), chance), chance)
-            yield sent, _stored(sound)
-    finally:
-        renderer.close()
+    for _ in range(count):
+        sent = random_frame(chance)
+        sound = CONDITIONS[condition](_played(render_wav(sent, protocol), chance), chance)
+        yield sent, _stored(sound)
+
+
+def random_frame(chance: Generator) -> str:
+    """Return a frame with a random token."""
+    return "XRC1:brd_" + "".join(chance.choice(list(_TOKEN_ALPHABET), 16))
 
 
 def _played(wav: bytes, chance: Generator) -> Sound:
@@ -124,7 +125,7 @@ def _machine() -> str:
     model = models[0] if models else platform.machine()
     return (
         f"{platform.node()} ({model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}), "
-        f"Python {platform.python_version()}, ggwave {version('ggwave')}, NumPy {version('numpy')}, seed {_SEED}"
+        f"Python {platform.python_version()}, NumPy {version('numpy')}, seed {_SEED}"
     )
 
 

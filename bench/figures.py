@@ -79,7 +79,7 @@ _LIMITS: Final = {
     "Resolve with envelope, 100,000 Codes": "the Ed25519 signature takes a third of a resolution",
     "Resolve, 1,000,000 Codes": "a row takes 1.6 kB, and a million do not fit into 256 MB of shared buffers",
     "Core's resident memory": "one mebibyte",
-    "WAVs through Core": "Core's share of a request, on the cores that render",
+    "WAVs through Core": "measured before the synthesiser was ours",
     "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",
     "Single Codes of 16 organisations, two": "PostgreSQL: the bare statements alone are under half of pgbench",
     "Another organisation's issuance": "the stop uses one of the two cores",

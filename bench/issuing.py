@@ -253,9 +253,10 @@ def _insert_batch(connection: psycopg.Connection[Any], facts: Any, key: SigningK
     ]
     with connection.transaction():
         connection.execute(
-            "INSERT INTO broadcasts (token, payload, signature)"
-            " SELECT * FROM unnest(%s::text[], %s::bytea[], %s::bytea[])",
+            "INSERT INTO broadcasts (token, payload, signature, organization_id)"
+            " SELECT *, %s FROM unnest(%s::text[], %s::bytea[], %s::bytea[])",
             [
+                facts.organization_id,
                 [code.broadcast_token for code in codes],
                 [code.payload for code in codes],
                 [code.signature for code in codes],

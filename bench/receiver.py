@@ -32,7 +32,7 @@ from bench.console import running_console
 from bench.decoding import make_recordings
 from bench.degradations import CONDITIONS
 from bench.figures import Figure, keep, show
-from soundmark.audio.render import PROTOCOLS, SAMPLE_RATE_HZ, Renderer
+from soundmark.audio.synthesis import PROTOCOLS, SAMPLE_RATE_HZ, render_wav
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.wire.private.audio import Protocol
 
@@ -214,12 +214,7 @@ def _listening_page() -> Iterator[Page]:
 
 def _write_broadcast(file: Path) -> Path:
     """Write a Code every four seconds, under noise."""
-    renderer = Renderer()
-    try:
-        rendered = renderer.render(f"XRC1:{_TOKEN}", 4)
-    finally:
-        renderer.close()
-    with wave.open(io.BytesIO(rendered)) as reader:
+    with wave.open(io.BytesIO(render_wav(f"XRC1:{_TOKEN}", 4))) as reader:
         code = np.frombuffer(reader.readframes(reader.getnframes()), "<i2")
     samples = np.random.default_rng(0).normal(0, 300, 4 * SAMPLE_RATE_HZ)
     samples[: len(code)] += code / 4

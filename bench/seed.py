@@ -75,10 +75,12 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range, *, campaign_id: str
         )
         rows = list(_rows(facts_of(key, now, campaign_id), numbers))
         with connection.cursor() as cursor:
-            with cursor.copy("COPY broadcasts (token, payload, signature) FROM STDIN (FORMAT BINARY)") as copy:
-                copy.set_types(["text", "bytea", "bytea"])
+            with cursor.copy(
+                "COPY broadcasts (token, payload, signature, organization_id) FROM STDIN (FORMAT BINARY)"
+            ) as copy:
+                copy.set_types(["text", "bytea", "bytea", "text"])
                 for token, _, payload in rows:
-                    copy.write_row((token, payload, key.sign(payload)))
+                    copy.write_row((token, payload, key.sign(payload), ORGANIZATION_ID))
             with cursor.copy(
                 "COPY codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,"
                 " broadcast_token, key_id, address) FROM STDIN"

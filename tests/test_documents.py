@@ -18,7 +18,7 @@ from soundmark.kit.http.responses.problems import Kind, Problem
 ROOT: Final = Path(__file__).parent.parent
 DOCUMENTS: Final = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "sdk/**/*.md", "bench/**/*.md", "tools/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "sdk/**/*.md", "bench/**/*.md", "tools/**/*.md", "examples/*.md")
     for path in ROOT.glob(pattern)
     if ".venv" not in path.parts
 )

@@ -11,7 +11,7 @@ import pytest
     [
         ("soundmark_sdk", {"numpy", "fastapi"}),
         ("soundmark.console.app", {"numpy", "fastapi", "opentelemetry"}),
-        ("soundmark.audio.app", {"fastapi", "opentelemetry"}),
+        ("soundmark.audio.app", {"numpy", "fastapi", "opentelemetry"}),
         ("soundmark.core.worker", {"fastapi", "starlette", "requests", "opentelemetry"}),
         ("soundmark.audience.worker", {"fastapi", "starlette", "numpy", "opentelemetry"}),
         # FastAPI imports OpenTelemetry's interface. What records and sends is loaded where it is switched on.

@@ -15,7 +15,7 @@ SOURCE: Final = Path(soundmark.__file__).parent
 COMPONENTS: Final = {
     **{
         name: SOURCE / name
-        for name in ("core", "audience", "audio", "console", "kit", "cli", "wire", "settings", "sandbox")
+        for name in ("core", "audience", "audio", "console", "kit", "cli", "wire", "settings", "sandbox", "studio")
     },
     "supervision": SOURCE / "supervision",
     "embedded": SOURCE / "embedded",
@@ -39,7 +39,7 @@ def test_no_two_classes_of_a_component_share_a_name(subtests: pytest.Subtests) -
     for component in COMPONENTS:
         with subtests.test(component=component):
             found = class_names(COMPONENTS[component])
-            assert found
+            assert found or component == "audio", "it has functions alone"
             # The blocking half of the SDK is generated from the asynchronous one, so its classes have the same names.
             places = {name: {path.replace("_sync", "_async") for path in where} for name, where in found.items()}
             assert {name: where for name, where in places.items() if len(where) > 1} == {}

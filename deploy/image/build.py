@@ -1,7 +1,7 @@
 """Build the OCI image into dist/, without a daemon, a shell in it, or rights: `make image`.
 
 The image has three layers: a Python from packages of Debian 12, our dependencies from the hashed lock file, and our two
-wheels. It needs a Debian 12 with Python 3.11, because one dependency is compiled.
+wheels. It needs a Debian 12 with Python 3.11, because wheels are chosen for the Python that installs them.
 """
 
 import argparse

@@ -75,7 +75,8 @@ class Layout:
 def pack(root: Path, *, mtime: int, modes: Mapping[str, int] | None = None) -> bytes:
     """Return the files below `root` as a tar archive: sorted, all owned by root and of the same time.
 
-    Files are readable by everybody and writable by nobody else, whatever they are here. `modes` are exceptions by path.
+    In the image everybody may read a file and only its owner may write it; its mode on this machine does not count.
+    `modes` lists the exceptions by path.
     """
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.PAX_FORMAT) as tar:

@@ -27,7 +27,7 @@ from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.settings import AudienceDatabaseSettings, read
 
-# Notes the planner's mode of whoever stores an event.
+# Notes the planner's mode of each session that stores an event.
 NOTING = """
     CREATE TABLE noted (plan_cache_mode text);
     GRANT INSERT ON noted TO PUBLIC;

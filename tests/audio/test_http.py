@@ -6,8 +6,13 @@ import wave
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 from support.api.raw_requests import METHODS, send_raw
+from support.processes.running_apps import served_in_thread
+
+from soundmark.audio.app import create_app
+from soundmark.settings import AudioSettings, read
 
 from .conftest import CREDENTIALS, AudioProcess
 
@@ -114,11 +119,22 @@ def test_only_a_frame_and_an_ultrasound_protocol_are_rendered(audio: AudioProces
             assert pointer in {error["pointer"] for error in answer.json()["errors"]}
 
 
-def test_four_refused_calls_do_not_break_the_next(audio: AudioProcess) -> None:
-    """A process has four ggwave instances; a call that ggwave itself refuses would lose one of them."""
-    refused = [audio.ask(FRAME, protocol).status_code for protocol in (9, -1, 22, 0, 100)]
+async def test_a_failed_rendering_is_reported_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_frame: str, _protocol: int) -> bytes:
+        raise RuntimeError("no sound today")
 
-    assert (refused, audio.ask(FRAME).status_code) == ([422] * 5, 200)
+    settings = read(AudioSettings, {"SOUNDMARK_AUDIO_CREDENTIAL": ",".join(CREDENTIALS)})
+    with served_in_thread(create_app(settings)) as url:
+        async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+            headers = {"authorization": f"Bearer {CREDENTIALS[0]}"}
+            with monkeypatch.context() as broken:
+                broken.setattr("soundmark.audio.synthesis.render_wav", fail)
+                failed = await client.post("/render", json=GOOD, headers=headers)
+            rendered = await client.post("/render", json=GOOD, headers=headers)
+
+    assert_problem(failed, 500, "internal_error")
+    assert "no sound" not in failed.text
+    assert rendered.status_code == 200
 
 
 @pytest.mark.parametrize("media_type", ["", "text/plain", "application/x-www-form-urlencoded", "application/json5"])

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench.decoding import Score, measure, table, write
-from soundmark.audio.render import PROTOCOLS, Protocol
+from soundmark.audio.synthesis import PROTOCOLS
+from soundmark.wire.private.audio import Protocol
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

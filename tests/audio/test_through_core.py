@@ -63,7 +63,7 @@ FAILURES: dict[str, Callable[[], contextlib.AbstractContextManager[str]]] = {
     "down": nobody_listening,
     "silent": lambda: served_in_thread(silent),
     "stalled": lambda: served_in_thread(stalled),
-    "busy": lambda: served_in_thread(answering(503, "application/problem+json", b'{"code":"audio_busy"}')),
+    "late": lambda: served_in_thread(answering(503, "application/problem+json", b'{"code":"deadline_passed"}')),
     "another credential": lambda: served_in_thread(audio_with("not-the-credential-of-core")),
     "an error page": lambda: served_in_thread(answering(200, "text/html", b"<h1>It works</h1>")),
     "no sound": lambda: served_in_thread(answering(200, "audio/wav", b"not a wav file at all")),

@@ -104,6 +104,20 @@ def make_certificate(kind: str = "project") -> dict[str, Any]:
     )
 
 
+def make_decode_certificate(measured: dict[str, Any]) -> dict[str, Any]:
+    return sign(
+        {
+            "version": 1,
+            "certificate_id": "dcc_0123456789abcdefABCDEF",
+            "xr_id": "xr_0123456789abcdefABCDEF",
+            "organization_id": ORGANIZATION,
+            "issued_at": AT,
+            "measured": measured,
+            "key_id": KEY_ID,
+        }
+    )
+
+
 def answer(document: Any, status: int = 200, **headers: str) -> Answer:
     return status, {"content-type": "application/json", **headers}, json.dumps(document).encode()
 

@@ -19,6 +19,9 @@ COMMANDS = [
     "up",
     "demo",
     "hear",
+    "play",
+    "mix",
+    "scan",
     "codes",
     "campaigns",
     "organizations",
@@ -49,7 +52,7 @@ COMMANDS = [
     "schemas",
 ]
 # Modules that only their users may load: Core stays small, and help appears at once.
-HEAVY = ["matplotlib", "numpy", "ggwave", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
+HEAVY = ["matplotlib", "numpy", "sqlalchemy", "alembic", "procrastinate", "psycopg", "fastapi", "pydantic"]
 # Loaded once for the help of every command.
 LIBRARIES = [
     *HEAVY,

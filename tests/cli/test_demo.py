@@ -11,7 +11,7 @@ from soundmark_sdk import Receiver, hear
 from support.api.core_settings import OPERATOR_TOKEN
 from support.processes.running_apps import served_in_thread
 
-from soundmark.audio.render import Renderer
+from soundmark.audio.synthesis import render_wav
 
 from .altering import altering
 from .conftest import Done, Service, run
@@ -68,11 +68,7 @@ def test_it_can_be_shown_again_and_again(service: Service, tmp_path: Path) -> No
 
 
 def spoken(_: bytes) -> bytes:
-    renderer = Renderer()
-    try:
-        return renderer.render(OTHER_FRAME, 4)
-    finally:
-        renderer.close()
+    return render_wav(OTHER_FRAME, 4)
 
 
 @pytest.mark.parametrize(

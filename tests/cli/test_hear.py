@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import wave
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ from soundmark.cli import Refused
 from soundmark.cli import hear as hear_module
 
 from .altering import altering
-from .conftest import Service, run
+from .conftest import Service, environ, run
 
 
 @pytest.fixture
@@ -112,11 +114,23 @@ def test_compressed_recordings_are_heard(
     assert f"verified {code['xr_id']}" in done.out
 
 
-def test_a_broken_mp3_file_is_one_line(tmp_path: Path) -> None:
-    """The decoder of the library writes to the terminal by itself."""
-    (tmp_path / "r.mp3").write_bytes(bytes.fromhex("fffbe464") + bytes(20_000))
+def test_a_recording_comes_from_standard_input(service: Service, code: dict[str, Any], recording: str) -> None:
+    """From a pipe, from a file behind it, and as a device: `ffmpeg … -f wav pipe:1 | soundmark hear -`."""
+    content = Path(recording).read_bytes()
 
-    assert run("hear", str(tmp_path / "r.mp3")).refusal.endswith("The MP3 file is broken.")
+    def hear(file: str, **stdin: Any) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "soundmark", "hear", file, "--base-url", service.url]
+        return subprocess.run(command, capture_output=True, check=False, env=environ({}), timeout=90, **stdin)
+
+    with Path(recording).open("rb") as file:
+        redirected = hear("-", stdin=file)
+    piped, as_device, refused = hear("-", input=content), hear("/dev/stdin", input=content), hear("-", input=b"hello")
+
+    for done in (piped, redirected, as_device):
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert f"verified {code['xr_id']}" in done.stdout.decode()
+    assert refused.returncode == 1
+    assert b"the recording from standard input cannot be heard: That is not a WAV" in refused.stderr
 
 
 def test_an_explanation_says_how_well_a_code_was_heard(service: Service, code: dict[str, Any], recording: str) -> None:

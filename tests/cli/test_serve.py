@@ -1,14 +1,10 @@
 """`soundmark serve`: one component by itself, as in production, with one process or several."""
 
-import asyncio
 import contextlib
 import json
-import os
 import signal
 import socket
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,76 +13,17 @@ import psutil
 import psycopg
 import pytest
 from starlette.responses import Response
-from support.api.core_settings import MASTER_KEY, jobs_settings
-from support.processes.command_server import find_forked_soundmark
-from support.processes.up_process import SOUNDMARK, clean_environ, has_ended, status_of, until
+from support.api.core_settings import MASTER_KEY
+from support.processes.up_process import has_ended, status_of, until
 
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Session
-from soundmark.core.features.codes.signing_keys.service import ensure_active
-from soundmark.core.operator import open_context
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
-from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres.migrations import migrate
-from soundmark.kit.postgres.sessions import READ_ONLY
 
-AUDIO = {"SOUNDMARK_AUDIO_CREDENTIAL": "a-credential-of-audio"}
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    process: subprocess.Popen[bytes]
-    url: str
-    metrics_url: str
-
-    def is_ready(self) -> bool:
-        assert self.process.poll() is None
-        return status_of(f"{self.url}/readyz") == 200
-
-
-@contextlib.contextmanager
-def serving(
-    component: str,
-    environ: Mapping[str, str],
-    *arguments: str,
-    is_ready: Callable[[Serving], bool] = Serving.is_ready,
-    log: Path | None = None,
-) -> Iterator[Serving]:
-    """Run a component; in a fork, unless it has processes of its own, which a test looks for."""
-    command = SOUNDMARK if arguments else (find_forked_soundmark(),)
-    # Held while the component serves, as `up` does, so that nobody else gets the ports.
-    with reserve_port("127.0.0.1", 0) as public, reserve_port("127.0.0.1", 0) as metrics:
-        port, metrics_port = public.getsockname()[1], metrics.getsockname()[1]
-        with (
-            (log or Path(os.devnull)).open("wb") as errors,
-            subprocess.Popen(
-                [*command, "serve", component, "--port", str(port), *arguments],
-                env=clean_environ({**environ, "SOUNDMARK_METRICS_PORT": str(metrics_port)}),
-                stderr=errors,
-            ) as process,
-        ):
-            try:
-                found = Serving(process, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}/metrics")
-                until(lambda: is_ready(found), 30)
-                yield found
-            finally:
-                process.terminate()
-                process.wait(30)
-
-
-def ended(component: str, *arguments: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Return how a component that refuses to serve ends."""
-    return subprocess.run(
-        [find_forked_soundmark(), "serve", component, *arguments],
-        check=False,
-        env=clean_environ(environ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+from .serving import AUDIO, Serving, ended, serving
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -180,15 +117,10 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
             assert answer.status_code == 200
             assert rendered() == count
 
-        killed, other = _listening(parent)
-        folder = Path(killed.environ()["PROMETHEUS_MULTIPROC_DIR"])
-        present_state = [folder / f"gauge_livesum_{process.pid}.db" for process in (killed, other)]
-        assert all(file.exists() for file in present_state)
+        killed = _listening(parent)[0]
         killed.kill()
         until(lambda: len([process for process in _listening(parent) if process != killed]) == 2, 30)
-        # The killed process's counts are kept, but its waiting requests no longer count.
-        assert rendered() == 8
-        assert [file.exists() for file in present_state] == [False, True]
+        assert rendered() == 8, "the killed process's counts are kept"
 
         children = parent.children()
         audio.process.terminate()
@@ -196,7 +128,9 @@ def test_several_processes_share_a_port_and_add_up_their_metrics() -> None:
         assert all(has_ended(child) for child in children)
 
 
-def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -> None:
+def test_resolutions_of_several_core_processes_add_up_and_the_present_state_of_a_dead_one_is_forgotten(
+    cluster: RunningCluster,
+) -> None:
     url = cluster.create_role_and_database("core_of_serve")
     migrate(url, "soundmark.core")
     environ = {
@@ -227,6 +161,15 @@ def test_resolutions_of_several_core_processes_add_up(cluster: RunningCluster) -
         assert {resolve("DELETE", "brd_") for _ in range(8)} == {405}
         assert resolutions() == {"code_unavailable": 24, "refused": 8}
         assert status_of(f"{core.url}/metrics") == 404
+
+        killed, other = _listening(parent)
+        folder = Path(killed.environ()["PROMETHEUS_MULTIPROC_DIR"])
+        present_state = [folder / f"gauge_livemostrecent_{process.pid}.db" for process in (killed, other)]
+        assert all(file.exists() for file in present_state)
+        killed.kill()
+        until(lambda: len([process for process in _listening(parent) if process != killed]) == 2, 30)
+        assert [file.exists() for file in present_state] == [False, True]
+        assert resolutions() == {"code_unavailable": 24, "refused": 8}
 
 
 def _listening(parent: psutil.Process) -> list[psutil.Process]:
@@ -344,116 +287,3 @@ def test_a_console_without_a_key_is_refused_in_one_line() -> None:
     done = ended("console", environ={})
     assert done.returncode == 1
     assert done.stderr == "soundmark: SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set\n"
-
-
-def starting(component: str, environ: Mapping[str, str]) -> tuple[int, str, list[dict[str, object]]]:
-    """Return how a component that cannot start ends: its status, its output, and the errors in it."""
-    with reserve_port("127.0.0.1", 0) as held:  # Held meanwhile: otherwise it might end because the port is taken.
-        done = ended(component, "--port", str(held.getsockname()[1]), environ=environ)
-    events = [json.loads(line) for line in done.stderr.splitlines()]
-    return done.returncode, done.stderr, [event for event in events if event["level"] == "error"]
-
-
-def core_environ(url: str, master_key: str = MASTER_KEY) -> dict[str, str]:
-    return {
-        "SOUNDMARK_BASE_URL": "http://core.test",
-        "SOUNDMARK_CORE_DATABASE_URL": url,
-        "SOUNDMARK_MASTER_KEY": master_key,
-        "SOUNDMARK_AUDIO_URL": "http://127.0.0.1:9",
-        "SOUNDMARK_AUDIENCE_URL": "http://127.0.0.1:9",
-        "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
-        **AUDIO,
-    }
-
-
-@pytest.mark.parametrize(
-    ("given", "arguments", "is_warned"),
-    [
-        ({}, (), False),
-        ({"SOUNDMARK_TRUSTED_PROXIES": "10.0.0.0/8"}, (), True),
-        ({}, ("--workers", "2"), True),
-        ({"SOUNDMARK_RATE_LIMIT_URL": "redis://127.0.0.1:9"}, ("--workers", "2"), False),
-    ],
-    ids=["alone", "behind a proxy", "several", "several with a server"],
-)
-def test_several_processes_that_count_limits_alone_are_warned_of(
-    given: Mapping[str, str], arguments: tuple[str, ...], is_warned: bool
-) -> None:
-    environ = {**core_environ("postgresql://core@127.0.0.1:1/core"), **given}
-    check = [*SOUNDMARK, "config", "check", "core", *arguments]
-    done = subprocess.run(check, check=False, capture_output=True, env=clean_environ(environ))
-    assert (done.returncode, done.stdout) == (0, b"ok\n")
-    assert (b"SOUNDMARK_RATE_LIMIT_URL is not set for core" in done.stderr) == is_warned
-    if not arguments:  # Several processes would be started again and again without their database.
-        _, output, _ = starting("core", environ)
-        assert ("limits_not_shared" in output) == is_warned
-
-
-def test_a_core_whose_database_was_never_migrated_says_so_in_one_line(cluster: RunningCluster) -> None:
-    url = cluster.create_role_and_database("never_migrated").reveal()
-    status, output, (error,) = starting("core", core_environ(url))
-    assert (status, error["event"]) == (1, "cannot_start")
-    assert "run `soundmark migrate core`" in str(error["reason"])
-    assert "Traceback" not in output
-
-
-def test_a_core_under_another_master_key_says_so_in_one_line(cluster: RunningCluster) -> None:
-    url = cluster.create_role_and_database("sealed_by_another_key")
-    migrate(url, "soundmark.core")
-    asyncio.run(_make_keys(url))
-    another = "A" * 43
-    status, output, (error,) = starting("core", core_environ(url.reveal(), another))
-    assert (status, error["event"]) == (1, "cannot_start")
-    assert error["reason"] == "this master key does not open the stored signing keys: sealed under another master key"
-    assert "Traceback" not in output
-    assert another not in output
-
-
-@pytest.mark.parametrize("component", ["core", "audience"])
-def test_a_component_on_a_standby_says_so_in_one_line(
-    cluster: RunningCluster, component: str, subtests: pytest.Subtests
-) -> None:
-    """Also where its URL says that any session will do: it writes when it starts."""
-    name = f"read_only_{component}"
-    url = cluster.create_role_and_database(name)
-    migrate(url, f"soundmark.{component}")
-    with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
-        superuser.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
-    for query in ("", "?target_session_attrs=any"):
-        environ = {
-            "core": core_environ(url.reveal() + query),
-            "audience": {
-                "SOUNDMARK_AUDIENCE_DATABASE_URL": url.reveal() + query,
-                "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
-                "SOUNDMARK_MASTER_KEY": "A" * 43,
-            },
-        }
-        with subtests.test(query):
-            status, output, (error,) = starting(component, environ[component])
-            assert (status, error["event"]) == (1, "cannot_start")
-            assert error["reason"] == f"{component.capitalize()}'s database {READ_ONLY}"
-            assert "Traceback" not in output
-
-
-async def _make_keys(url: Secret) -> None:
-    async with open_context(jobs_settings(url), "tests") as ctx:
-        await ensure_active(ctx)
-
-
-@pytest.mark.parametrize("component", ["core", "audience"])
-def test_a_component_without_its_database_says_so_in_one_line(component: str) -> None:
-    with reserve_port("127.0.0.1", 0) as held:
-        url = f"postgresql://somebody:confidential@127.0.0.1:{held.getsockname()[1]}/somewhere"
-        environ = {
-            "core": core_environ(url),
-            "audience": {
-                "SOUNDMARK_AUDIENCE_DATABASE_URL": url,
-                "SOUNDMARK_AUDIENCE_CREDENTIAL": "a-credential-of-audience",
-                "SOUNDMARK_MASTER_KEY": "A" * 43,
-            },
-        }
-        status, output, (error,) = starting(component, environ[component])
-    assert (status, error["event"]) == (1, "cannot_start")
-    assert error["reason"] == f"{component.capitalize()}'s database does not answer"
-    assert "Traceback" not in output
-    assert "confidential" not in output

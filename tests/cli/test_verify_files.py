@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.codes.measurements import make_measurement
 
 from .conftest import answered, run
 from .leaving_service import (
@@ -14,6 +15,7 @@ from .leaving_service import (
     LeavingService,
     make_archive,
     make_certificate,
+    make_decode_certificate,
     make_key,
     serving_leavers,
 )
@@ -107,6 +109,27 @@ def test_an_altered_certificate_is_refused(certificate: Path, keys: Path) -> Non
     certificate.write_text(json.dumps({**make_certificate(), "requested_at": "2026-11-20T10:00:00.001Z"}))
     refused = run("certificate", "verify", str(certificate), "--keys", str(keys))
     assert refused.refusal.startswith(f"{certificate} is not genuine: signature_invalid at signature: ")
+
+
+def test_a_decode_certificate_states_its_weakest_repetition(nowhere: Path, keys: Path) -> None:
+    """Text of whoever measured is shown without what could control a terminal."""
+    body = make_measurement(file_name="m\u202eorning.wav", tool={"name": "\x1b[2Jtool", "version": "1"})
+    file = nowhere / "decoded.json"
+    file.write_text(json.dumps(make_decode_certificate(body)))
+    verify = ("certificate", "verify", str(file), "--keys", str(keys))
+
+    done = run(*verify)
+    assert (done.status, done.err) == (0, "")
+    for text in ("Repetitions", "at 12.0 s, margin 9.4 dB", "mp3 192 kbit/s", "0 of 1 heard", body["file_sha256"]):
+        assert text in done.out
+    assert not {"\x1b", "\u202e"} & set(done.out)
+    described = answered(run(*verify, "--json"))
+    assert (described["repetitions"], described["xr_id"]) == (body["repetitions"], "xr_0123456789abcdefABCDEF")
+
+    file.write_text(file.read_text().replace("9.4", "9.5"))
+    assert run(*verify).refusal.startswith(f"{file} is not genuine: signature_invalid at signature: ")
+    file.write_text(file.read_text().replace("dcc_", "dct_"))
+    assert run(*verify).refusal.startswith(f"{file} is not genuine: wrong_shape at certificate_id: ")
 
 
 @pytest.mark.parametrize("kind", ["archive", "certificate"])

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from soundmark.audio.render import PROTOCOLS, Protocol, Renderer
+from soundmark.audio.synthesis import PROTOCOLS, render_wav
 from soundmark.cli.spectrogram import BAND_KHZ, draw, power, read_wav
 
 
 @pytest.fixture(params=PROTOCOLS)
 def wav(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A sound file of a Code, in each protocol."""
-    protocol: Protocol = request.param
-    renderer = Renderer()
     path = tmp_path / "sound.wav"
-    path.write_bytes(renderer.render("XRC1:brd_aZ09-_bY18-_cX27", protocol))
-    renderer.close()
+    path.write_bytes(render_wav("XRC1:brd_aZ09-_bY18-_cX27", request.param))
     return path
 
 
@@ -53,9 +50,7 @@ def test_the_picture_is_a_png_with_the_sound_in_the_upper_part(wav: Path, tmp_pa
 def test_silence_has_a_picture_too(tmp_path: Path) -> None:
     """With nothing to compare with, nothing may be divided by zero."""
     wav = tmp_path / "silence.wav"
-    renderer = Renderer()
-    made = renderer.render("XRC1:brd_aZ09-_bY18-_cX27", 5)
-    renderer.close()
+    made = render_wav("XRC1:brd_aZ09-_bY18-_cX27", 5)
     wav.write_bytes(made[:44] + bytes(len(made) - 44))
 
     draw(wav, tmp_path / "silence.png", title="silence")

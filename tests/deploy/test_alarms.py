@@ -72,12 +72,11 @@ CASES: Final[dict[str, tuple[Series, Series]]] = {
     "SoundmarkEventsSlow": slow_histogram("soundmark_events_group_seconds", "0.25"),
     "SoundmarkEventsUnauthenticated": share(EVENTS, 'outcome="unauthenticated"'),
     "SoundmarkEventProofsInvalid": share(EVENTS, 'outcome="proof_invalid"'),
-    "SoundmarkRendersFail": rate('soundmark_audio_renders_total{outcome="busy"}'),
+    "SoundmarkRendersFail": rate('soundmark_audio_renders_total{outcome="failed"}'),
     "SoundmarkRendersSlow": (
-        {RENDERS % "1.0": NONE, RENDERS % "2.5": FAST, RENDERS % "+Inf": FAST},
-        {RENDERS % "1.0": FAST, RENDERS % "2.5": FAST, RENDERS % "+Inf": FAST},
+        {RENDERS % "0.05": NONE, RENDERS % "0.1": FAST, RENDERS % "+Inf": FAST},
+        {RENDERS % "0.05": FAST, RENDERS % "0.1": FAST, RENDERS % "+Inf": FAST},
     ),
-    "SoundmarkRendersQueue": level("soundmark_audio_waiting", "17x90", "16x90"),
 }
 
 

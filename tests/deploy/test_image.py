@@ -74,7 +74,7 @@ def test_an_image_is_a_layout_whose_digests_hold(builder: dict[str, Any], tmp_pa
 
 
 def test_the_same_files_are_the_same_image(builder: dict[str, Any], tmp_path: Path) -> None:
-    """Whoever made them, whenever, and with whatever umask."""
+    """The bytes do not depend on who made them, when, and with which umask."""
     one, other = (write_image(builder, tmp_path / name, mode) for name, mode in (("one", 0o600), ("other", 0o664)))
     assert (one / "index.json").read_bytes() == (other / "index.json").read_bytes()
 

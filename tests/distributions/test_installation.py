@@ -17,7 +17,7 @@ from support.processes.up_process import until
 
 from .archives import ROOT, version, wheel
 
-# On a bare machine with a slow network, which compiles ggwave.
+# On a bare machine with a slow network.
 INSTALL_S = 300
 COMMAND_S = 60
 READ_S = 20
@@ -44,7 +44,7 @@ class Environment:
         return str(self.folder / "bin" / "python")
 
     def install(self, *arguments: str) -> None:
-        # With the tests' pip, so that the environment holds no installer.
+        # With the tests' pip, so that the environment holds no installer, and without a compiler on the path.
         command = [
             sys.executable,
             "-m",
@@ -54,8 +54,10 @@ class Environment:
             "--disable-pip-version-check",
             "install",
             "--no-compile",
+            # A cached wheel may have been compiled here before.
+            "--only-binary=:all:",
         ]
-        done = self._run([*command, "--quiet", *arguments], {}, INSTALL_S)
+        done = self._run([*command, "--quiet", *arguments], {"PATH": str(self.folder / "bin")}, INSTALL_S)
         assert done.returncode == 0, done.stderr
 
     def run(
@@ -107,6 +109,26 @@ def deployment(dist: Path, publisher: Environment) -> Environment:
     publisher.install("--no-deps", "--require-hashes", "--requirement", str(ROOT / "requirements" / "runtime.txt"))
     publisher.install("--no-deps", str(wheel(dist, "soundmark")))
     return publisher
+
+
+def test_what_a_checkout_installs_besides_needs_no_compiler_either(publisher: Environment) -> None:
+    """`make up` needs Python, venv and make alone."""
+    deployed = locked_packages("runtime.txt")
+    extras = [lines for name, lines in locked_packages("complete.txt").items() if name not in deployed]
+    assert extras
+    for name, requirements in (
+        ("build", (ROOT / "requirements" / "build.txt").read_text()),
+        ("extras", "".join(extras)),
+    ):
+        file = publisher.folder / f"{name}.txt"
+        file.write_text(requirements)
+        publisher.install("--dry-run", "--no-deps", "--require-hashes", "--requirement", str(file))
+
+
+def locked_packages(lock: str) -> dict[str, str]:
+    """Return the lines of each package in a lock file."""
+    blocks = re.split(r"^(?=[a-z])", (ROOT / "requirements" / lock).read_text(), flags=re.MULTILINE)
+    return {block.partition("==")[0]: block for block in blocks if block}
 
 
 def test_the_sdk_is_imported_with_its_client_and_its_publisher(publisher: Environment) -> None:

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.xdist_group("failover"), pytest.mark.timeout(FAULTS_S 
 
 
 async def kill_worker(deployment: Deployment) -> None:
-    await asyncio.to_thread(deployment.worker.restart_after_kill)
+    await deployment.restart_worker()
 
 
 async def leave_one_core_behind(deployment: Deployment) -> None:
@@ -64,7 +64,7 @@ async def pause_standby(deployment: Deployment) -> None:
 async def lose_primary_that_restarted_alone(deployment: Deployment) -> None:
     """A restart makes visible what was written on the primary alone, and nobody was told of. It is lost later.
 
-    So whoever repeats a request must not be told that it is done.
+    So a client that repeats a request must not be told that it is done.
     """
     pair = deployment.pair
     await asyncio.to_thread(pair.standby.kill)
@@ -179,7 +179,10 @@ async def test_nothing_acknowledged_is_lost(deployment: Deployment) -> None:
     await ledger.check_everything()
     assert ledger.contradictions == []
     await verify_audit_log(ledger, deployment.cores[1].url)
-    await verify_contract(ledger, deployment.pair.primary.running.superuser_url_of("soundmark_audience"))
+    try:
+        await verify_contract(ledger, deployment.pair.primary.running.superuser_url_of("soundmark_audience"))
+    except TimeoutError:
+        raise AssertionError(f"the contract was not carried to Audience: {await deployment.describe_jobs()}") from None
     for name, seconds in deployment.back_after_s.items():
         _log.info("back_after", name=name, median_s=round(median(seconds), 1), worst_s=round(max(seconds), 1))
     _log.info("faults", count=happened.total(), **happened)

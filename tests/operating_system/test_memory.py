@@ -11,7 +11,7 @@ MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_least_limit_of_the_groups_around_us_counts(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """Such as of a container, of a unit in it, or of both; and the machine's memory where there is none."""
+    """Limits of a container, of a unit in it, and of both; without a limit, the machine's memory."""
     cases: list[tuple[str, dict[str, str], int]] = [
         ("", {}, MACHINE),
         ("0::/\n", {}, MACHINE),

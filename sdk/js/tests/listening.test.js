@@ -6,19 +6,28 @@ import { listen } from "../src/hearing/listening.js";
 /** What a browser offers for listening, as far as `listen` uses it; `audio` remembers what was made of it. */
 let audio;
 
-class AudioContext {
+class AudioContext extends EventTarget {
   constructor({ sampleRate }) {
+    super();
     Object.assign(this, { sampleRate: sampleRate ?? 48_000, state: "suspended", closedCount: 0 });
     this.audioWorklet = { addModule: async (url) => audio.addModule(url) };
     audio.context = this;
   }
 
   createMediaStreamSource() {
+    audio.contexts.push(this);
+    if (audio.refusedHz.includes(this.sampleRate)) throw new DOMException("", "NotSupportedError");
     return { connect: (next) => next };
   }
 
   async resume() {
-    this.state = "running";
+    audio.resumedCount += 1;
+    if (audio.isResumable) this.change("running");
+  }
+
+  change(state) {
+    this.state = state;
+    this.dispatchEvent(new Event("statechange"));
   }
 
   async close() {
@@ -41,12 +50,18 @@ class AudioWorkletNode {
 }
 
 function makeStream(settings = {}) {
-  const track = { readyState: "live", getSettings: () => settings, stop: () => (track.readyState = "ended") };
+  const track = Object.assign(new EventTarget(), {
+    readyState: "live",
+    muted: false,
+    getSettings: () => settings,
+    stop: () => (track.readyState = "ended"),
+  });
   return { track, getAudioTracks: () => [track] };
 }
 
 beforeEach(() => {
-  audio = { addModule: async () => {}, asked: [], stream: makeStream() };
+  audio = { addModule: async () => {}, asked: [], stream: makeStream(), contexts: [], refusedHz: [] };
+  Object.assign(audio, { resumedCount: 0, isResumable: true });
   Object.assign(globalThis, { AudioContext, AnalyserNode, AudioWorkletNode });
   navigator.mediaDevices = {
     getUserMedia: async (asked) => {
@@ -70,7 +85,7 @@ test("the microphone is asked for sound as it is, and a frame of the worklet is 
   ]);
   assert.equal(audio.name, "soundmark-hearing");
   assert.deepEqual(audio.options.processorOptions, { repeatAfterS: 5 });
-  assert.deepEqual([audio.options.channelCount, audio.options.channelCountMode], [1, "explicit"]);
+  assert.deepEqual([audio.options.channelCount, audio.options.channelCountMode], [2, "clamped-max"]);
   audio.port.onmessage({ data: { token: "brd_Abc-defGHI_01234" } });
   assert.deepEqual(heard, [{ token: "brd_Abc-defGHI_01234" }]);
 });
@@ -120,6 +135,41 @@ test("a browser that makes no audio context still switches the microphone off", 
   assert.equal(audio.stream.track.readyState, "ended");
 });
 
+test("a stream that is joined to no other rate is joined to its own, which the browser does not tell", async () => {
+  audio.refusedHz = [48_000, 96_000];
+  await listen(() => {});
+  assert.deepEqual([audio.context.sampleRate, audio.contexts[0].state], [44_100, "closed"]);
+  audio.refusedHz = [48_000, 44_100, 96_000];
+  const isUnsupported = (error) => error.name === "NotSupportedError";
+  await assert.rejects(
+    listen(() => {}),
+    isUnsupported,
+  );
+  assert.ok(audio.contexts.slice(3).every((each) => each.state === "closed"));
+  assert.equal(audio.stream.track.readyState, "ended");
+});
+
+test("sound that the browser stops is told of, and asked to go on when it is suspended", async () => {
+  const states = [];
+  const { stop } = await listen(() => {}, { onState: (state) => states.push(state) });
+  audio.isResumable = false;
+  audio.context.change("interrupted");
+  assert.deepEqual([states, audio.resumedCount], [["interrupted"], 1], "an interruption ends by itself");
+  audio.context.change("suspended");
+  assert.deepEqual([states, audio.resumedCount], [["interrupted"], 2]);
+  audio.isResumable = true;
+  audio.context.change("suspended");
+  assert.deepEqual([states, audio.context.state], [["interrupted", "listening"], "running"]);
+  audio.stream.track.muted = true;
+  audio.stream.track.dispatchEvent(new Event("mute"));
+  audio.stream.track.muted = false;
+  audio.stream.track.dispatchEvent(new Event("unmute"));
+  assert.deepEqual(states.slice(2), ["interrupted", "listening"]);
+  await stop();
+  audio.context.change("suspended");
+  assert.equal(states.length, 4, "what was stopped is not interrupted");
+});
+
 test("the worklet reports each frame that it hears, and listens on while no source plays", async () => {
   const posted = [];
   let Hearing;
@@ -138,8 +188,10 @@ test("the worklet reports each frame that it hears, and listens on while no sour
     const processor = new Hearing({ processorOptions: { repeatAfterS } });
     assert.equal(processor.process([[]]), true);
     for (const samples of [sound, sound]) {
-      for (let at = 0; at < samples.length; at += 128)
-        assert.equal(processor.process([[samples.subarray(at, at + 128)]]), true);
+      for (let at = 0; at < samples.length; at += 128) {
+        const block = samples.subarray(at, at + 128);
+        assert.equal(processor.process([[block, block.map((sample) => -sample)]]), true);
+      }
     }
     return posted.splice(0);
   };

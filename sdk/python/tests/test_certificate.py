@@ -44,6 +44,18 @@ def make_document(subject_type: str = "organization") -> Json:
     }
 
 
+def test_a_count_of_decode_certificates_may_be_there() -> None:
+    """Certificates of before this count existed have none."""
+    document = make_document()
+    for counts in (document["deleted"], document["remaining"]):
+        counts["core"] = {**counts["core"], "decode_certificates": 0}
+    assert verify_certificate(Issuer().signed(document), KEYS).deleted_in_core["decode_certificates"] == 0
+    wrong = Issuer().signed(change(document, "deleted.core.decode_certificates", -1))
+    assert reject(wrong) == ("wrong_shape", "deleted.core.decode_certificates")
+    left = Issuer().signed(change(document, "remaining.core.decode_certificates", 1))
+    assert reject(left) == ("incomplete", "remaining.core.decode_certificates")
+
+
 def change(document: Json, path: str, value: Any) -> Json:
     """Return the document with another value at a place such as `deleted.core`; `...` removes it."""
     changed = deepcopy(document)

@@ -7,9 +7,11 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import soundfile
-from soundmark_sdk import Examination, FindingCode, examine
+from soundmark_sdk import Examination, FindingCode, Markers, examine
+from soundmark_sdk.findings import explain_sound
 from soundmark_sdk.recording import Recording
 
+from .recordings import make_ogg, write_recording
 from .sound import PROTOCOLS, RATE_HZ, TOKENS, Sound, add_white_noise, drop_out, frame, play, play_16_bits, resample
 
 TOKEN = TOKENS[0]
@@ -43,7 +45,12 @@ def change_speed(sound: Sound, speed: float) -> Sound:
     return np.interp(positions, np.arange(len(fine)), fine)
 
 
+def make_tone(hz: float, level: float) -> Sound:
+    return level * np.sin(2 * np.pi * hz * np.arange(len(SOUND)) / RATE_HZ)
+
+
 SOUND = play(frame(TOKEN))
+SPEEX = b"".join(make_ogg([b"Speex   " + bytes(72), bytes(40), bytes(70)], serial=5))
 PROGRAMME = make_noise(len(SOUND) / RATE_HZ)
 # Each code, with recordings for which it is the first or only finding. They are made when a test runs: every worker
 # collects every test.
@@ -55,11 +62,21 @@ CASES: dict[FindingCode, Callable[[], list[Recording]]] = {
     ],
     "rate_too_low": lambda: [make_wav(resample(SOUND, 32_000), 32_000), make_wav(np.zeros(800), 8_000)],
     "rate_too_high": lambda: [make_wav(np.zeros(800), 800_000)],
-    "silent": lambda: [make_wav(np.zeros(RATE_HZ)), make_wav(np.zeros(0)), make_wav(np.zeros((RATE_HZ, 2)))],
+    "partly_read": lambda: [io.BytesIO(write_recording(PROGRAMME, "OGG", "VORBIS") + SPEEX)],
+    "damaged": lambda: [io.BytesIO(write_recording(make_noise(2), "FLAC", "PCM_16")[:100_000])],
+    "formats": lambda: [
+        io.BytesIO(make_wav(make_noise(2)).getvalue() + make_wav(resample(make_noise(1), 44_100), 44_100).getvalue())
+    ],
+    "empty": lambda: [make_wav(np.zeros(0)), make_wav(np.zeros((0, 2)), 8_000)],
+    "silent": lambda: [make_wav(np.zeros(RATE_HZ)), make_wav(np.zeros((RATE_HZ, 2)))],
     "too_short": lambda: [make_wav(SOUND[: RATE_HZ // 2])],
     "quiet": lambda: [make_wav(make_noise(3, 1e-4))],
     "clipped": lambda: [make_wav(np.clip(make_noise(3) * 100, -1, 1))],
     "cut_off": lambda: [make_wav(low_pass(PROGRAMME, 15_000)), make_wav(low_pass(PROGRAMME + SOUND, 16_000))],
+    "tone": lambda: [
+        make_wav(SOUND / 100 + make_tone(15_625, 0.3)),
+        make_wav(make_noise(len(SOUND) / RATE_HZ) + make_tone(17_400, 0.5)),
+    ],
     "band_empty": lambda: [
         make_wav(np.sin(np.arange(3 * RATE_HZ) / 8) / 2, subtype="PCM_24"),
         make_wav(low_pass(SOUND, 14_900) + 0.1),
@@ -67,7 +84,7 @@ CASES: dict[FindingCode, Callable[[], list[Recording]]] = {
     "no_frame": lambda: [make_wav(make_noise(3)), make_wav(add_white_noise(SOUND, -20, seed=1) / 20)],
     "begins_late": lambda: [make_wav(SOUND[RATE_HZ * 8 // 10 :])],
     "ends_early": lambda: [make_wav(SOUND[: RATE_HZ * 2]), make_wav(play(frame(TOKEN), 3)[: RATE_HZ * 2])],
-    "wrong_speed": lambda: [make_wav(change_speed(SOUND, 1.006)), make_wav(change_speed(SOUND, 0.994))],
+    "wrong_speed": lambda: [make_wav(change_speed(SOUND, 1.03)), make_wav(change_speed(SOUND, 0.94))],
     "unreadable": lambda: [make_wav(drop_out(SOUND, 0.7, 0.7))],
 }
 
@@ -144,13 +161,40 @@ def test_a_recording_with_the_whole_band_is_not_cut_off(sound: Sound) -> None:
     assert examine(make_wav(sound, subtype="PCM_24")).levels.cut_hz is None
 
 
-@pytest.mark.parametrize("speed", [0.98, 0.994, 0.997, 0.9985, 1.0015, 1.003, 1.006, 1.012, 1.02])
+@pytest.mark.parametrize("speed", [0.919, 0.96, 0.98, 0.994, 0.997, 0.9985, 1.0015, 1.003, 1.006, 1.02, 25 / 24, 1.088])
 def test_the_speed_is_measured(speed: float) -> None:
     """Shifted by whole places, a beginning looks much like an end: 0.6 % is a pair of places."""
     markers = examine(make_wav(change_speed(SOUND, speed))).markers
     assert markers is not None
     assert markers.speed == pytest.approx(speed, abs=0.0006)
     assert (markers.start_count, markers.end_count) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("recording", "words"),
+    [
+        (
+            lambda: make_wav(change_speed(SOUND, 25 / 24)),
+            "4.2 % too fast, as a film of 24 pictures a second does at 25",
+        ),
+        (
+            lambda: make_wav(change_speed(SOUND, 24 / 25)),
+            "4.0 % too slow, as a film of 25 pictures a second does at 24",
+        ),
+        (lambda: make_wav(change_speed(SOUND, 1.025)), "2.5 % too fast"),
+        (lambda: make_wav(SOUND, 44_100), "8.1 % too slow, as a recording of 48 kHz does that is labelled 44.1 kHz"),
+        (
+            lambda: make_wav(resample(SOUND, 44_100), 48_000),
+            "8.8 % too fast, as a recording of 44.1 kHz does that is labelled 48 kHz",
+        ),
+        (lambda: make_wav(change_speed(SOUND, 1.1)), "10 % or more too fast"),
+    ],
+)
+def test_a_wrong_speed_is_named_with_what_makes_it(recording: Callable[[], Recording], words: str) -> None:
+    """Nothing else is said: such a recording may seem to be cut off, too."""
+    (finding,) = examine(recording()).findings
+    assert finding.code == "wrong_speed"
+    assert finding.sentence.endswith(f"{words}.")
 
 
 def test_each_frame_of_several_is_counted() -> None:
@@ -187,6 +231,60 @@ def test_noise_holds_no_marker() -> None:
 
 def test_a_frame_heard_in_a_clipped_recording_gets_both_findings() -> None:
     assert find_codes(examine(make_wav(np.clip(SOUND * 40, -1, 1)))) == ["heard", "clipped"]
+
+
+def test_floats_beyond_full_scale_are_not_clipped() -> None:
+    hum = 6 * np.sin(2 * np.pi * 300 * np.arange(len(SOUND)) / RATE_HZ)
+    assert find_codes(examine(make_wav(8 * SOUND + hum, subtype="FLOAT"))) == ["heard"]
+    assert find_codes(examine(make_wav(np.clip(SOUND * 40, -1, 1), subtype="FLOAT"))) == ["heard", "clipped"]
+    assert find_codes(examine(make_wav(SOUND * 1e36, subtype="FLOAT"))) == ["heard"]
+
+
+def test_several_frames_have_their_markers() -> None:
+    sentence = examine(make_wav(np.concatenate([SOUND, play(frame(TOKENS[1]))]))).findings[0].sentence
+    assert sentence.startswith("2 frames were heard. Their marker tones are ")
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "words"),
+    [
+        (2, 0, "2 frames begin, but their ends are missing: "),
+        (0, 2, "2 frames end, but their beginnings are missing: "),
+        (2, 1, "2 frames begin and 1 ends, but none can be decoded: "),
+        (1, 3, "1 frame begins and 3 end, but none can be decoded: "),
+    ],
+)
+def test_an_interrupted_frame_is_counted(starts: int, ends: int, words: str) -> None:
+    (finding,) = explain_sound(9.0, RATE_HZ, (), examine(make_wav(PROGRAMME)).levels, Markers(starts, ends, 1.0, 20.0))
+    assert finding.sentence.startswith(words)
+
+
+def test_a_steady_tone_is_measured() -> None:
+    """In the second where its share is largest, and with no mention of what it makes of the markers."""
+    whistle = make_tone(15_734, 0.2)
+    whistle[: len(whistle) // 2] = 0
+    levels = examine(make_wav(make_noise(len(whistle) / RATE_HZ, 0.02) + whistle)).levels
+    assert levels.tone_hz == pytest.approx(15_734, abs=20)
+    assert levels.tone_share == pytest.approx(0.02 / (0.02 + 0.02**2 * 4.5 / 24), abs=0.01)
+    sentence = examine(make_wav(SOUND / 20 + make_tone(15_625, 0.3))).findings[0].sentence
+    assert "A steady tone at 15.6 kHz has 100 %" in sentence
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_frame_and_noise_hold_no_steady_tone(protocol: int) -> None:
+    sound = play(frame(TOKEN), protocol)
+    for level in (1e-4, 0.02, 0.5):
+        levels = examine(make_wav(sound + make_noise(len(sound) / RATE_HZ, level), subtype="FLOAT")).levels
+        assert (levels.tone_hz, levels.tone_share) == (None, 0)
+
+
+def test_a_recording_that_changes_its_format_is_described_by_the_sound_with_the_frame() -> None:
+    first = make_wav(resample(make_noise(4), 44_100), 44_100).getvalue()
+    examination = examine(io.BytesIO(first + make_wav(np.tile(SOUND[:, np.newaxis], 2)).getvalue()))
+    assert [each.token for each in examination.frames] == [TOKEN]
+    assert (examination.sample_rate, examination.channel_count) == (RATE_HZ, 2)
+    assert examination.duration_s == pytest.approx(4 + len(SOUND) / RATE_HZ)
+    assert find_codes(examination) == ["heard", "formats"]
 
 
 def test_samples_that_are_nan_are_silence() -> None:

@@ -77,6 +77,33 @@ def test_each_new_frame_is_yielded_while_the_sound_goes_on(rate_hz: int) -> None
     assert not tape.open
 
 
+def test_a_source_may_change_its_rate_between_two_blocks() -> None:
+    """A device that joins or leaves makes some systems record at another rate."""
+
+    class ChangingTape(Tape):
+        def read(self) -> Sound | None:
+            if len(self.blocks) == len(second):
+                self.sample_rate = 44_100
+            return super().read()
+
+    second = Tape(resample(play(frame(TOKENS[1])), 44_100), block=2205).blocks
+    tape = ChangingTape(play(frame(TOKENS[0])))
+    tape.blocks += second
+    assert [each.token for each in listen(tape)] == [*TOKENS[:2]]
+
+
+def test_a_rate_that_carries_no_frame_ends_the_listening_with_a_reason() -> None:
+    class FallingTape(Tape):
+        def read(self) -> Sound | None:
+            self.sample_rate = 48_000 if len(self.blocks) > 2 else 16_000
+            return super().read()
+
+    tape = FallingTape(np.zeros(RATE_HZ))
+    with pytest.raises(ValueError, match="44100"):
+        list(listen(tape))
+    assert not tape.open
+
+
 def test_a_frame_at_the_very_end_is_heard() -> None:
     assert [each.token for each in listen(Tape(play(frame(TOKENS[0]))[:-4321]))] == [TOKENS[0]]
 

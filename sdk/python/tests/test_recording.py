@@ -9,6 +9,7 @@ import pytest
 import soundfile
 from soundmark_sdk import hear, recording
 
+from .recordings import write_recording
 from .sound import PROTOCOLS, RATE_HZ, TOKENS, Sound, frame, play, resample
 
 TOKEN = TOKENS[0]
@@ -20,6 +21,10 @@ def make_wav(channels: Sound, rate_hz: int = RATE_HZ, subtype: str = "PCM_16", *
     soundfile.write(file, channels, rate_hz, subtype=subtype, **{"format": "WAV", **kind})
     file.seek(0)
     return file
+
+
+def write_file(*recording: Any) -> io.BytesIO:
+    return io.BytesIO(write_recording(*recording))
 
 
 def hear_tokens(file: Any) -> list[str]:
@@ -121,7 +126,6 @@ def make_header(**changes: int) -> bytes:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"RIFF",
         b"ID3\x03 no tag",
         b"ID3\x04\x00\x00\x00\x00\x00\x02\x00\x00FORM\x00\x00\x00\x00AIFF",
@@ -143,7 +147,7 @@ def make_header(**changes: int) -> bytes:
     ids=lambda content: repr(content[:40]),
 )
 def test_other_formats_and_encodings_are_refused(content: bytes) -> None:
-    with pytest.raises(ValueError, match=r"WAV|sample rate|is broken"):
+    with pytest.raises(ValueError, match=r"WAV|sample rate|is broken|no sound"):
         hear(io.BytesIO(content))
 
 
@@ -152,30 +156,17 @@ def test_a_header_with_a_false_length_costs_no_memory() -> None:
 
 
 FORMS = [("FLAC", "PCM_16"), ("FLAC", "PCM_24"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")]
-# On libsndfile's own scale, 0 is the best quality and the highest rate.
-BEST: dict[str, Any] = {"compression_level": 0.0}
-
-
-def write_recording(sound: Sound, form: str, subtype: str, rate_hz: int = RATE_HZ) -> io.BytesIO:
-    file = io.BytesIO()
-    kind = {"format": form, "subtype": subtype, **(BEST if form == "MP3" else {})}
-    with soundfile.SoundFile(file, "w", rate_hz, sound[:1].size, **kind) as writer:
-        # libsndfile's Vorbis encoder keeps its blocks on the stack, and crashes with a block of a minute.
-        for first in range(0, len(sound), RATE_HZ):
-            writer.write(sound[first : first + RATE_HZ])
-    file.seek(0)
-    return file
 
 
 @pytest.mark.parametrize(("form", "subtype"), FORMS)
 @pytest.mark.parametrize("channels", [1, 2])
 def test_compressed_recordings_are_heard(form: str, subtype: str, channels: int) -> None:
-    assert hear_tokens(write_recording(np.tile(play(frame(TOKEN))[:, np.newaxis], channels), form, subtype)) == [TOKEN]
+    assert hear_tokens(write_file(np.tile(play(frame(TOKEN))[:, np.newaxis], channels), form, subtype)) == [TOKEN]
 
 
 @pytest.mark.parametrize(("form", "subtype"), [("FLAC", "PCM_16"), ("OGG", "VORBIS"), ("MP3", "MPEG_LAYER_III")])
 def test_compressed_recordings_of_another_rate_are_heard(form: str, subtype: str) -> None:
-    assert hear_tokens(write_recording(resample(play(frame(TOKEN)), 44_100), form, subtype, 44_100)) == [TOKEN]
+    assert hear_tokens(write_file(resample(play(frame(TOKEN)), 44_100), form, subtype, 44_100)) == [TOKEN]
 
 
 def test_frames_at_any_place_of_a_long_compressed_recording_are_heard_once() -> None:
@@ -183,15 +174,7 @@ def test_frames_at_any_place_of_a_long_compressed_recording_are_heard_once() -> 
     for token, at_s in zip(TOKENS[:2], (1.0, 58.5), strict=True):
         played = play(frame(token))
         sound[int(at_s * RATE_HZ) :][: len(played)] = played
-    assert hear_tokens(write_recording(sound, "OGG", "VORBIS")) == list(TOKENS[:2])
-
-
-@pytest.mark.parametrize("tag_bytes", [10, 127, 128, 5000])
-def test_a_tag_before_the_sound_is_skipped(tag_bytes: int) -> None:
-    size = bytes(tag_bytes >> shift & 0x7F for shift in (21, 14, 7, 0))
-    tagged = b"ID3\x03\x00\x00" + size + bytes(tag_bytes)
-    sound = write_recording(play(frame(TOKEN)), "MP3", "MPEG_LAYER_III").getvalue()
-    assert hear_tokens(io.BytesIO(tagged + sound)) == [TOKEN]
+    assert hear_tokens(write_file(sound, "OGG", "VORBIS")) == list(TOKENS[:2])
 
 
 def test_an_mp2_file_is_read() -> None:
@@ -201,20 +184,20 @@ def test_an_mp2_file_is_read() -> None:
 
 def test_an_mp3_file_cut_short_is_heard_as_far_as_it_goes() -> None:
     sound = np.concatenate([play(frame(TOKEN)), play(frame(TOKENS[1]))])
-    whole = write_recording(sound, "MP3", "MPEG_LAYER_III").getvalue()
+    whole = write_recording(sound, "MP3", "MPEG_LAYER_III")
     assert hear_tokens(io.BytesIO(whole[: len(whole) * 6 // 10])) == [TOKEN]
 
 
 @pytest.mark.parametrize(("form", "subtype"), FORMS)
 def test_a_compressed_recording_with_a_low_rate_is_refused(form: str, subtype: str) -> None:
     with pytest.raises(ValueError, match="sample rate"):
-        hear(write_recording(np.zeros(48_000), form, subtype, 24_000))
+        hear(write_file(np.zeros(48_000), form, subtype, 24_000))
 
 
 @pytest.mark.parametrize(("form", "subtype"), FORMS)
 def test_an_altered_byte_causes_only_a_refusal(form: str, subtype: str) -> None:
     """From a damaged file the frame is heard or not, or the file is refused; no other frame is heard."""
-    content = write_recording(play(frame(TOKEN)), form, subtype).getvalue()
+    content = write_recording(play(frame(TOKEN)), form, subtype)
     chance = np.random.default_rng(7)
     outcomes = set()
     for _ in range(12):
@@ -229,9 +212,9 @@ def test_an_altered_byte_causes_only_a_refusal(form: str, subtype: str) -> None:
 def test_a_recording_longer_than_a_day_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit applies to the decoded sound, because a compressed file of silence is small at any length."""
     monkeypatch.setattr(recording, "DURATION_MAX_S", 61)
-    assert hear(write_recording(np.zeros(61 * RATE_HZ), "FLAC", "PCM_16")) == []
+    assert hear(write_file(np.zeros(61 * RATE_HZ), "FLAC", "PCM_16")) == []
     with pytest.raises(ValueError, match="longer than 24 hours"):
-        hear(write_recording(np.zeros(61 * RATE_HZ + 1), "FLAC", "PCM_16"))
+        hear(write_file(np.zeros(61 * RATE_HZ + 1), "FLAC", "PCM_16"))
 
 
 def test_a_missing_file_is_the_systems_own_error(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from soundmark.audience.features.legacy import routes as legacy
 from soundmark.audience.features.operations import routes as operations
 from soundmark.audience.features.purges import routes as purges
 from soundmark.audience.features.reports import routes as reports
+from soundmark.audience.features.suspensions import routes as suspensions
 from soundmark.audience.features.usage import routes as usage
 from soundmark.audience.hot.group import GroupCommit
 from soundmark.audience.hot.ingest import PATH, Ingest
@@ -119,7 +120,7 @@ def _routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) ->
         redirect_slashes=False,
         telemetry=NO_TELEMETRY,
     )
-    for feature in (integrations, entitlements, operations, usage, reports, legacy, purges):
+    for feature in (integrations, entitlements, suspensions, operations, usage, reports, legacy, purges):
         app.include_router(feature.router)
     return app
 

@@ -45,6 +45,14 @@ CREATE TABLE entitlements (
     CONSTRAINT entitlements_quota_check CHECK (monthly_event_quota >= 0)
 );
 
+-- A copy of Core's suspensions. One with a smaller revision than the stored one changes nothing.
+CREATE TABLE suspensions (
+    organization_id text    NOT NULL,
+    is_suspended    boolean NOT NULL,
+    revision        bigint  NOT NULL,
+    CONSTRAINT suspensions_pkey PRIMARY KEY (organization_id)
+);
+
 -- Operations that were carried out for Core. A repeated one gets the stored answer, which holds no secret.
 CREATE TABLE operations (
     id              text        NOT NULL,

@@ -20,7 +20,7 @@ from soundmark.cli.defaults import TenantChoice, find_choice
 from soundmark.cli.first_contact import FirstContact
 from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection
-from soundmark.cli.service import find_credential, find_service
+from soundmark.cli.service import Service, find_credential, find_service
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.text.months import month_of
 
@@ -52,8 +52,7 @@ def open_client(
     """
     service = find_service(connection)
     credential = find_credential(service, connection.key_file)
-    choice = None if credential.startswith(_KEY_PREFIX) else find_choice(service.base_url)
-    organization_id, project_id = _choose_tenant(organization, project, choice)
+    organization_id, project_id = find_tenant(service, credential, organization, project)
     try:
         client = Client(
             service.base_url,
@@ -70,7 +69,7 @@ def open_client(
         try:
             yield client
         except ClientFailure as failure:
-            is_chosen = choice is not None and organization is None
+            is_chosen = organization_id is not None and organization is None
             hint = "; `soundmark use` chose it" if is_chosen and _is_tenant_unknown(failure) else ""
             raise Refused(explain_failure(failure) + hint) from None
         except TenantNotGiven as missing:
@@ -79,6 +78,17 @@ def open_client(
         except ValueError as error:
             # The client cannot send this: an intent without a canonical form, or a malformed id.
             raise Refused(str(error)) from None
+
+
+def find_tenant(
+    service: Service, credential: str, organization: str | None, project: str | None
+) -> tuple[str | None, str | None]:
+    """Return the ids of the options; for a person, the choice made with `soundmark use` completes them.
+
+    Raises: Refused if the choices cannot be read.
+    """
+    choice = None if credential.startswith(_KEY_PREFIX) else find_choice(service.base_url)
+    return _choose_tenant(organization, project, choice)
 
 
 def explain_failure(failure: ClientFailure) -> str:

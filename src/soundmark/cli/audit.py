@@ -1,12 +1,20 @@
-"""`soundmark audit`: verify that nobody altered an organisation's audit log."""
+"""`soundmark audit`: verify that nobody altered an organisation's audit log, as its operator or as its owner."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from soundmark_sdk import AuditLogRejected, LogPolicy, ReceiverFailure, VerifiedAuditLog, verify_audit_log
 
 from soundmark.cli import Refused
+from soundmark.cli.api import show_json
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
+from soundmark.cli.intents import printable
+from soundmark.cli.log_source import LogSource, open_log
+from soundmark.cli.options import AsJson, BaseUrl, Connection
+from soundmark.cli.service import find_service
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.audit_chain import Verification
 from soundmark.core.features.tenancy.audit_log.verification import verify as verify_chain
@@ -45,6 +53,68 @@ def verify(
         where = "its place is unknown" if found.first_broken is None else f"first broken entry: {found.first_broken}"
         raise Refused(f"the audit log of {organization_id} was altered; {where}")
     typer.echo(f"{organization_id}: verified, {found.entries} entries, {found.unsealed} of them not sealed yet")
+
+
+@app.command("verify-download")
+def verify_download(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A whole audit log as NDJSON, downloaded unfiltered.")],
+    *,
+    base_url: BaseUrl = None,
+    vkey: Annotated[
+        list[str] | None,
+        typer.Option("--vkey", metavar="VKEY", help="A key of the log that you trust; may be repeated."),
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the transparency log.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a downloaded audit log without any key of the service: its chain of hashes, and the log that has its head.
+
+    Exit status 0 if every entry is what was chained. Exit status 1 if not; the error message names the first entry that
+    is altered, missing or moved. Also 1 if the log does not answer, or has no head of this chain, unless --offline.
+    """
+    if offline and (vkey or base_url):
+        raise typer.BadParameter("--offline asks no log")
+    if offline:
+        found = _verify_file(file, None, None)
+    else:
+        with open_log(find_service(Connection(base_url)).base_url) as source:
+            policy = _find_policy(source, vkey)
+            found = _verify_file(file, policy, source.read_proof)
+        if found.entries and not found.covered:
+            raise Refused(f"{file}: the chain is whole, but the log {policy.origin} has no head of it")
+    if as_json:
+        show_json({"entries": found.entries, "unchained": found.unchained, "covered": found.covered})
+        return
+    covered = (
+        "not compared with the log" if found.covered is None else f"{found.covered} of them below a head in the log"
+    )
+    typer.echo(f"{file}: verified, {found.entries} entries, {covered}; {found.unchained} more have no place yet")
+
+
+def _find_policy(source: LogSource, vkeys: list[str] | None) -> LogPolicy:
+    texts = tuple(vkeys or source.read_vkeys())
+    try:
+        policy = LogPolicy(texts)
+    except ValueError as error:
+        raise Refused(f"{printable(' '.join(texts))}: {error}") from None
+    if not vkeys:
+        typer.echo(f"without --vkey, the keys are the log's own claim: {printable(' '.join(texts))}", err=True)
+    return policy
+
+
+def _verify_file(
+    file: Path, policy: LogPolicy | None, fetch_proof: Callable[[str], bytes | None] | None
+) -> VerifiedAuditLog:
+    try:
+        with file.open("rb") as lines:
+            return verify_audit_log(lines, policy=policy, fetch_proof=fetch_proof)
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+    except AuditLogRejected as rejected:
+        which = "" if rejected.entry_id is None else f" ({printable(rejected.entry_id)})"
+        raise Refused(f"{file} is not what was chained: {rejected.explanation}{which}") from None
+    except ReceiverFailure as failure:
+        raise Refused(f"{file}: {failure.explanation}") from None
 
 
 async def _verify(ctx: Context, organization_id: str) -> Verification:

@@ -1,25 +1,39 @@
-"""`soundmark certificate`: verify the proof of a deletion."""
+"""`soundmark certificate`: verify what the service signed for outsiders."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
-from soundmark_sdk import CertificateRejected, VerifiedCertificate, verify_certificate
-from soundmark_sdk.certificate import CERTIFICATE_BYTES_MAX
+from soundmark_sdk import (
+    CertificateRejected,
+    KeySet,
+    VerifiedCertificate,
+    VerifiedDecodeCertificate,
+    verify_certificate,
+    verify_decode_certificate,
+)
+from soundmark_sdk.decode_certificate import DECODE_CERTIFICATE_BYTES_MAX, MeasuredRepetition
 
 from soundmark.cli import Refused
 from soundmark.cli.api import make_label, show_facts, show_json
+from soundmark.cli.intents import printable
 from soundmark.cli.options import AsJson, BaseUrl, Connection
 from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_bounded, read_keys
 from soundmark.kit.text.timestamps import format_timestamp
 
+Verified: TypeAlias = VerifiedCertificate | VerifiedDecodeCertificate
+
 app = typer.Typer(add_completion=False, no_args_is_help=True)
+# A decode certificate is the longest of all.
+_BYTES_MAX: Final = DECODE_CERTIFICATE_BYTES_MAX
 
 
 @app.callback()
 def certificate() -> None:
-    """Verify the certificate of a deletion."""
+    """Verify the certificate of a deletion, or of what was measured of a Code."""
 
 
 @app.command()
@@ -30,30 +44,46 @@ def verify(
     base_url: BaseUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a deletion certificate: its signature, and that nothing was left.
+    """Verify a deletion certificate or a decode certificate: its signature, and what it states.
 
     Exit status 0 if the service signed exactly this certificate. Exit status 1 if not; the error message names the
     first fault and its place. A certificate contains no keys: without --keys, they come from the service, which
     requires no credential.
     """
     check_key_options(keys, base_url)
-    text = read_bounded(file, CERTIFICATE_BYTES_MAX)
+    text = read_bounded(file, _BYTES_MAX)
     if keys is not None:
         trusted, source = read_keys(keys), f"the keys in {keys}"
     else:
         address = find_service(Connection(base_url)).base_url
         trusted, source = fetch_keys(address), f"the keys of {address}"
     try:
-        verified = verify_certificate(text, trusted)
+        verified = _verify(text, trusted)
     except CertificateRejected as rejected:
         raise Refused(f"{file} is not genuine: {rejected}") from None
     if as_json:
-        show_json(_describe(verified, source))
+        show_json({**_describe(verified), "verified_with": source})
     else:
-        show_facts(_list_facts(verified, source))
+        show_facts([*_list_facts(verified), ("Signed by", verified.key_id), ("Verified with", source)])
 
 
-def _list_facts(verified: VerifiedCertificate, source: str) -> list[tuple[str, Any]]:
+def _verify(text: bytes, trusted: KeySet) -> Verified:
+    """Verify a document of the kind that its members say it is; without any, it is judged as that of a deletion.
+
+    Raises: CertificateRejected.
+    """
+    try:
+        members = json.loads(text)
+    except (ValueError, RecursionError):
+        members = None
+    if isinstance(members, dict) and "measured" in members:
+        return verify_decode_certificate(text, trusted)
+    return verify_certificate(text, trusted)
+
+
+def _list_facts(verified: Verified) -> list[tuple[str, Any]]:
+    if isinstance(verified, VerifiedDecodeCertificate):
+        return _list_facts_of_decoding(verified)
     deleted = {**verified.deleted_in_core, **verified.deleted_in_audience}
     return [
         ("Certificate", verified.certificate_id),
@@ -63,12 +93,33 @@ def _list_facts(verified: VerifiedCertificate, source: str) -> list[tuple[str, A
         ("Completed", verified.completed_at),
         *((make_label(name), count) for name, count in deleted.items()),
         ("Remaining", 0),
-        ("Signed by", verified.key_id),
-        ("Verified with", source),
     ]
 
 
-def _describe(verified: VerifiedCertificate, source: str) -> dict[str, Any]:
+def _list_facts_of_decoding(verified: VerifiedDecodeCertificate) -> list[tuple[str, Any]]:
+    """Return the facts, with the weakest repetition alone. What was measured is text of whoever measured."""
+    weakest = min(verified.repetitions, key=lambda each: each.margin_db)
+    return [
+        ("Certificate", verified.certificate_id),
+        ("Code", verified.xr_id),
+        ("Organisation", verified.organization_id),
+        ("Issued", verified.issued_at),
+        ("File", printable(verified.file_name)),
+        ("SHA-256", verified.file_sha256),
+        ("Measured by", printable(f"{verified.tool_name} {verified.tool_version}")),
+        ("Repetitions", len(verified.repetitions)),
+        ("Weakest", _describe_repetition(weakest)),
+        *((printable(f"{each.name} {each.setting}"), f"{each.heard} of {each.of} heard") for each in verified.codecs),
+    ]
+
+
+def _describe_repetition(repetition: MeasuredRepetition) -> str:
+    return f"at {repetition.at_ms / 1000:.1f} s, margin {repetition.margin_db:.1f} dB"
+
+
+def _describe(verified: Verified) -> dict[str, Any]:
+    if isinstance(verified, VerifiedDecodeCertificate):
+        return {**asdict(verified), "issued_at": format_timestamp(verified.issued_at)}
     return {
         "certificate_id": verified.certificate_id,
         "subject": {
@@ -80,5 +131,4 @@ def _describe(verified: VerifiedCertificate, source: str) -> dict[str, Any]:
         "completed_at": format_timestamp(verified.completed_at),
         "deleted": {"core": dict(verified.deleted_in_core), "audience": dict(verified.deleted_in_audience)},
         "key_id": verified.key_id,
-        "verified_with": source,
     }

@@ -37,6 +37,7 @@ from soundmark.cli.options import (
     ProjectFilter,
     Quiet,
     command,
+    read_duration,
     read_moment,
 )
 from soundmark.cli.secret_output import Force, check_free
@@ -47,18 +48,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 # No command needs more, and a typing error should not use up a year's quota.
 _COUNT_MAX: Final = 100_000
-_LIFE: Final = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 _KEY_OF_BATCHES_CHARS_MAX: Final = 120  # Each batch's key is the command's key with a suffix.
 _KEY_BYTES: Final = 16  # As many random bits as an id has.
-
-
-def _read_life(text: str) -> timedelta:
-    match = _LIFE.fullmatch(text)
-    if match is None:
-        raise typer.BadParameter("must be a number followed by s, m, h or d, such as 90m")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _read_key(text: str) -> str:
@@ -91,7 +83,7 @@ class IssueOptions:
     ]
     expires_in: Annotated[
         timedelta | None,
-        typer.Option(parser=_read_life, metavar="LIFE", help="The time until it expires, such as 90m or 7d."),
+        typer.Option(parser=read_duration, metavar="LIFE", help="The time until it expires, such as 90m or 7d."),
     ] = None
     expires_at: Annotated[
         datetime | None, typer.Option(parser=read_moment, metavar="TIME", help="When it expires (RFC 3339).")

@@ -1,12 +1,11 @@
 """`soundmark hear`: a receiver at the terminal."""
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import typer
 from soundmark_sdk import (
@@ -20,6 +19,7 @@ from soundmark_sdk import (
     hear,
     listen,
 )
+from soundmark_sdk.recording import Recording
 
 from soundmark.cli import Refused
 from soundmark.cli.intents import format_intent
@@ -28,13 +28,19 @@ from soundmark.cli.service import find_service
 
 T = TypeVar("T")
 
+_STANDARD_INPUT: Final = Path("-")
+
 app = typer.Typer(add_completion=False)
 
 
 @app.command("hear")
 def hear_command(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A recording: WAV, FLAC, OGG (Vorbis, Opus) or MP3.")
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A recording: WAV, FLAC, OGG (Vorbis, Opus or FLAC) or MP3; `-` is standard input.",
+        ),
     ] = None,
     microphone: Annotated[bool, typer.Option("--microphone", help="Listen until a Code is heard.")] = False,
     base_url: BaseUrl = None,
@@ -97,30 +103,22 @@ def _hear_file(file: Path, *, explain: bool) -> Iterable[Frame]:
     else:
         frames = _read(file, hear)
     if not frames:
-        raise Refused(f"no Code was heard in {file}" + ("" if explain else "; run it with --explain to see why"))
+        raise Refused(
+            f"no Code was heard in {_name_file(file)}" + ("" if explain else "; run it with --explain to see why")
+        )
     return frames
 
 
-def _read(file: Path, use: Callable[[Path], T]) -> T:
+def _read(file: Path, use: Callable[[Recording], T]) -> T:
     try:
-        with _silent_decoders():
-            return use(file)
+        return use(sys.stdin.buffer if file == _STANDARD_INPUT else file)
     except (OSError, ValueError) as error:
-        raise Refused(f"{file} cannot be heard: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise Refused(f"{_name_file(file)} cannot be heard: {reason}") from None
 
 
-@contextmanager
-def _silent_decoders() -> Iterator[None]:
-    """Keep libsndfile's decoders from writing to the terminal; we report a broken MP3 in one line."""
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
+def _name_file(file: Path) -> str:
+    return "the recording from standard input" if file == _STANDARD_INPUT else str(file)
 
 
 def _explain(examination: Examination) -> Iterator[str]:

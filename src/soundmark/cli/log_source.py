@@ -1,6 +1,7 @@
 """Reading a transparency log over HTTP, as an auditor does: nothing is believed that is not verified."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from soundmark.operating_system.files import write_private
 
 _TIMEOUT_S: Final = 30.0
 _BYTES_MAX: Final = 32 * 1024 * 1024  # A bundle of 256 entries of 64 KiB has less.
+_PAUSE_MAX_S: Final = 60.0
 Progress = Callable[[int, int], None]
 
 
@@ -58,6 +60,19 @@ class LogSource:
             return tuple(str(text) for text in json.loads(self._get(""))["vkeys"])
         except (ValueError, KeyError, TypeError):
             raise Refused(f"{printable(self._prefix)} does not describe a log") from None
+
+    def read_proof(self, digest: str) -> bytes | None:
+        """Return the proof of an entry, unverified; None if the log has no such entry. Where it must, it waits.
+
+        Raises: Refused.
+        """
+        while True:
+            response = self._send(f"/proofs/{digest}")
+            if response.status_code == httpx2.codes.NOT_FOUND:
+                return None
+            if response.status_code != httpx2.codes.TOO_MANY_REQUESTS:
+                return self._content(response, f"/proofs/{digest}")
+            time.sleep(_read_pause_s(response))
 
     def read_checkpoint(self, trust: LogTrust) -> tuple[Checkpoint, str]:
         """Return the newest checkpoint, verified, and its text.
@@ -105,15 +120,28 @@ class LogSource:
         return entries
 
     def _get(self, path: str) -> bytes:
+        response = self._send(path)
+        if response.status_code == httpx2.codes.NOT_FOUND:
+            raise LogFault(f"the log does not have {path or 'a description'}")
+        return self._content(response, path)
+
+    def _send(self, path: str) -> httpx2.Response:
         try:
-            response = self._client.get(self._prefix + path)
+            return self._client.get(self._prefix + path)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Refused(f"{printable(self._prefix)} does not answer: {type(error).__name__}") from None
-        if response.status_code == 404:  # noqa: PLR2004 - HTTP
-            raise LogFault(f"the log does not have {path or 'a description'}")
-        if response.status_code != 200 or len(response.content) > _BYTES_MAX:  # noqa: PLR2004 - HTTP
+
+    def _content(self, response: httpx2.Response, path: str) -> bytes:
+        if response.status_code != httpx2.codes.OK or len(response.content) > _BYTES_MAX:
             raise Refused(f"{printable(self._prefix)}{path} answers {response.status_code}")
         return response.content
+
+
+def _read_pause_s(response: httpx2.Response) -> float:
+    try:
+        return min(max(float(response.headers["retry-after"]), 1.0), _PAUSE_MAX_S)
+    except (KeyError, ValueError):
+        return 1.0
 
 
 @contextmanager

@@ -2,17 +2,21 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
 from soundmark.kit.text.timestamps import parse_timestamp
 
 F = TypeVar("F", bound=Callable[..., None])
+
+_DURATION: Final = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 BaseUrl = Annotated[
     str | None,
@@ -109,6 +113,17 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[F], F]:
         return function
 
     return add
+
+
+def read_duration(text: str) -> timedelta:
+    """Return the duration that an option gives, such as 90m.
+
+    Raises: typer.BadParameter.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise typer.BadParameter("must be a number followed by s, m, h or d, such as 90m")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def read_moment(text: str) -> datetime:

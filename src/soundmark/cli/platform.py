@@ -14,6 +14,7 @@ from soundmark.cli.databases import run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_audience_databases, read_settings
 from soundmark.cli.entitle import entitle
 from soundmark.cli.release_readiness import release_readiness
+from soundmark.cli.suspensions import organizations, restore, suspend
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.resealing import Resealed, ResealRefused, require_openable
@@ -33,13 +34,16 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 app.command()(catalog)
 app.command()(cell)
 app.command()(entitle)
+app.command()(organizations)
 app.command()(release_readiness)
+app.command()(restore)
+app.command()(suspend)
 app.add_typer(accounting.app, name="accounting")
 
 
 @app.callback()
 def platform() -> None:
-    """Show the catalogue and release readiness, grant entitlements, name cells, retry drafts, change the master key."""
+    """Suspend organisations, show catalogue and readiness, grant entitlements, name cells, retry drafts, reseal."""
 
 
 @app.command()

@@ -26,6 +26,7 @@ ACTIONS: Final = (
     "code.batch_revoked",
     "code.issued",
     "code.revoked",
+    "decode_certificate.issued",
     "invitation.accepted",
     "invitation.created",
     "invitation.revoked",

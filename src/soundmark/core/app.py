@@ -31,6 +31,7 @@ from soundmark.core.features.billing.webhooks import routes as payment_webhooks
 from soundmark.core.features.codes.campaigns import routes as campaigns
 from soundmark.core.features.codes.code_audio import routes as code_audio
 from soundmark.core.features.codes.codes import routes as codes
+from soundmark.core.features.codes.decode_certificates import routes as decode_certificates
 from soundmark.core.features.codes.issuance import routes as issuance
 from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.core.features.codes.resolution import routes as resolution
@@ -38,10 +39,12 @@ from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
 from soundmark.core.features.log.integration.opening import open_log
 from soundmark.core.features.log.publication import routes as log
+from soundmark.core.features.platform.organizations import routes as platform_organizations
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.support.desk_webhook import routes as desk_webhook
 from soundmark.core.features.support.tickets import routes as tickets
+from soundmark.core.features.tenancy.allowed_hosts import routes as allowed_hosts
 from soundmark.core.features.tenancy.api_keys import routes as api_keys
 from soundmark.core.features.tenancy.audit_log import routes as audit_log
 from soundmark.core.features.tenancy.caller import routes as caller
@@ -71,6 +74,7 @@ from soundmark.kit.http.requests.client_address import AddressDigest, AddressRea
 from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import HealthCheck, health_routes
+from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import NO_TELEMETRY, install_validation_handler
 from soundmark.kit.postgres.database_server import DESCRIBE_SERVER
@@ -86,7 +90,10 @@ from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/v1/log", "/openapi.json")
-_OPEN_PREFIXES: Final = ("/v1/deletion-certificates/", "/v1/log/", "/schemas/", "/problems/")
+_OPEN_PREFIXES: Final = (
+    *("/v1/deletion-certificates/", "/v1/decode-certificates/", "/v1/log/"),
+    *("/schemas/", "/problems/"),
+)
 _log: Final = structlog.get_logger()
 
 
@@ -95,7 +102,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     ctx = make_request_context(settings, clock=clock, entropy=entropy)
     preface = Preface(Call(DESCRIBE_SERVER), RENEW_EVERY_S if settings.database_options else 0.0, clock)
-    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface)
+    connection = SharedConnection(ctx.db, timeout_s=QUERY_TIMEOUT_S, preface=preface, planning="once_by_index")
     lease = Lease(ctx.db, clock, ctx.promotions)
     clock_offset = ClockOffset(ctx.db, clock, ctx.promotions)
     lookup = BroadcastLookup(connection, lease, Answers(ctx.live_keyring, ctx.clock, entropy))
@@ -122,6 +129,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
             ctx.local_notification_limit,
             ctx.log_proof_limit,
             ctx.webhook_test_limit,
+            ctx.certificate_limit,
             ctx.webhook_tests,
             ctx.exports,
         )
@@ -183,6 +191,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         members,
         invitations,
         projects,
+        allowed_hosts,
         closure,
         exports,
         api_keys,
@@ -190,6 +199,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         campaigns,
         codes,
         code_audio,
+        decode_certificates,
         audience_control,
         audience_reports,
         events,
@@ -207,6 +217,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         tickets,
         desk_webhook,
         platform,
+        platform_organizations,
         release,
         resolution,
         log,
@@ -233,7 +244,7 @@ async def _running(
     clock_offset: ClockOffset,
     lease: Lease,
     lookup: BroadcastLookup,
-    limits: Iterable[RateLimit | RefusalLimit | Slots],
+    limits: Iterable[RateLimit | RefusalLimit | PublicRateLimit | Slots],
 ) -> AsyncIterator[None]:
     """Run the background tasks of the process, from start to stop."""
     async with contextlib.AsyncExitStack() as stack:

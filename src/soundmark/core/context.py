@@ -23,6 +23,7 @@ from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.http.limits.local import RateLimit
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
+from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.jobs import Queue
@@ -80,9 +81,10 @@ class RequestContext(Context):
     by (organisation, subject). `issuances` issues Codes, with one queue for each organisation, in transactions of
     `pipelined`. `exports` limits the exports that run at a time, with one for each organisation; `webhook_tests` does
     so for the messages that test an endpoint, and `webhook_test_limit` limits them by time. `local_questions` are those
-    under way to the local provider for a notification, by the payment's id, and `local_notification_limit` limits
-    them by client IP address, as `log_proof_limit` does requests for proofs. `webhook_replays` lets one replay of
-    an organisation have a connection at a time. With `support_native_signature`, the desk signs webhooks in its own
+    under way to the local provider for a notification, by the payment's id. By client IP address,
+    `local_notification_limit` limits these notifications, `certificate_limit` who reads decode certificates, and
+    `log_proof_limit` requests for proofs. `webhook_replays` lets one replay of an organisation have a connection at a
+    time. With `support_native_signature`, the desk signs webhooks in its own
     way.
     """
 
@@ -96,6 +98,7 @@ class RequestContext(Context):
     exports: Slots
     webhook_tests: Slots
     webhook_test_limit: RateLimit
+    certificate_limit: PublicRateLimit
     local_questions: dict[str, asyncio.Task[Any]]
     local_notification_limit: RateLimit
     log_proof_limit: RateLimit

@@ -131,6 +131,12 @@ class CustomerUnavailable(Problem):
     kind, code, title = Kind.CONFLICT, "customer_unavailable", "This organisation has no confirmed card payment yet."
 
 
+class DecodeCertificateNotFound(Problem):
+    """The id is wrong, or the certificate's project or organisation was deleted."""
+
+    kind, code, title = Kind.MISSING, "decode_certificate_not_found", "Decode certificate not found."
+
+
 class DeletionBillingActive(Problem):
     """A subscription that renews itself, or a pending checkout, must end before the organisation can be deleted."""
 

@@ -5,7 +5,8 @@
 -- divided by organisation.
 
 -- `audience_cell` names the Audience that has everything of the organisation; it is set by the first integration or
--- import, and never changes. The operator may name a cell before that.
+-- import, and never changes. The operator may name a cell before that. `suspended_at` says that nothing of it resolves
+-- and nothing is added; `suspension_revision` counts its suspensions and restorations, so that Audience knows the latest.
 CREATE TABLE organizations (
     id                      text        NOT NULL,
     name                    text        NOT NULL,
@@ -13,7 +14,11 @@ CREATE TABLE organizations (
     deletion_requested_at   timestamptz,
     audience_cell           text,
     preferred_audience_cell text,
+    suspended_at            timestamptz,
+    suspension_reason       text,
+    suspension_revision     bigint      NOT NULL DEFAULT 0,
     CONSTRAINT organizations_pkey PRIMARY KEY (id),
+    CONSTRAINT organizations_suspension_check CHECK ((suspended_at IS NULL) = (suspension_reason IS NULL)),
     CONSTRAINT organizations_cell_check CHECK (audience_cell ~ '^[a-z0-9-]{1,40}$'),
     CONSTRAINT organizations_preferred_cell_check CHECK (preferred_audience_cell ~ '^[a-z0-9-]{1,40}$')
 );
@@ -22,6 +27,18 @@ CREATE TABLE organizations (
 CREATE INDEX organizations_by_cell ON organizations (audience_cell) WHERE audience_cell IS NOT NULL;
 CREATE INDEX organizations_by_preferred_cell ON organizations (preferred_audience_cell)
     WHERE preferred_audience_cell IS NOT NULL;
+
+-- An administrator of the platform looks for organisations.
+CREATE INDEX organizations_newest_first ON organizations (created_at DESC, id DESC);
+
+-- The organisations with a `suspended_at`, for the statement of a resolution, which knows no tenant. One statement
+-- changes both.
+CREATE TABLE suspended_organizations (
+    organization_id text NOT NULL,
+    CONSTRAINT suspended_organizations_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT suspended_organizations_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
 
 CREATE TABLE members (
     organization_id text        NOT NULL,
@@ -38,14 +55,19 @@ CREATE TABLE members (
 CREATE INDEX members_by_subject ON members (subject_id, organization_id);
 CREATE INDEX members_newest_first ON members (organization_id, created_at DESC, subject_id DESC);
 
+-- `allowed_hosts` are those to which intents may lead, null for any; `allowed_hosts_at` is when they were last set.
 CREATE TABLE projects (
     organization_id       text        NOT NULL,
     id                    text        NOT NULL,
     name                  text        NOT NULL,
     created_at            timestamptz NOT NULL,
     deletion_requested_at timestamptz,
+    allowed_hosts         text[],
+    allowed_hosts_at      timestamptz,
     CONSTRAINT projects_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT projects_name_key UNIQUE (organization_id, name),
+    CONSTRAINT projects_allowed_hosts_check CHECK (allowed_hosts IS NULL OR allowed_hosts_at IS NOT NULL),
+    CONSTRAINT projects_allowed_hosts_number_check CHECK (cardinality(allowed_hosts) <= 100),
     CONSTRAINT projects_organization_fkey FOREIGN KEY (organization_id) REFERENCES organizations (id) ON DELETE CASCADE
 );
 
@@ -67,12 +89,14 @@ CREATE INDEX integration_cells_of_project ON integration_cells (organization_id,
 
 -- All that a resolution reads. Its key is the token, because a receiver knows no organisation: broadcasts_pkey alone
 -- keeps tokens unique, and codes refers to no row here, so that the two tables may be divided by keys of their own.
--- Every fact of the answer is in the signed payload; the columns beside it are what the signature cannot cover.
+-- Every fact of the answer is in the signed payload; the columns beside it are what the signature cannot cover, and the
+-- organisation, which finds its suspension.
 CREATE TABLE broadcasts (
-    token      text  NOT NULL,
-    payload    bytea NOT NULL,
-    signature  bytea NOT NULL,
-    revoked_at timestamptz,
+    token           text  NOT NULL,
+    payload         bytea NOT NULL,
+    signature       bytea NOT NULL,
+    revoked_at      timestamptz,
+    organization_id text  NOT NULL,
     CONSTRAINT broadcasts_pkey PRIMARY KEY (token)
 );
 
@@ -243,19 +267,23 @@ CREATE TABLE audit_unsealed (
     CONSTRAINT audit_unsealed_stage_check CHECK (stage IN ('requested', 'final'))
 );
 
--- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome.
+-- The chain of each organisation. An entry is sealed when it is written, and again when it gets its outcome. With its
+-- final seal it also gets its place in the chain that everybody can check, who has the entries.
 CREATE TABLE audit_seals (
     organization_id text   NOT NULL,
     position        bigint NOT NULL,
     entry_id        text   NOT NULL,
     stage           text   NOT NULL,
     seal            bytea  NOT NULL,
+    chain_position  bigint,
+    chain_hash      bytea,
     CONSTRAINT audit_seals_pkey PRIMARY KEY (organization_id, position),
     CONSTRAINT audit_seals_once UNIQUE (organization_id, entry_id, stage),
     CONSTRAINT audit_seals_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
     CONSTRAINT audit_seals_position_check CHECK (position > 0),
-    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final'))
+    CONSTRAINT audit_seals_stage_check CHECK (stage IN ('requested', 'final')),
+    CONSTRAINT audit_seals_chain_check CHECK ((chain_position IS NULL) = (chain_hash IS NULL))
 );
 
 CREATE TABLE audit_heads (
@@ -263,10 +291,33 @@ CREATE TABLE audit_heads (
     position        bigint NOT NULL,
     entry_id        text,
     seal            bytea  NOT NULL,
+    chain_position  bigint NOT NULL,
+    chain_hash      bytea  NOT NULL,
     CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id),
     CONSTRAINT audit_heads_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE,
     CONSTRAINT audit_heads_entry_check CHECK ((entry_id IS NULL) = (position = 0))
+);
+
+-- Organisations whose chain has grown since its head was last entered into the transparency log. A job reads it for every
+-- tenant, so it holds ids only.
+CREATE TABLE audit_unlogged (
+    organization_id text NOT NULL,
+    CONSTRAINT audit_unlogged_pkey PRIMARY KEY (organization_id),
+    CONSTRAINT audit_unlogged_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
+
+-- The heads that were entered, from the newest one that is published on. `digest` is the commitment in the log.
+CREATE TABLE audit_logged_heads (
+    organization_id text        NOT NULL,
+    entries         bigint      NOT NULL,
+    chain_hash      bytea       NOT NULL,
+    digest          bytea       NOT NULL,
+    logged_at       timestamptz NOT NULL,
+    CONSTRAINT audit_logged_heads_pkey PRIMARY KEY (organization_id, entries),
+    CONSTRAINT audit_logged_heads_organization_fkey FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
 );
 
 -- Settings of the operator, which belong to no tenant.
@@ -478,6 +529,10 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY audit_heads_of_tenant ON audit_heads USING (organization_id = current_tenant());
 
+ALTER TABLE audit_logged_heads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audit_logged_heads FORCE ROW LEVEL SECURITY;
+CREATE POLICY audit_logged_heads_of_tenant ON audit_logged_heads USING (organization_id = current_tenant());
+
 -- Every request of a person needs their role, so this takes one round trip. As in api_key_of_credential, the tenant
 -- stays set until the transaction ends.
 CREATE FUNCTION role_of_member(organization text, subject text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -490,7 +545,8 @@ $$;
 -- The organisations that a person belongs to. Their memberships are found by the person alone; each organisation is
 -- then read as a row of its own tenant.
 CREATE FUNCTION organizations_of_member(subject text)
-    RETURNS TABLE (id text, name text, role text, created_at timestamptz, deletion_requested_at timestamptz)
+    RETURNS TABLE (id text, name text, role text, created_at timestamptz, deletion_requested_at timestamptz,
+                   suspended_at timestamptz)
     LANGUAGE plpgsql AS $$
 DECLARE
     membership record;
@@ -499,7 +555,7 @@ BEGIN
     FOR membership IN SELECT m.organization_id, m.role FROM members m WHERE m.subject_id = subject LOOP
         EXECUTE format('SET LOCAL soundmark.tenant TO %L', membership.organization_id);
         RETURN QUERY
-            SELECT o.id, o.name, membership.role, o.created_at, o.deletion_requested_at
+            SELECT o.id, o.name, membership.role, o.created_at, o.deletion_requested_at, o.suspended_at
               FROM organizations o
              WHERE o.id = membership.organization_id;
     END LOOP;
@@ -561,6 +617,7 @@ CREATE POLICY invitations_of_backup ON invitations FOR SELECT USING (is_backup()
 CREATE POLICY audit_entries_of_backup ON audit_entries FOR SELECT USING (is_backup());
 CREATE POLICY audit_seals_of_backup ON audit_seals FOR SELECT USING (is_backup());
 CREATE POLICY audit_heads_of_backup ON audit_heads FOR SELECT USING (is_backup());
+CREATE POLICY audit_logged_heads_of_backup ON audit_logged_heads FOR SELECT USING (is_backup());
 CREATE POLICY code_entitlements_of_backup ON code_entitlements FOR SELECT USING (is_backup());
 CREATE POLICY code_usage_days_of_backup ON code_usage_days FOR SELECT USING (is_backup());
 CREATE POLICY campaigns_of_backup ON campaigns FOR SELECT USING (is_backup());
@@ -591,6 +648,7 @@ CREATE TABLE closures (
     worked_at               timestamptz NOT NULL,
     deleted_codes           bigint      NOT NULL DEFAULT 0,
     deleted_audit_entries   bigint      NOT NULL DEFAULT 0,
+    deleted_certificates    bigint      NOT NULL DEFAULT 0,
     purged_integrations     bigint      NOT NULL DEFAULT 0,
     purged_events           bigint      NOT NULL DEFAULT 0,
     purged_integrity_days   bigint      NOT NULL DEFAULT 0,
@@ -610,7 +668,40 @@ CREATE POLICY closures_of_tenant ON closures USING (organization_id = current_te
 CREATE POLICY closures_of_everybody ON closures FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY closures_of_backup ON closures FOR SELECT USING (is_backup());
 
--- Signed certificates, kept for ever. Whoever knows an id may read its certificate, so there is no tenant here.
+-- Signed certificates of what was measured of a Code, which may be deleted before them. The other table finds the
+-- organisation of a certificate: everybody who knows an id may read its certificate.
+CREATE TABLE decode_certificates (
+    organization_id text        NOT NULL,
+    id              text        NOT NULL,
+    project_id      text        NOT NULL,
+    xr_id           text        NOT NULL,
+    issued_at       timestamptz NOT NULL,
+    document        bytea       NOT NULL,
+    CONSTRAINT decode_certificates_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT decode_certificates_project_fkey FOREIGN KEY (organization_id, project_id)
+        REFERENCES projects (organization_id, id) ON DELETE CASCADE
+);
+
+-- Limits how many an organisation issues in an hour.
+CREATE INDEX decode_certificates_newest_first ON decode_certificates (organization_id, issued_at DESC);
+-- Finds those of a project that is being deleted.
+CREATE INDEX decode_certificates_of_project ON decode_certificates (organization_id, project_id);
+
+CREATE TABLE decode_certificate_owners (
+    certificate_id  text NOT NULL,
+    organization_id text NOT NULL,
+    CONSTRAINT decode_certificate_owners_pkey PRIMARY KEY (certificate_id),
+    CONSTRAINT decode_certificate_owners_one_for_a_certificate UNIQUE (organization_id, certificate_id),
+    CONSTRAINT decode_certificate_owners_certificate_fkey FOREIGN KEY (organization_id, certificate_id)
+        REFERENCES decode_certificates (organization_id, id) ON DELETE CASCADE
+);
+
+ALTER TABLE decode_certificates ENABLE ROW LEVEL SECURITY;
+ALTER TABLE decode_certificates FORCE ROW LEVEL SECURITY;
+CREATE POLICY decode_certificates_of_tenant ON decode_certificates USING (organization_id = current_tenant());
+CREATE POLICY decode_certificates_of_backup ON decode_certificates FOR SELECT USING (is_backup());
+
+-- Signed certificates of deletions, kept for ever. Whoever knows an id may read its certificate, so there is no tenant here.
 CREATE TABLE deletion_certificates (
     id           text        NOT NULL,
     document     bytea       NOT NULL,

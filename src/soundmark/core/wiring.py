@@ -32,6 +32,7 @@ from soundmark.kit.http.limits.factory import make_rate_limit, make_shared_keys
 from soundmark.kit.http.limits.shared_keys import SharedKeys
 from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateComponent
+from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
@@ -99,7 +100,7 @@ def make_request_context(
     """Return the context of commands in a process that serves requests. Nothing in it is open or running yet."""
     parts = _parts(settings, _SERVED, settings.database_pool_size, clock or SystemClock(), entropy or SystemEntropy())
     db, sealer, its_clock = parts["db"], parts["sealer"], parts["clock"]
-    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planned_once=True)
+    reads = SharedConnection(db, timeout_s=STATEMENT_TIMEOUT_S, planning="once")
     audio = PrivateComponent("audio", settings.audio_url, settings.audio_credential[0], AudioUnavailable)
 
     def shared_keys(key_prefix: bytes) -> SharedKeys | None:
@@ -127,6 +128,18 @@ def make_request_context(
             60,
             key_prefix=b"soundmark:webhook-tests:",
             clock=its_clock,
+        ),
+        certificate_limit=PublicRateLimit(
+            "decode-certificates",
+            make_rate_limit(
+                settings.rate_limit_url,
+                settings.resolve_rate_limit,
+                settings.resolve_rate_window_s,
+                key_prefix=b"soundmark:decode-certificates:",
+                clock=its_clock,
+            ),
+            quota=settings.resolve_rate_limit,
+            window_s=settings.resolve_rate_window_s,
         ),
         local_questions={},
         log_proof_limit=make_rate_limit(

@@ -16,9 +16,11 @@ from soundmark.core.features.billing.webhooks.healing import keep_asking
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.log.integration.integrator import LogIntegrator
+from soundmark.core.features.platform.organizations import jobs as suspensions
 from soundmark.core.features.platform.release import jobs as release
 from soundmark.core.features.support.desk_webhook import jobs as desk_webhook
 from soundmark.core.features.support.tickets import jobs as tickets
+from soundmark.core.features.tenancy.audit_log import jobs as audit_log
 from soundmark.core.features.tenancy.closure import jobs as closure
 from soundmark.core.features.tenancy.invitations import jobs as invitations
 from soundmark.core.features.webhooks.delivery import jobs as webhook_delivery
@@ -82,6 +84,7 @@ def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` do the jobs of every feature."""
     for feature in (
         accounting,
+        audit_log,
         audience_control,
         billing_catalog,
         checkouts,
@@ -93,6 +96,7 @@ def add_tasks(app: App, ctx: Context) -> None:
         release,
         signing_keys,
         subscriptions,
+        suspensions,
         tickets,
         webhook_delivery,
         webhook_events,

@@ -39,6 +39,8 @@ class _OrganizationRows(Wire, Generic[Count]):
     checkouts: Count
     subscriptions: Count
     webhook_endpoints: Count
+    # Certificates of before this count existed have none.
+    decode_certificates: Count = Field(default=0)  # type: ignore[assignment]  # 0 is a count of either kind
 
 
 class _ProjectRows(Wire, Generic[Count]):
@@ -48,6 +50,7 @@ class _ProjectRows(Wire, Generic[Count]):
     codes: Count
     api_keys: Count
     webhook_endpoints: Count
+    decode_certificates: Count = Field(default=0)  # type: ignore[assignment]  # 0 is a count of either kind
 
 
 class AudienceRows(Wire, Generic[Count]):

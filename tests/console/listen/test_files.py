@@ -1,12 +1,14 @@
 """Recordings that a person chooses or drops."""
 
 import base64
+import io
 import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import soundfile
 from playwright.async_api import Page, expect
 from support.browser.chromium import Browsing
 from support.browser.listening_page import open_listening_page
@@ -89,6 +91,73 @@ async def test_a_file_without_a_code_is_said_to_have_none(
     await expect(page.locator("#heard article")).to_have_count(0)
 
 
+RECORD: Final = """async (content) => {
+  const context = new AudioContext({ sampleRate: 48000 });
+  const sound = await context.decodeAudioData(Uint8Array.from(atob(content), (each) => each.charCodeAt(0)).buffer);
+  const destination = context.createMediaStreamDestination();
+  const source = new AudioBufferSourceNode(context, { buffer: sound });
+  source.connect(destination);
+  const recorder = new MediaRecorder(destination.stream, { audioBitsPerSecond: 256000 });
+  const parts = [];
+  recorder.ondataavailable = ({ data }) => parts.push(data);
+  const stopped = new Promise((resolve) => (recorder.onstop = resolve));
+  recorder.start();
+  source.start(context.currentTime + 0.3);
+  await new Promise((resolve) => (source.onended = resolve));
+  recorder.stop();
+  await stopped;
+  await context.close();
+  const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
+  return btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join(''));
+}"""
+
+
+async def test_a_recording_of_the_browser_itself_and_streams_of_unknown_length_are_heard(
+    browsing: Browsing, listen_url: str, stand_in: Any
+) -> None:
+    """MediaRecorder writes WebM without a duration, and a FLAC stream says that it has no samples."""
+    browsing.tolerate("status of 404")
+    stand_in.statuses |= {TOKEN: 404, OTHER_TOKEN: 404}
+    page = await open_page(browsing, listen_url)
+    recorded = await page.evaluate(RECORD, base64.b64encode(render_token(TOKEN)).decode())
+    await page.evaluate(DROP, {"name": "memo.webm", "content": recorded})
+    await expect(page.locator("#heard article[data-outcome=codeUnavailable]")).to_have_count(1)
+    streamed = base64.b64encode(stream_flac(render_token(OTHER_TOKEN))).decode()
+    await page.evaluate(DROP, {"name": "stream.flac", "content": streamed})
+    await expect(page.locator("#heard article[data-outcome=codeUnavailable]")).to_have_count(2)
+    assert stand_in.resolved == [TOKEN, OTHER_TOKEN]
+
+
+async def test_a_stream_is_too_long_only_if_it_is(browsing: Browsing, listen_url: str, tmp_path: Path) -> None:
+    page = await open_page(browsing, listen_url)
+    choose = page.locator("#file").set_input_files
+    (tmp_path / "long.flac").write_bytes(stream_flac(write_wav(tmp_path / "long.wav", 601).read_bytes()))
+    (tmp_path / "short.flac").write_bytes(stream_flac(write_wav(tmp_path / "short.wav", 2).read_bytes()))
+    await choose(tmp_path / "long.flac")
+    await expect(page.locator("#file-progress")).to_contain_text("longer than ten minutes", timeout=30_000)
+    await choose(tmp_path / "short.flac")
+    await expect(page.locator("#file-progress")).to_contain_text("There is no Code in this file")
+
+
+@pytest.mark.parametrize(("size", "words"), [(1, "no Code in this file"), (50_000_001, "cannot tell how long")])
+async def test_a_length_that_the_browser_does_not_find_matters_only_for_a_large_file(
+    browsing: Browsing, listen_url: str, tmp_path: Path, size: int, words: str
+) -> None:
+    """As large as the test claims, because 50 MB would have to be carried into the browser."""
+    page = await open_page(browsing, listen_url)
+    await page.evaluate(
+        """(size) => {
+          const { setTimeout } = window;
+          window.setTimeout = (act, ms) => setTimeout(act, ms / 50);
+          Object.defineProperty(HTMLMediaElement.prototype, 'duration', { get: () => Infinity });
+          Object.defineProperty(File.prototype, 'size', { get: () => size });
+        }""",
+        size,
+    )
+    await page.locator("#file").set_input_files(write_wav(tmp_path / "silence.wav", 1))
+    await expect(page.locator("#file-progress")).to_contain_text(words)
+
+
 @pytest.mark.parametrize("error", ["NotAllowedError", "NotFoundError", "AbortError", "DataCloneError"])
 async def test_an_error_with_a_file_never_blames_the_microphone(
     browsing: Browsing, listen_url: str, tmp_path: Path, error: str
@@ -142,6 +211,16 @@ async def test_the_page_responds_while_a_file_is_read(browsing: Browsing, listen
     await page.locator("#file").set_input_files(write_wav(tmp_path / "silence.wav", 10))
     await expect(page.locator("#file-progress")).to_contain_text("There is no Code in this file")
     assert await page.evaluate("window.ticks") >= 5, "the file is read in ten pieces"
+
+
+def stream_flac(wav: bytes) -> bytes:
+    """Return the sound as a FLAC stream of unknown length: RFC 9639, 8.2."""
+    sound, rate_hz = soundfile.read(io.BytesIO(wav))
+    file = io.BytesIO()
+    soundfile.write(file, sound, rate_hz, format="FLAC")
+    content = bytearray(file.getvalue())
+    content[21:42] = bytes([content[21] & 0xF0]) + bytes(20)
+    return bytes(content)
 
 
 def write_text(file: Path, text: str = "no sound at all\n" * 100) -> Path:

@@ -237,17 +237,61 @@ def microphone_at(rate_hz: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("rate_hz", "words"), [(16_000, "too few samples a second"), (10_000_000, "microphone cannot be used")]
+    ("rate_hz", "joined", "words"),
+    [(16_000, "true", "too few samples a second"), (48_000, "false", "cannot use this microphone at a sample rate")],
 )
 async def test_a_microphone_with_an_unusable_rate_is_said_and_switched_off(
-    browsing: Browsing, listen_url: str, rate_hz: int, words: str
+    browsing: Browsing, listen_url: str, rate_hz: int, joined: str, words: str
 ) -> None:
+    """Firefox joins no stream to a context of another rate."""
     page = await browsing.open_page()
     await page.add_init_script(microphone_at(rate_hz))
+    await page.add_init_script(
+        f"""const {{ createMediaStreamSource }} = AudioContext.prototype;
+        AudioContext.prototype.createMediaStreamSource = function (stream) {{
+          if (!{joined}) throw new DOMException('', 'NotSupportedError');
+          return createMediaStreamSource.call(this, stream);
+        }};"""
+    )
     await open_listening_page(page, listen_url)
     await page.get_by_role("button", name="Listen with the microphone").click()
     await expect(page.locator("#progress")).to_contain_text(words)
     assert await page.evaluate("window.stream.getAudioTracks()[0].readyState") == "ended"
+
+
+async def test_sound_that_the_browser_stops_is_said_and_goes_on_when_it_may(
+    browsing: Browsing, listen_url: str
+) -> None:
+    """iOS interrupts a page for a call, and does not always let it go on by itself."""
+    page = await browsing.open_page()
+    await page.add_init_script(
+        """window.AudioContext = class extends AudioContext {
+          constructor(...options) {
+            super(...options);
+            window.kept = this;
+          }
+        };
+        window.refuses = false;
+        const { resume } = AudioContext.prototype;
+        BaseAudioContext.prototype.resume = AudioContext.prototype.resume = function () {
+          return window.refuses ? Promise.reject(new DOMException('', 'InvalidStateError')) : resume.call(this);
+        };"""
+    )
+    await page.add_init_script(microphone_at(48_000))
+    await open_listening_page(page, listen_url)
+    progress = page.locator("#progress")
+    await page.get_by_role("button", name="Listen with the microphone").click()
+    await expect(progress).to_contain_text("Listening. A Code")
+    await page.evaluate("window.refuses = true; window.kept.suspend()")
+    await expect(progress).to_contain_text("has interrupted the microphone")
+    await page.evaluate("window.refuses = false")
+    await page.get_by_role("heading", level=1).click()
+    await expect(progress).to_contain_text("Listening. A Code")
+    await page.evaluate("window.kept.suspend()")
+    await page.wait_for_function("window.kept.state === 'running'")
+    await expect(progress).to_contain_text("Listening. A Code")
+    await page.get_by_role("button", name="Stop listening").click()
+    await expect(progress).to_contain_text("The microphone is off")
 
 
 async def test_a_device_that_went_offline_before_listening_is_said_and_the_microphone_switched_off(

@@ -33,6 +33,7 @@ PUBLIC = {
     *("resolve", "list_keys", "list_key_history", "get_deletion_certificate", "deliver_event"),
     # The transparency log (contract, section 11).
     *("get_log", "get_log_checkpoint", "get_log_entries", "get_log_proof", "get_log_tile"),
+    "get_decode_certificate",
     # Providers sign what they send, or are asked (contract, section 7).
     *("receive_card_event", "receive_local_notification", "receive_local_query"),
     *("receive_checkout_notification", "receive_checkout_query"),

@@ -37,7 +37,7 @@ async def forge(everything: Rival, code: dict[str, str], signed: dict[str, objec
     """Store a Code changed as `code` says, signed by the stranger, and return its token."""
     token = "brd_" + "f" * 16
     payload = canonicalize({**signed, "key_id": STRANGER.key_id, "token_digest": digest_of(token)})
-    statement = "INSERT INTO broadcasts (token, payload, signature) VALUES (%s, %s, %s)"
+    statement = "INSERT INTO broadcasts (token, payload, signature, organization_id) VALUES (%s, %s, %s, 'org_x')"
     await everything.run(statement, token, payload, STRANGER.sign(payload))
     assert code["broadcast_token"] != token
     return token

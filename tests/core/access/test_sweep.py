@@ -27,6 +27,7 @@ TO_ANOTHER_PROJECT: dict[str, str | None] = {
     "get_code": "code_not_found",
     "issue_code": "project_not_found",
     "issue_codes": "project_not_found",
+    "issue_decode_certificate": "code_not_found",
     "list_campaigns": "project_not_found",
     "list_codes": None,
     "list_integrations": "project_not_found",

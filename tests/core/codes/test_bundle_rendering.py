@@ -58,11 +58,11 @@ def answer_wavs_then(count: int, then: Behaviour) -> Behaviour:
     [
         raw(b""),
         raw(b"HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\ncontent-length: 44\r\n\r\nRIFF"),
-        answer(b'{"code":"audio_busy"}', status="503 Service Unavailable"),
+        answer(b'{"code":"deadline_passed"}', status="503 Service Unavailable"),
         answer(b"<html>", media_type="text/html"),
         silent,
     ],
-    ids=["hangs up", "hangs up in a WAV", "is busy", "answers a page", "falls silent"],
+    ids=["hangs up", "hangs up in a WAV", "is late", "answers a page", "falls silent"],
 )
 async def test_a_component_that_fails_in_the_middle_ends_the_bundle(
     database_url: Secret, bundle_files: list[IO[bytes]], then: Behaviour
@@ -142,7 +142,7 @@ async def run_until_all_wait() -> None:
 
 
 @pytest.mark.parametrize(("rows_count", "waiting_count"), [(1, 4), (4, 16), (5, 16), (20, 16)])
-async def test_bundles_leave_room_in_the_components_queue(rows_count: int, waiting_count: int) -> None:
+async def test_bundles_leave_room_for_single_sounds(rows_count: int, waiting_count: int) -> None:
     """One bundle asks for four WAVs at once, all together for sixteen; the others wait for their turn."""
     channel = Withholding()
     audio = AudioChannel(cast("PrivateChannel", channel))

@@ -78,9 +78,7 @@ async def test_a_batch_whose_last_code_fails_leaves_nothing(
         is_last = prefix == "brd_" and minted.count("brd_") == 100
         return "brd_" + "A" * 16 if is_last else true_mint(entropy, prefix, *chars)
 
-    await rival.run(
-        "INSERT INTO broadcasts (token, payload, signature) VALUES (%s, %s, %s)", "brd_" + "A" * 16, b"taken", b""
-    )
+    await rival.run("INSERT INTO broadcasts VALUES (%s, %s, %s, NULL, 'org_x')", "brd_" + "A" * 16, b"taken", b"")
     true_mint = issue_group.mint
     monkeypatch.setattr(issue_group, "mint", mint_again)
     answer = await tenant.api.post(

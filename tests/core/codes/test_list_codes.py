@@ -106,7 +106,9 @@ async def copy_rows(rival: Rival, count: int) -> None:
     numbered = "overlay(token placing lpad(n::text, 4, '0') from 5)"
     numbers = f"broadcasts, generate_series(1, {count}) AS n"
     columns = "organization_id, xr_id, project_id, issuer, issued_at, expires_at, broadcast_token, key_id, address"
-    await rival.run(f"INSERT INTO broadcasts SELECT {numbered}, payload, signature FROM {numbers}")
+    await rival.run(
+        f"INSERT INTO broadcasts SELECT {numbered}, payload, signature, NULL, organization_id FROM {numbers}"
+    )
     await rival.run(
         f"INSERT INTO codes ({columns})"
         " SELECT organization_id, overlay(xr_id placing lpad(n::text, 4, '0') from 4), project_id, issuer,"

@@ -63,7 +63,7 @@ async def crowd(tenant: Tenant, rival: Rival) -> Crowd:
     two = await make_campaign(tenant, rival, "cmp_" + "2" * 22)
     three = await make_campaign(other, rival, "cmp_" + "3" * 22)
     await rival.run(
-        "INSERT INTO broadcasts SELECT 'brd_' || lpad(n::text, 16, '0'), 'payload', 'signature'"
+        "INSERT INTO broadcasts SELECT 'brd_' || lpad(n::text, 16, '0'), 'payload', 'signature', NULL, 'org_x'"
         " FROM generate_series(0, 40) AS n"
     )
     projects = (tenant.project_id, other.project_id)

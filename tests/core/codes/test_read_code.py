@@ -94,7 +94,8 @@ async def test_a_code_of_another_project_is_not_found(api: Api, tenant: Tenant) 
 
 
 _RENAME = (
-    "WITH copy AS (INSERT INTO broadcasts SELECT '{0}', payload, signature FROM broadcasts)"
+    "WITH copy AS (INSERT INTO broadcasts SELECT '{0}', payload, signature, NULL, organization_id"
+    " FROM broadcasts)"
     " UPDATE codes SET broadcast_token = '{0}'"
 )
 _REPLACE = "UPDATE broadcasts SET payload = replace(encode(payload, 'escape'), '{}', '{}')::bytea"

@@ -171,8 +171,8 @@ async def test_no_code_inserted_by_another_transaction_survives_it(tenant: Tenan
     code = await tenant.make_code(campaign_id=campaign["id"])
     token = "brd_" + "r" * 16
     insert = (
-        "WITH b AS (INSERT INTO broadcasts (token, payload, signature)"
-        " SELECT %s, payload, signature FROM broadcasts WHERE token = %s)"
+        "WITH b AS (INSERT INTO broadcasts (token, payload, signature, organization_id)"
+        " SELECT %s, payload, signature, organization_id FROM broadcasts WHERE token = %s)"
         " INSERT INTO codes SELECT organization_id, %s, project_id, campaign_id, issuer, issued_at, expires_at, %s,"
         " audience_integration_id, key_id, NULL, address FROM codes WHERE xr_id = %s"
     )

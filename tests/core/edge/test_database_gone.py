@@ -32,6 +32,7 @@ KNOWN = {
     "code_issue_not_found",
     "confirmation_mismatch",
     "customer_unavailable",
+    "decode_certificate_not_found",
     "deletion_certificate_not_found",
     "integration_not_found",
     "invitation_invalid",

@@ -23,6 +23,7 @@ OPEN = [
     ("/v1/keys", 200),
     ("/v1/keys/history", 200),
     ("/v1/deletion-certificates/dct_AAAAAAAAAAAAAAAAAAAAAA", 404),
+    ("/v1/decode-certificates/dcc_AAAAAAAAAAAAAAAAAAAAAA", 404),
     ("/openapi.json", 200),
     ("/schemas/xr-code-v1.json", 200),
     ("/schemas/unknown.json", 404),
@@ -36,6 +37,7 @@ OPEN_TEMPLATES = {
     "/v1/keys",
     "/v1/keys/history",
     "/v1/deletion-certificates/{certificate_id}",
+    "/v1/decode-certificates/{certificate_id}",
 }
 OPERATIONS = {operation.path for operation in list_operations()} - OPEN_TEMPLATES
 

@@ -36,7 +36,7 @@ def pair_url(pair: PostgresPair) -> Secret:
 
 @pytest.fixture
 async def core(pair_url: Secret) -> AsyncIterator[Api]:
-    """A Core on the first primary, whatever becomes of that."""
+    """A Core that stays on the first primary, also after another server was promoted."""
     async with running_core(core_settings(pair_url)) as api:
         yield api
 

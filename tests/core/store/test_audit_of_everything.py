@@ -14,8 +14,12 @@ from soundmark.core.domain.tenancy.audit import AuditAction
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 # Written by an operator's command, which is not an operation of the API.
 OF_COMMANDS = {"billing.entitlement_changed"}
-# Written by administrators of the platform, in the log of an organisation that they are not in: tests/core/billing.
-OF_PLATFORM = {"billing.accounting_customer_changed", "billing.audience_contract_changed"}
+# Written by administrators of the platform, in the log of an organisation that they are not in: tests/core/billing and
+# tests/core/platform.
+OF_PLATFORM = {
+    "billing.accounting_customer_changed", "billing.audience_contract_changed", "organization.restored",
+    "organization.suspended",
+}  # fmt: skip
 # A project's deletion writes two, that of an organisation one, which goes with it: tests/core/tenancy/closure.
 LEAVING = {"delete_organization", "delete_project"}
 OF_CLOSURES = {"organization.deletion_requested", "project.deleted", "project.deletion_requested"}

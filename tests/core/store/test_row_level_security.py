@@ -17,9 +17,12 @@ from soundmark.kit.postgres.database import EVERY_TENANT
 # Tables that carry an organisation's id and are read before it is known which organisation it is about, and why. They
 # hold ids and digests, and nothing that a tenant said.
 WITHOUT_TENANT: Final = {
+    "broadcasts": "a receiver knows a token, and no organisation",
+    "suspended_organizations": "a resolution asks whether the organisation of a token is suspended",
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",
     "invitation_digests": "an invitation's secret comes without its organisation; what is looked up is its digest",
     "integration_cells": "an event names an integration, and no organisation",
+    "decode_certificate_owners": "everybody who knows the id of a certificate may read it",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
     "desk_conversations": "a delivery of the support desk names no organisation",
     "billing_references": "a provider's notification names no organisation; what is looked up is a digest",
@@ -79,6 +82,11 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
         )
         await rival.run(
             "INSERT INTO integration_names VALUES (%s, 'int_1', %s, 'Studio')",
+            tenant.organization_id,
+            tenant.project_id,
+        )
+        await rival.run(
+            "INSERT INTO decode_certificates VALUES (%s, 'dcc_1', %s, 'xr_1', now(), '')",
             tenant.organization_id,
             tenant.project_id,
         )

@@ -17,7 +17,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.link import Call, Rows
-from soundmark.kit.postgres.shared_connection import Preface, SharedConnection
+from soundmark.kit.postgres.shared_connection import Planning, Preface, SharedConnection
 
 _BACKEND = Call("SELECT pg_backend_pid()")
 _INSERT = "INSERT INTO notes VALUES ($1::text)"
@@ -286,9 +286,13 @@ async def test_the_server_stops_a_statement_whose_time_is_up_and_the_connection_
     await shared.aclose()
 
 
-async def test_a_connection_that_plans_once_says_so_to_the_server(db: Database) -> None:
-    shared = SharedConnection(db, timeout_s=10, planned_once=True)
+@pytest.mark.parametrize(("planning", "seqscan"), [("once", "on"), ("once_by_index", "off")])
+async def test_a_connection_that_plans_once_says_so_to_the_server(
+    db: Database, planning: Planning, seqscan: str
+) -> None:
+    shared = SharedConnection(db, timeout_s=10, planning=planning)
     assert await read(shared, Call("SHOW plan_cache_mode")) == [[("force_generic_plan",)]]
+    assert await read(shared, Call("SHOW enable_seqscan")) == [[(seqscan,)]]
     await shared.aclose()
 
 

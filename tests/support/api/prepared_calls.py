@@ -1,7 +1,7 @@
 """Preparing one valid call of each operation, with what has to exist for it."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 
@@ -9,8 +9,11 @@ from soundmark.core.domain.webhooks.endpoint import ENDPOINTS_MAX
 from soundmark.kit.text import base64url
 from support.api.world import OPERATIONS, Call, World, count_rows, send
 from support.audience.event_delivery import make_event, sign_body
+from support.codes.measurements import make_measurement
 from support.outside.desk import configure_desk, sign_as_sent, ticket_body
 from support.tenancy.release_evidence import insert_evidence
+
+ROOT: Final = {"realm_access": {"roles": ["svc_platform_admin"]}}
 
 
 async def name_organization(world: World) -> Call:
@@ -21,12 +24,36 @@ async def name_project(world: World) -> Call:
     return Call(params=world.tenant.in_project)
 
 
+async def fill_suspension(world: World) -> Call:
+    """Prepare the suspension of an organisation that the following calls need not use."""
+    owner = world.people.person("somebody")
+    return Call(path={"organization_id": await owner.make_organization()}, json={"reason": "Spam."})
+
+
+async def name_suspended_organization(world: World) -> Call:
+    call = await fill_suspension(world)
+    suspended = await send(world.people.person("root", **ROOT), OPERATIONS["suspend_organization"], call)
+    assert suspended.status == 200, suspended.body
+    return Call(path=call.path)
+
+
 async def rename_organization(world: World) -> Call:
     return Call(path={"organization_id": world.tenant.organization_id}, json={"name": "Radio Südlicht"})
 
 
 async def rename_project(world: World) -> Call:
     return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json={"name": "Night show"})
+
+
+async def name_own_project(world: World) -> Call:
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query)
+
+
+async def fill_allowed_hosts(world: World) -> Call:
+    """Prepare a change of the allowed hosts, another one each time, which still allows the intents of other calls."""
+    number = await count_rows(world, "audit_entries")
+    body = {"hosts": ["example.org", f"a{number}.example.org"]}
+    return Call(path={"project_id": world.tenant.project_id}, params=world.tenant.query, json=body)
 
 
 async def preview_organization(world: World) -> Call:
@@ -120,6 +147,17 @@ async def issue_two_before(world: World) -> Call:
 async def make_code(world: World) -> Call:
     code = await world.tenant.make_code()
     return Call(path={"xr_id": code["xr_id"]}, params=world.tenant.query)
+
+
+async def measure_code(world: World) -> Call:
+    return replace(await make_code(world), json=make_measurement())
+
+
+async def issue_certificate(world: World) -> Call:
+    """Issue a decode certificate, and prepare to read it."""
+    answer = await send(world.people.person("owner"), OPERATIONS["issue_decode_certificate"], await measure_code(world))
+    assert answer.status == 201, answer.body
+    return Call(path={"certificate_id": answer.json["certificate_id"]})
 
 
 async def select_code(world: World) -> Call:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from support.database.rival import Rival
 
 # A running Core seals the audit log in its own time, whatever is called.
-_SEALING: Final = {"alembic_version", "audit_unsealed", "audit_seals", "audit_heads"}
+_SEALING: Final = {"alembic_version", "audit_unsealed", "audit_seals", "audit_heads", "audit_unlogged"}
 
 
 async def read_content(rival: Rival, *, with_jobs: bool = False, without: str | None = None) -> list[Any]:

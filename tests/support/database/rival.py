@@ -6,15 +6,26 @@ import json
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, TypeVar
 
+import psycopg
+
 from soundmark.kit.crypto.secret import Secret
 from support.database.connections import borrow_async
 
 T = TypeVar("T")
 
-# Two Cores that start to seal the log of one new organisation wait for each other for a moment, in any test.
-_WAITS: Final = (
-    "datname = current_database() AND wait_event_type = 'Lock' AND strpos(query, 'INSERT INTO audit_heads') = 0"
+# Sessions that wait for a lock: those behind the holders, directly or in a queue; without holders, all. Two Cores that
+# start to seal the log of one new organisation wait for each other for a moment, in any test.
+_WAITING: Final = """
+WITH RECURSIVE waiting AS (
+    SELECT pid, pg_blocking_pids(pid) AS blockers FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+        AND strpos(query, 'INSERT INTO audit_heads') = 0
+), behind AS (
+    SELECT pid FROM waiting WHERE cardinality(%(holders)s::int[]) = 0 OR blockers && %(holders)s::int[]
+    UNION SELECT waiting.pid FROM waiting JOIN behind ON behind.pid = ANY (waiting.blockers)
 )
+SELECT pid FROM behind
+"""
 
 
 class Rival:
@@ -22,6 +33,7 @@ class Rival:
 
     def __init__(self, url: Secret) -> None:
         self._url = url
+        self._holders: list[int] = []  # The backends of the blocks that hold locks now.
 
     async def run(self, statement: str, *params: Any) -> int:
         """Run one statement and return the number of rows that it touched."""
@@ -44,16 +56,26 @@ class Rival:
             return "\n".join([line for (line,) in await cursor.fetchall()])
 
     @contextlib.asynccontextmanager
+    async def _holder(self) -> AsyncIterator[psycopg.AsyncConnection]:
+        async with borrow_async(self._url) as connection:
+            pid = connection.info.backend_pid
+            self._holders.append(pid)
+            try:
+                yield connection
+            finally:
+                self._holders.remove(pid)
+
+    @contextlib.asynccontextmanager
     async def holding(self, statement: str, *params: Any) -> AsyncIterator[None]:
         """Hold the locks that one statement takes until the block ends."""
-        async with borrow_async(self._url) as connection, connection.transaction(force_rollback=True):
+        async with self._holder() as connection, connection.transaction(force_rollback=True):
             await connection.execute(statement.encode(), params)
             yield
 
     @contextlib.asynccontextmanager
     async def committing(self, statement: str, *params: Any) -> AsyncIterator[None]:
         """Run one statement and commit it when the block ends."""
-        async with borrow_async(self._url) as connection, connection.transaction():
+        async with self._holder() as connection, connection.transaction():
             await connection.execute(statement.encode(), params)
             yield
 
@@ -69,12 +91,19 @@ class Rival:
     async def kill_waiting_sessions(self) -> int:
         """Cut the connections that wait for a lock, as if their processes had died; return how many, one at least.
 
-        Background work, such as the sealing of the audit log, may wait there too, and starts again.
+        Where this rival holds locks, only those that wait for them: a queue of jobs or a background task may wait for
+        another for a moment.
         """
+        waiting = await self._waiting_pids()
         # Until they are gone: a session that is being ended is still listed as waiting.
-        ended = await self.run(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {_WAITS}")
+        ended = await self.run("SELECT pg_terminate_backend(pid, 10000) FROM unnest(%s::int[]) AS pid", waiting)
         assert ended >= 1
         return ended
+
+    async def _waiting_pids(self) -> list[int]:
+        async with borrow_async(self._url) as connection:
+            cursor = await connection.execute(_WAITING, {"holders": self._holders})
+            return [pid for (pid,) in await cursor.fetchall()]
 
     async def audited(self, action: str) -> list[tuple[str, str | None, dict[str, Any]]]:
         """Return who did `action`, in which project and with what metadata, oldest first."""
@@ -101,7 +130,7 @@ class Rival:
                 await asyncio.sleep(0.01)
 
     async def until_someone_waits(self, count: int = 1) -> None:
-        """Wait until `count` others wait for locks in this database."""
+        """Wait until `count` others wait in this database: for the locks that this rival holds, if it holds any."""
         async with asyncio.timeout(60):
-            while len(await self.rows(f"SELECT 1 FROM pg_stat_activity WHERE {_WAITS}")) < count:  # noqa: ASYNC110 - the event happens in PostgreSQL
+            while len(await self._waiting_pids()) < count:  # noqa: ASYNC110 - the event happens in PostgreSQL
                 await asyncio.sleep(0.005)

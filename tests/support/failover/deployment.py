@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.migrations import migrate
+from support.database.rival import Rival
 from support.failover.ledger import Ledger
 from support.failover.member import Member
 from support.failover.postgres_pair import PostgresPair, running_pair, url_at
@@ -29,6 +32,7 @@ class Deployment:
     audience: Member
     cores: list[Member]
     worker: Member
+    worker_log: Path
     ledger: Ledger
     back_after_s: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -62,10 +66,29 @@ class Deployment:
         await asyncio.to_thread(self.audience.restart_after_kill)
         await self.audience_route.switch(self.audience.port)
 
+    async def restart_worker(self) -> None:
+        """Kill the worker and start it again; return once it works. One that starts without a database ends."""
+        newest = "SELECT coalesce(max(id), 0) FROM procrastinate_workers"
+        ((before,),) = await self._rival.rows(newest)
+        await asyncio.to_thread(self.worker.restart_after_kill)
+        await self._rival.until_found(f"SELECT FROM ({newest}) AS newest(id) WHERE id > %s", before)
+
+    async def describe_jobs(self) -> str:
+        """Return what the queue holds, which workers there are, and the end of the worker's log."""
+        jobs = "SELECT task_name, status, attempts, worker_id FROM procrastinate_jobs WHERE status <> 'succeeded'"
+        workers = "SELECT id, now() - last_heartbeat FROM procrastinate_workers"
+        rows = [*await self._rival.rows(jobs), *await self._rival.rows(workers)]
+        return f"{rows}\n{self.worker_log.read_text()[-4000:]}"
+
+    @property
+    def _rival(self) -> Rival:
+        return Rival(self.pair.primary.running.superuser_url_of("soundmark_core"))
+
     def assert_alive(self) -> None:
         """Fail if a process has ended by itself."""
-        for member in (*self.cores, self.audience, self.worker):
-            assert member.process.poll() is None, f"a process ended: {member.url or 'the worker'}"
+        for member in (*self.cores, self.audience):
+            assert member.process.poll() is None, f"a process ended: {member.url}"
+        assert self.worker.process.poll() is None, f"the worker ended: {self.worker_log.read_text()[-2000:]}"
 
 
 @contextlib.asynccontextmanager
@@ -82,13 +105,14 @@ async def running_deployment(seed: int) -> AsyncIterator[Deployment]:
         await asyncio.to_thread(audience.start)
         audience_route = await stack.enter_async_context(Route(audience.port))
         cores = [_core(url_at(urls["core"], route.port), audience_route.url) for route in routes]
-        worker = Member(lambda: _worker(url_at(urls["core"], routes[1].port), audience_route.url))
+        log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "worker.log"
+        worker = Member(lambda: _worker(url_at(urls["core"], routes[1].port), audience_route.url, log))
         for member in (*cores, worker):
             stack.callback(member.stop)
             await asyncio.to_thread(member.start)
         ledger = await make_ledger(cores[0].url, pair.primary.running.superuser_url_of("soundmark_core"), seed=seed)
         ledger.urls = [core.url for core in cores]
-        yield Deployment(pair, routes, audience_route, audience, cores, worker, ledger)
+        yield Deployment(pair, routes, audience_route, audience, cores, worker, log, ledger)
 
 
 def _core(database_url: Secret, audience_url: str) -> Member:
@@ -97,6 +121,6 @@ def _core(database_url: Secret, audience_url: str) -> Member:
 
 
 @contextlib.contextmanager
-def _worker(database_url: Secret, audience_url: str) -> Iterator[tuple[str, ForkedCommand]]:
-    with running_worker(database_url, audience_url) as process:
+def _worker(database_url: Secret, audience_url: str, log: Path) -> Iterator[tuple[str, ForkedCommand]]:
+    with running_worker(database_url, audience_url, log=str(log)) as process:
         yield "", process

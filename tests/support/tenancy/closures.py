@@ -75,7 +75,8 @@ async def fill(tenant: Tenant) -> Measured:
     campaign = await tenant.make_campaign()
     integration = await tenant.make_integration()
     audience = {"enabled": True, "integration_id": integration["id"]}
-    await tenant.make_code(campaign_id=campaign["id"])
+    broadcast = await tenant.make_code(campaign_id=campaign["id"])
+    await tenant.certify(broadcast["xr_id"])
     await tenant.make_key()
     await tenant.make_invitation()
     code = await tenant.make_code(audience=audience)

@@ -6,6 +6,7 @@ from typing import Any
 
 from soundmark.kit.text.timestamps import format_timestamp
 from support.api.core_client import Answer, Api
+from support.codes.measurements import make_measurement
 from support.database.rival import Rival
 from support.processes.secret_leaks import remember_secret
 
@@ -171,6 +172,16 @@ class Tenant:
             role,
             self.api.clock.now(),
         )
+
+    async def certify(self, xr_id: str, **changes: Any) -> dict[str, Any]:
+        """Have a valid measurement of the Code signed, except for `changes`."""
+        answer = await self.ask_to_certify(xr_id, make_measurement(**changes))
+        assert answer.status == 201, answer.body
+        certificate: dict[str, Any] = answer.json
+        return certificate
+
+    async def ask_to_certify(self, xr_id: str, measurement: Any) -> Answer:
+        return await self.api.post(f"/v1/codes/{xr_id}/decode-certificates", params=self.query, json=measurement)
 
     async def revoke(self, xr_id: str) -> Answer:
         return await self.api.post(f"/v1/codes/{xr_id}/revoke", params=self.query)

@@ -1,36 +1,36 @@
 /**
  * Broadcast frames in sound: protocols 3, 4 and 5 of ggwave, whose payload is always a frame of 25 bytes.
+ *
+ * docs/sound-decoder.md describes how they are found and read.
  */
 
-import { correct } from "./reed_solomon.js";
-import { COLUMNS_PER_S, Spectrum, TONE_COUNT } from "./spectrum.js";
+import { BAND_RATE_HZ, Baseband } from "./baseband.js";
+import { GROUP_BLOCKS, KNOWN_GROUPS } from "./frame_code.js";
+import { PowerSums } from "./power_sums.js";
+import { PrefixSearch } from "./prefix_search.js";
+import { Reader } from "./reading.js";
+import { COLUMN, Columns } from "./spectrum.js";
+import { gridOf } from "./tone_grid.js";
 
-/** ggwave sends in frames of 1,024 samples at 48 kHz; a column of the spectrum is a quarter of one. */
-const COLUMNS_PER_FRAME = 4;
-const MARKER_COLUMNS = 16 * COLUMNS_PER_FRAME;
-const MARKER_PAIRS = 16;
-/** The frames of one group of six tones, in protocols 3, 4 and 5. */
-const FRAMES_PER_GROUP = [9, 6, 3];
-const TONES_PER_NIBBLE = 16;
-const LENGTH_BYTES = 3;
-const PAYLOAD_BYTES = 25;
-const CHECK_BYTES = 10;
-const GROUPS = Math.ceil((LENGTH_BYTES + PAYLOAD_BYTES + CHECK_BYTES) / 3);
-/** Windows that lie in a marker as a whole. */
-const MARKER_WINDOWS = MARKER_COLUMNS - COLUMNS_PER_FRAME + 1;
-/** Over noise, the contrast of a marker has a standard deviation of 0.03 (measured). */
-const CONTRAST_MIN = 0.12;
-const SEARCH_COLUMNS = 8;
-const READINGS_MAX = 5;
-const COLUMNS_KEPT = MARKER_COLUMNS + GROUPS * 9 * COLUMNS_PER_FRAME + 4 * SEARCH_COLUMNS;
-const TAIL_S = 0.2;
-const FRAME = /^XRC1:(brd_[A-Za-z0-9_-]{16})$/;
+/** Samples that are searched at a time. */
+const PIECE = 1024;
+/**
+ * Pieces of reading, of at most half a millisecond, for each column of 5 ms. This bounds the work that a sound causes
+ * which looks like a beginning all the time, and keeps a browser's audio thread in time.
+ */
+const PIECES_PER_COLUMN = 1;
+const WAITING_MAX = 48;
+/** A frame whose clock is slow is longer, in parts of its length. */
+const LATENESS = 1.02;
+/** Longer than what the search needs after a beginning. */
+const TAIL_S = 0.6;
+/** Frames that were read, which explain weaker candidates near them. */
+const FOUND_KEPT = 8;
 const REPORTED_MAX = 4096;
 
-/**
- * @typedef {{text: string, token: string}} Frame
- * @typedef {{value: number, clarity: number}} Nibble
- */
+/** @import { Candidate } from "./prefix_search.js" */
+
+/** @typedef {{text: string, token: string}} Frame */
 
 /**
  * Listens to a stream of samples and reports each frame once, however often it is repeated, unless told otherwise.
@@ -43,195 +43,133 @@ export class Decoder {
    */
   constructor(rateHz, repeatAfterS = Infinity) {
     this._rateHz = rateHz;
-    this._repeatAfter = repeatAfterS * COLUMNS_PER_S;
-    this._spectrum = new Spectrum(rateHz, (powers) => this._addColumn(powers));
-    // After each column, the sums so far of the power of each tone and of the contrast: a sum over any columns is one
-    // difference.
-    this._sums = Array.from({ length: COLUMNS_KEPT }, () => new Float64Array(TONE_COUNT + 1));
-    this._columnCount = 0;
-    this._markerAt = 0;
-    /** @type {{start: number, framesPerGroup: number, readyAt: number}[]} */
-    this._pending = [];
-    /** @type {Map<string, number>} the column at which each frame was reported */
+    this._repeatAfter = repeatAfterS * BAND_RATE_HZ;
+    this._band = new Baseband(rateHz);
+    this._powerSums = new PowerSums();
+    this._columns = new Columns(this._band, (powers) => this._addColumn(powers));
+    this._searches = [...GROUP_BLOCKS.keys()].map((protocol) => new PrefixSearch(gridOf(protocol)));
+    this._reader = new Reader(this._band, this._powerSums);
+    /** @type {Candidate[]} */
+    this._waiting = [];
+    /** @type {Candidate[]} */
+    this._found = [];
+    /** @type {{candidate: Candidate, steps: Generator<undefined, string | null, undefined>} | null} */
+    this._reading = null;
+    /** @type {Map<string, number>} when each frame was reported, in samples of the band */
     this._reported = new Map();
     /** @type {Frame[]} */
     this._heard = [];
   }
 
   /**
-   * Take samples of one channel, any number at a time. Beyond -1..1 they are clipped; NaN is 0.
+   * Take samples of one channel, any number at a time. NaN is 0.
    *
    * @param {Float32Array} samples
    * @returns {Frame[]} the frames that they complete, except for those reported before
    */
   feed(samples) {
-    this._spectrum.feed(samples);
+    for (let first = 0; first < samples.length; first += PIECE) {
+      this._band.feed(samples.subarray(first, first + PIECE));
+      this._columns.advance();
+    }
     return this._heard.splice(0);
   }
 
-  /** Return the frames that the end of the stream completes. */
+  /** Return the frames that the end of the stream completes, as if silence followed. */
   finish() {
-    return this.feed(new Float32Array(Math.ceil(TAIL_S * this._rateHz)));
+    const heard = this.feed(new Float32Array(Math.ceil(TAIL_S * this._rateHz)));
+    while (this._work(Infinity));
+    return [...heard, ...this._heard.splice(0)];
   }
 
   /** @param {Float32Array} powers */
   _addColumn(powers) {
-    const column = this._columnCount;
-    this._columnCount += 1;
-    const sums = this._sumsAt(column);
-    if (column % COLUMNS_KEPT === 0) {
-      // Make the sums small again, because a quiet sound would be lost to rounding beside a large sum.
-      const base = sums.slice();
-      for (const each of this._sums) base.forEach((value, index) => (each[index] -= value));
-    }
-    const last = this._sumsAt(column - 1);
-    [...powers, markerContrast(powers)].forEach((each, index) => (sums[index] = last[index] + each));
-    this._look(column - SEARCH_COLUMNS);
-    this._pending = this._pending.filter((each) => {
-      if (each.readyAt > column) return true;
-      this._decode(each.start, each.framesPerGroup);
-      return false;
-    });
+    this._wait(this._powerSums.add(powers));
+    for (const search of this._searches) this._wait(search.advance(this._band));
+    for (let piece = 0; piece < PIECES_PER_COLUMN; piece += 1) this._work(this._band.end);
   }
 
-  /** @param {number} column */
-  _sumsAt(column) {
-    return this._sums[(column + COLUMNS_KEPT) % COLUMNS_KEPT];
+  /** @param {Candidate[]} candidates */
+  _wait(candidates) {
+    if (candidates.length === 0) return;
+    this._waiting.push(...candidates);
+    this._waiting.sort((a, b) => b.score - a.score);
+    this._waiting.length = Math.min(this._waiting.length, WAITING_MAX);
   }
 
   /**
-   * Begin to decode if a marker ends with this column: if its contrast is the highest around.
+   * Do a piece of reading: of the strongest candidate whose frame has ended.
    *
-   * @param {number} column
+   * @param {number} end of the band
+   * @returns {boolean} false if there was nothing to do
    */
-  _look(column) {
-    // Equal contrasts in a row, which only a hostile sound has, must not cost a decoding each.
-    if (column < this._markerAt + SEARCH_COLUMNS) return;
-    const contrast = this._contrastAt(column);
-    if (contrast < CONTRAST_MIN) return;
-    for (let other = column - SEARCH_COLUMNS; other <= column + SEARCH_COLUMNS; other += 1) {
-      if (this._contrastAt(other) > contrast) return;
+  _work(end) {
+    this._reading ??= this._begin(end);
+    if (this._reading === null) return false;
+    const { done, value } = this._reading.steps.next();
+    if (!done) return true;
+    if (value !== null) {
+      this._report({ text: value, token: value.slice(value.indexOf("brd_")) });
+      this._forgetAround(this._reading.candidate);
     }
-    this._markerAt = column;
-    const start = column - MARKER_WINDOWS + 1 + MARKER_COLUMNS;
-    for (const framesPerGroup of FRAMES_PER_GROUP) {
-      const readyAt = start + GROUPS * framesPerGroup * COLUMNS_PER_FRAME + SEARCH_COLUMNS;
-      this._pending.push({ start, framesPerGroup, readyAt });
-    }
+    this._reading = null;
+    return true;
   }
 
   /**
-   * Return the mean contrast of the windows of a marker that ends with this column.
+   * Begin to read the strongest candidate that is ready. One waits for a stronger one near it, which may explain it.
    *
-   * @param {number} column
+   * @param {number} end of the band
    */
-  _contrastAt(column) {
-    return (this._sumsAt(column)[TONE_COUNT] - this._sumsAt(column - MARKER_WINDOWS)[TONE_COUNT]) / MARKER_WINDOWS;
+  _begin(end) {
+    /** @type {Candidate[]} */
+    const stronger = [];
+    for (const [at, candidate] of this._waiting.entries()) {
+      const { protocol, start } = candidate;
+      const isReady = start + LATENESS * gridOf(protocol).frame + COLUMN * 8 < end;
+      if (isReady && !stronger.some((each) => isNear(candidate, each))) {
+        this._waiting.splice(at, 1);
+        const isDoubtful = this._found.some((each) => isNear(candidate, each));
+        return { candidate, steps: this._reader.read(candidate, gridOf(protocol), isDoubtful) };
+      }
+      if (!isReady) stronger.push(candidate);
+    }
+    return null;
   }
 
   /**
-   * Read at the offsets from the start at which the tones stand out most, the likeliest first.
+   * Forget the candidates that begin where a frame was read: its marker, and echoes.
    *
-   * @param {number} start
-   * @param {number} framesPerGroup
+   * @param {Candidate} candidate
    */
-  _decode(start, framesPerGroup) {
-    const readings = [];
-    for (let offset = -SEARCH_COLUMNS; offset <= SEARCH_COLUMNS; offset += 1) {
-      const nibbles = this._nibbles(start + offset, framesPerGroup);
-      readings.push({ nibbles, clarity: nibbles.reduce((sum, each) => sum + each.clarity, 0) });
-    }
-    readings.sort((a, b) => b.clarity - a.clarity);
-    for (const { nibbles } of readings.slice(0, READINGS_MAX)) {
-      const frame = readFrame(nibbles);
-      if (frame !== null) return this._report(frame);
-    }
+  _forgetAround(candidate) {
+    const near = gridOf(candidate.protocol).group / 2;
+    this._waiting = this._waiting.filter((each) => Math.abs(each.start - candidate.start) > near);
+    this._found = [candidate, ...this._found].slice(0, FOUND_KEPT);
   }
 
   /** @param {Frame} frame */
   _report(frame) {
     const reportedAt = this._reported.get(frame.text) ?? -Infinity;
-    const isDue = this._columnCount - reportedAt >= this._repeatAfter;
+    const isDue = this._band.end - reportedAt >= this._repeatAfter;
     if (isDue) this._heard.push(frame);
     // Added anew, because the frame that was heard least recently is forgotten first.
     this._reported.delete(frame.text);
-    this._reported.set(frame.text, isDue ? this._columnCount : reportedAt);
+    this._reported.set(frame.text, isDue ? this._band.end : reportedAt);
     if (this._reported.size > REPORTED_MAX) {
       this._reported.delete(/** @type {string} */ (this._reported.keys().next().value));
     }
   }
-
-  /**
-   * Return the likeliest value of each nibble, and how much its tone stands out, from 0 to 1.
-   *
-   * @param {number} start
-   * @param {number} framesPerGroup
-   */
-  _nibbles(start, framesPerGroup) {
-    /** @type {Nibble[]} */
-    const nibbles = [];
-    const columns = framesPerGroup * COLUMNS_PER_FRAME;
-    for (let group = 0; group < GROUPS; group += 1) {
-      const first = start + group * columns;
-      const before = this._sumsAt(first - 1);
-      const powers = this._sumsAt(first + columns - COLUMNS_PER_FRAME).map((sum, tone) => sum - before[tone]);
-      for (let tone = 0; tone < TONE_COUNT; tone += TONES_PER_NIBBLE) {
-        nibbles.push(findClearest(powers.subarray(tone, tone + TONES_PER_NIBBLE)));
-      }
-    }
-    return nibbles;
-  }
 }
 
 /**
- * Return the frame that the nibbles encode, or null.
+ * Return whether a candidate begins within what every frame begins with, before or after another one.
  *
- * @param {Nibble[]} nibbles
+ * @param {Candidate} candidate
+ * @param {Candidate} other
  */
-function readFrame(nibbles) {
-  const bytes = new Uint8Array(PAYLOAD_BYTES + CHECK_BYTES);
-  /** @type {number[]} */
-  const clarities = [];
-  bytes.forEach((_, index) => {
-    const [low, high] = nibbles.slice(2 * (LENGTH_BYTES + index));
-    bytes[index] = low.value | (high.value << 4);
-    clarities.push(Math.min(low.clarity, high.clarity));
-  });
-  const leastClear = [...clarities.keys()].sort((a, b) => clarities[a] - clarities[b]);
-  for (let erasureCount = 0; erasureCount < CHECK_BYTES; erasureCount += 2) {
-    const corrected = correct(bytes, CHECK_BYTES, leastClear.slice(0, erasureCount));
-    const match = corrected && FRAME.exec(String.fromCharCode(...corrected.subarray(0, PAYLOAD_BYTES)));
-    if (match) return { text: match[0], token: match[1] };
-  }
-  return null;
-}
-
-/**
- * Return how well a column fits a marker, from -1 (its end) to 1: of each two tones, a marker has one.
- *
- * @param {Float32Array} powers
- */
-function markerContrast(powers) {
-  let sum = 0;
-  for (let pair = 0; pair < MARKER_PAIRS; pair += 1) {
-    const [first, second] = [powers[2 * pair], powers[2 * pair + 1]];
-    const contrast = (first - second) / (first + second || 1);
-    sum += pair % 2 === 0 ? contrast : -contrast;
-  }
-  return sum / MARKER_PAIRS;
-}
-
-/**
- * @param {Float64Array} powers
- * @returns {Nibble}
- */
-function findClearest(powers) {
-  let [value, best, second] = [0, 0, 0];
-  powers.forEach((power, tone) => {
-    if (power > best) [value, best, second] = [tone, power, best];
-    else if (power > second) second = power;
-  });
-  return { value, clarity: (best - second) / (best + second || 1) };
+function isNear(candidate, other) {
+  return Math.abs(candidate.start - other.start) < KNOWN_GROUPS * gridOf(other.protocol).group;
 }
 
 /**

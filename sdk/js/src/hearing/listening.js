@@ -1,9 +1,10 @@
 /** Hear frames through a microphone, or in a file of any format that the browser plays. */
 
-import { Decoder } from "./decoder.js";
+import { ChannelDecoder } from "./channels.js";
 
 const FILE_RATE_HZ = 48_000;
 const RATE_MIN_HZ = 44_100;
+const COMMON_RATES_HZ = [48_000, 44_100, 96_000];
 // The processing that makes voices clear removes frames.
 const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppression: false };
 
@@ -19,35 +20,47 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
 /**
  * Listen to a microphone, after asking the person, and report each frame once, however often it is repeated.
  *
+ * It listens to each of two channels and to their mean. If the browser stops the sound, such as for a call, it goes on
+ * as soon as the browser allows that.
+ *
  * @param {(frame: Frame) => void} onFrame
  * @param {object} [options]
  * @param {MediaStream} [options.stream] of another source; it ends with the listening
  * @param {number} [options.repeatAfterS] report a frame again that is heard this many seconds after it was reported
+ * @param {(state: "listening" | "interrupted") => void} [options.onState] called when the browser stops the sound, and
+ *   when it goes on
  * @returns {Promise<Listening>}
- * @throws {DOMException} without permission or a microphone
+ * @throws {DOMException} without permission or a microphone; NotSupportedError if the browser joins the microphone's
+ *   rate to no rate that carries a frame
  * @throws {RangeError} for a microphone whose sample rate cannot carry a frame
  */
-export async function listen(onFrame, { stream, repeatAfterS } = {}) {
+export async function listen(onFrame, { stream, repeatAfterS, onState } = {}) {
   stream ??= await navigator.mediaDevices.getUserMedia({ audio: UNTREATED });
   const [track] = stream.getAudioTracks();
   /** @type {AudioContext | undefined} */
   let context;
+  let unfollow = () => {};
   const stop = async () => {
+    unfollow();
     track.stop();
     if (context?.state !== "closed") await context?.close();
   };
   try {
-    // At the microphone's own rate, so nothing is resampled.
-    context = new AudioContext({ sampleRate: track.getSettings().sampleRate });
+    const source = joinContext(stream, track.getSettings().sampleRate);
+    context = source.context;
     if (context.sampleRate < RATE_MIN_HZ) throw new RangeError(`The microphone records at ${context.sampleRate} Hz.`);
     await context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
     const analyser = new AnalyserNode(context, { fftSize: 4096, smoothingTimeConstant: 0.5 });
     /** @type {AudioWorkletNodeOptions} */
-    const mono = { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" };
-    const hearing = new AudioWorkletNode(context, "soundmark-hearing", { ...mono, processorOptions: { repeatAfterS } });
+    const stereo = { numberOfOutputs: 0, channelCount: 2, channelCountMode: "clamped-max" };
+    const hearing = new AudioWorkletNode(context, "soundmark-hearing", {
+      ...stereo,
+      processorOptions: { repeatAfterS },
+    });
     hearing.port.onmessage = ({ data }) => onFrame(data);
-    context.createMediaStreamSource(stream).connect(analyser).connect(hearing);
+    source.node.connect(analyser).connect(hearing);
     await context.resume();
+    unfollow = followState(context, track, onState ?? (() => {}));
     return { analyser, track, stop };
   } catch (error) {
     await stop();
@@ -56,7 +69,64 @@ export async function listen(onFrame, { stream, repeatAfterS } = {}) {
 }
 
 /**
- * Return the frames in a file, each once.
+ * Return the sound of a stream in a context of its own rate, so nothing is resampled.
+ *
+ * Firefox does not tell the rate, and joins no stream to a context of another one: so the common ones are tried.
+ *
+ * @param {MediaStream} stream
+ * @param {number | undefined} ownHz
+ * @returns {{context: AudioContext, node: MediaStreamAudioSourceNode}}
+ */
+function joinContext(stream, ownHz) {
+  let refusal;
+  for (const sampleRate of new Set([ownHz, ...COMMON_RATES_HZ])) {
+    /** @type {AudioContext | undefined} */
+    let context;
+    try {
+      context = new AudioContext({ sampleRate });
+      return { context, node: context.createMediaStreamSource(stream) };
+    } catch (error) {
+      context?.close();
+      if (!(error instanceof DOMException) || error.name !== "NotSupportedError") throw error;
+      refusal = error;
+    }
+  }
+  throw refusal;
+}
+
+/**
+ * Tell when the browser stops the sound and when it goes on, and ask it to go on. Return how to end that.
+ *
+ * iOS interrupts a context for a call or a locked screen, and leaves it suspended afterwards.
+ *
+ * @param {AudioContext} context
+ * @param {MediaStreamTrack} track
+ * @param {(state: "listening" | "interrupted") => void} onState
+ */
+function followState(context, track, onState) {
+  let wasHearing = true;
+  const follow = () => {
+    const isHearing = context.state === "running" && !track.muted;
+    if (isHearing !== wasHearing) onState(isHearing ? "listening" : "interrupted");
+    wasHearing = isHearing;
+    // Without a gesture of the person a browser may refuse; the next change, or click, asks again.
+    if (context.state === "suspended") context.resume().catch(() => {});
+  };
+  /** @type {[EventTarget | undefined, string[]][]} */
+  const followed = [
+    [context, ["statechange"]],
+    [track, ["mute", "unmute"]],
+    [globalThis.document, ["visibilitychange", "click"]],
+  ];
+  const each = (/** @type {(target: EventTarget, type: string) => void} */ act) =>
+    followed.forEach(([target, types]) => target && types.forEach((type) => act(target, type)));
+  each((target, type) => target.addEventListener(type, follow));
+  follow();
+  return () => each((target, type) => target.removeEventListener(type, follow));
+}
+
+/**
+ * Return the frames in a file, each once. It listens to each channel and to their mean.
  *
  * @param {Blob} file
  * @returns {Promise<Frame[]>}
@@ -64,20 +134,16 @@ export async function listen(onFrame, { stream, repeatAfterS } = {}) {
  */
 export async function hearFile(file) {
   const sound = await new OfflineAudioContext(1, 1, FILE_RATE_HZ).decodeAudioData(await file.arrayBuffer());
-  /** @type {Map<string, Frame>} */
-  const frames = new Map();
+  const channels = Array.from({ length: sound.numberOfChannels }, (_, channel) => sound.getChannelData(channel));
+  const decoder = new ChannelDecoder(FILE_RATE_HZ);
+  const frames = [];
   const { port1, port2 } = new MessageChannel();
-  for (let channel = 0; channel < sound.numberOfChannels; channel += 1) {
-    const decoder = new Decoder(FILE_RATE_HZ);
-    const samples = sound.getChannelData(channel);
-    for (let at = 0; at < samples.length; at += FILE_RATE_HZ) {
-      for (const frame of decoder.feed(samples.subarray(at, at + FILE_RATE_HZ))) frames.set(frame.text, frame);
-      // The page stays responsive. A timer would do that too, but in a hidden page it waits for seconds.
-      port2.postMessage(null);
-      await new Promise((resolve) => (port1.onmessage = resolve));
-    }
-    for (const frame of decoder.finish()) frames.set(frame.text, frame);
+  for (let at = 0; at < sound.length; at += FILE_RATE_HZ) {
+    frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + FILE_RATE_HZ))));
+    // The page stays responsive. A timer would do that too, but in a hidden page it waits for seconds.
+    port2.postMessage(null);
+    await new Promise((resolve) => (port1.onmessage = resolve));
   }
   port1.close();
-  return [...frames.values()];
+  return [...frames, ...decoder.finish()];
 }

@@ -2,20 +2,7 @@
  * Reed–Solomon decoding over GF(256) with the polynomial 0x11d and the roots 2^0, 2^1, …, as ggwave encodes.
  */
 
-const EXP = new Uint8Array(512);
-const LOG = new Uint8Array(256);
-for (let power = 0, value = 1; power < 255; power += 1) {
-  EXP[power] = value;
-  EXP[power + 255] = value;
-  LOG[value] = power;
-  value <<= 1;
-  if (value > 255) value ^= 0x11d;
-}
-
-/** @type {(a: number, b: number) => number} */
-const multiply = (a, b) => (a === 0 || b === 0 ? 0 : EXP[LOG[a] + LOG[b]]);
-/** @type {(a: number, b: number) => number} */
-const divide = (a, b) => (a === 0 ? 0 : EXP[LOG[a] + 255 - LOG[b]]);
+import { divide, EXP, multiply } from "./frame_code.js";
 
 /**
  * Evaluate a polynomial, given from the lowest coefficient.

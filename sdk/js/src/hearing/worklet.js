@@ -1,21 +1,21 @@
 /** Decodes what an audio graph plays, on its own thread. Loaded by `listening.js`. */
 
-import { Decoder } from "./decoder.js";
+import { ChannelDecoder } from "./channels.js";
 
 class Hearing extends AudioWorkletProcessor {
   /** @param {{processorOptions: {repeatAfterS?: number}}} options */
   constructor({ processorOptions }) {
     super();
-    this._decoder = new Decoder(sampleRate, processorOptions.repeatAfterS);
+    this._decoder = new ChannelDecoder(sampleRate, processorOptions.repeatAfterS);
   }
 
   /**
-   * Take 128 samples, or nothing while no source plays.
+   * Take 128 samples of each channel, or nothing while no source plays.
    *
    * @param {Float32Array[][]} inputs
    */
-  process([[samples]]) {
-    if (samples) this._decoder.feed(samples).forEach((frame) => this.port.postMessage(frame));
+  process([channels]) {
+    if (channels.length > 0) this._decoder.feed(channels).forEach((frame) => this.port.postMessage(frame));
     return true;
   }
 }

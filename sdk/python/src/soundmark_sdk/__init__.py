@@ -11,10 +11,10 @@ from soundmark_sdk.archive import ArchiveFailure as ArchiveFailure
 from soundmark_sdk.archive import ArchiveRejected as ArchiveRejected
 from soundmark_sdk.archive import VerifiedArchive as VerifiedArchive
 from soundmark_sdk.archive import verify_archive as verify_archive
-from soundmark_sdk.certificate import CertificateFailure as CertificateFailure
-from soundmark_sdk.certificate import CertificateRejected as CertificateRejected
 from soundmark_sdk.certificate import VerifiedCertificate as VerifiedCertificate
 from soundmark_sdk.certificate import verify_certificate as verify_certificate
+from soundmark_sdk.decode_certificate import VerifiedDecodeCertificate as VerifiedDecodeCertificate
+from soundmark_sdk.decode_certificate import verify_decode_certificate as verify_decode_certificate
 from soundmark_sdk.device_secret import DeviceSecret as DeviceSecret
 from soundmark_sdk.device_secret import DeviceSecretUnusable as DeviceSecretUnusable
 from soundmark_sdk.device_secret import open_device_secret as open_device_secret
@@ -41,14 +41,23 @@ from soundmark_sdk.records import MeasurementProof as MeasurementProof
 from soundmark_sdk.records import Policy as Policy
 from soundmark_sdk.records import Resolution as Resolution
 from soundmark_sdk.records import SignedCode as SignedCode
+from soundmark_sdk.signed_documents import CertificateFailure as CertificateFailure
+from soundmark_sdk.signed_documents import CertificateRejected as CertificateRejected
+from soundmark_sdk.transparency import AuditLogRejected as AuditLogRejected
+from soundmark_sdk.transparency import LogPolicy as LogPolicy
+from soundmark_sdk.transparency import VerifiedAuditLog as VerifiedAuditLog
+from soundmark_sdk.transparency import VerifiedProof as VerifiedProof
+from soundmark_sdk.transparency import commit as commit
+from soundmark_sdk.transparency import verify_audit_log as verify_audit_log
+from soundmark_sdk.transparency import verify_log_proof as verify_log_proof
 from soundmark_sdk.verification import verify_answer as verify_answer
 from soundmark_sdk.verification import verify_signed_code as verify_signed_code
 
 if _TYPE_CHECKING:
     from soundmark_sdk.examining import Examination as Examination
-    from soundmark_sdk.examining import Finding as Finding
-    from soundmark_sdk.examining import FindingCode as FindingCode
     from soundmark_sdk.examining import examine as examine
+    from soundmark_sdk.findings import Finding as Finding
+    from soundmark_sdk.findings import FindingCode as FindingCode
     from soundmark_sdk.hearing import Frame as Frame
     from soundmark_sdk.hearing import Listener as Listener
     from soundmark_sdk.hearing import hear_samples as hear_samples
@@ -64,8 +73,8 @@ __version__: Final = _version("soundmark-sdk")
 # What hears loads NumPy, which takes longer than everything else here. Who only verifies, or calls the API, does not.
 _MODULES_THAT_HEAR: Final = {
     "Examination": "examining",
-    "Finding": "examining",
-    "FindingCode": "examining",
+    "Finding": "findings",
+    "FindingCode": "findings",
     "examine": "examining",
     "Frame": "hearing",
     "Listener": "hearing",

@@ -3,48 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal
 
-from soundmark_sdk import strict_json, timestamps
+from soundmark_sdk import timestamps
 from soundmark_sdk.closed_shapes import (
+    Absentable,
     Shape,
     encoding,
-    find_misfit,
     is_count,
     is_timestamp,
     is_version_1,
     matching,
     one_of,
 )
-from soundmark_sdk.failures import KeyUnknown, Unverifiable
 from soundmark_sdk.keys import KeySet
 from soundmark_sdk.members import CERTIFICATE_ID, ORGANIZATION_ID, PROJECT_ID, SHORT_TEXT
-from soundmark_sdk.strict_json import JsonValue
-from soundmark_sdk.verification import canonicalize_signed
-
-CertificateFailure: TypeAlias = Literal[
-    "malformed",
-    "wrong_shape",
-    "key_unknown",
-    "signature_invalid",
-    "wrong_subject",
-    "wrong_times",
-    "incomplete",
-]
+from soundmark_sdk.signed_documents import CertificateRejected, check_shape, check_signature, read_object
 
 # A certificate has under 2 KiB.
 CERTIFICATE_BYTES_MAX: Final = 64 * 1024
-
-_EXPLANATIONS: Final[Mapping[CertificateFailure, str]] = {
-    "malformed": "The text is not I-JSON of at most 64 KiB.",
-    "wrong_shape": "A member is missing, unknown or of the wrong type.",
-    "key_unknown": "The signing key is not among the keys that it is verified with.",
-    "signature_invalid": "The signature is wrong: something in the certificate was changed.",
-    "wrong_subject": "The organisation of the subject is another one.",
-    "wrong_times": "The deletion ends before it begins.",
-    "incomplete": "Something was left.",
-}
-assert tuple(_EXPLANATIONS) == get_args(CertificateFailure), "each failure has its sentence"
 
 _SIGNATURE_BYTES: Final = 64
 _CORE_COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -55,20 +32,6 @@ _CORE_COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
     "project": ("campaigns", "codes", "api_keys", "webhook_endpoints"),
 }
 _AUDIENCE_COUNTS: Final = ("integrations", "events", "integrity_days", "legacy_days", "spent_proofs")
-
-
-class CertificateRejected(Exception):
-    """The first fault in a certificate, and its location, such as `remaining.core.codes`.
-
-    `explanation` is an English sentence of this package. Nothing here holds text from the certificate.
-    """
-
-    def __init__(self, failure: CertificateFailure, location: str) -> None:
-        explanation = _EXPLANATIONS[failure]
-        super().__init__(f"{failure} at {location}: {explanation}")
-        self.failure: Final[CertificateFailure] = failure
-        self.location: Final = location
-        self.explanation: Final = explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +60,7 @@ def verify_certificate(certificate: bytes | Mapping[str, Any], keys: KeySet) -> 
     Source: wire contract, section 8, "Certificate".
     """
     members = _read_members(certificate)
-    try:
-        keys.verify(members["key_id"], canonicalize_signed(members), members["signature"])
-    except KeyUnknown:
-        raise CertificateRejected("key_unknown", "key_id") from None
-    except Unverifiable:
-        raise CertificateRejected("signature_invalid", "signature") from None
+    check_signature(members, keys)
     subject = members["subject"]
     if subject["type"] == "organization" and subject["organization_id"] != subject["id"]:
         raise CertificateRejected("wrong_subject", "subject.organization_id")
@@ -127,31 +85,21 @@ def verify_certificate(certificate: bytes | Mapping[str, Any], keys: KeySet) -> 
 
 def _read_members(certificate: bytes | Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of a certificate, which has its shape."""
-    document: JsonValue
-    try:
-        if isinstance(certificate, bytes):
-            if len(certificate) > CERTIFICATE_BYTES_MAX:
-                raise CertificateRejected("malformed", "certificate")
-            document = strict_json.parse(certificate)
-        else:
-            document = dict(certificate)
-            strict_json.check_value(document)
-    except Unverifiable:
-        raise CertificateRejected("malformed", "certificate") from None
-    if not isinstance(document, dict):
-        raise CertificateRejected("wrong_shape", "certificate")
+    document = read_object(certificate, CERTIFICATE_BYTES_MAX)
     subject = document.get("subject")
     subject_type = subject.get("type") if isinstance(subject, dict) else None
     is_project = subject_type == "project"
-    misfit = find_misfit(document, _PROJECT if is_project else _ORGANIZATION, "")
-    if misfit is not None:
-        raise CertificateRejected("wrong_shape", misfit or "certificate")
+    check_shape(document, _PROJECT if is_project else _ORGANIZATION)
     return document
 
 
 def _make_shape(subject_type: Literal["organization", "project"]) -> Shape:
     counts: Shape = {
-        "core": dict.fromkeys(_CORE_COUNTS[subject_type], is_count),
+        "core": {
+            **dict.fromkeys(_CORE_COUNTS[subject_type], is_count),
+            # Certificates of before this count existed have none.
+            "decode_certificates": Absentable(is_count),
+        },
         "audience": dict.fromkeys(_AUDIENCE_COUNTS, is_count),
     }
     return {

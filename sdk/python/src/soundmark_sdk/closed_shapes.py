@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from soundmark_sdk import base64url, timestamps
@@ -10,7 +11,14 @@ from soundmark_sdk.strict_json import INTEGER_MAX, JsonValue
 
 Check: TypeAlias = Callable[[Any], bool]
 # The members of a closed object, each with a check or with the shape of the object in it.
-Shape: TypeAlias = "Mapping[str, Check | Shape]"
+Shape: TypeAlias = "Mapping[str, Check | Absentable | Shape]"
+
+
+@dataclass(frozen=True, slots=True)
+class Absentable:
+    """A check for a member that may be absent."""
+
+    check: Check
 
 
 def find_misfit(value: JsonValue, shape: Shape, where: str) -> str | None:
@@ -23,6 +31,10 @@ def find_misfit(value: JsonValue, shape: Shape, where: str) -> str | None:
         return where
     for name, expected in shape.items():
         place = f"{where}.{name}" if where else name
+        if isinstance(expected, Absentable):
+            if name not in value:
+                continue
+            expected = expected.check  # noqa: PLW2901 - from here on, it is as any other member
         if name not in value:
             return place
         if callable(expected):
@@ -30,7 +42,7 @@ def find_misfit(value: JsonValue, shape: Shape, where: str) -> str | None:
                 return place
         elif (misfit := find_misfit(value[name], expected, place)) is not None:
             return misfit
-    return None if len(value) == len(shape) else where
+    return None if value.keys() <= shape.keys() else where
 
 
 def matching(pattern: re.Pattern[str]) -> Check:
@@ -58,6 +70,25 @@ def encoding(size: int) -> Check:
             return False
 
     return is_encoded
+
+
+def list_of(shape: Shape, size_min: int, size_max: int) -> Check:
+    """Return the check for a list of objects of one shape."""
+    return lambda value: (
+        isinstance(value, list)
+        and size_min <= len(value) <= size_max
+        and all(find_misfit(each, shape, "") is None for each in value)
+    )
+
+
+def is_integer_between(least: int, greatest: int) -> Check:
+    """Return the check for an integer in a range; `true` and `1.0` are none."""
+    return lambda value: type(value) is int and least <= value <= greatest
+
+
+def is_number_between(least: int, greatest: int) -> Check:
+    """Return the check for a number in a range; `true` is none."""
+    return lambda value: type(value) in {int, float} and least <= value <= greatest
 
 
 def is_text(value: Any) -> bool:

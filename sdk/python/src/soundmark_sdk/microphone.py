@@ -23,7 +23,7 @@ class SoundSource(AbstractContextManager["SoundSource"], Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """Samples per second, at least 44,100."""
+        """Samples per second, at least 44,100, of what was read last."""
         ...
 
     def read(self) -> NDArray[Any] | None:
@@ -101,14 +101,21 @@ def listen(source: SoundSource | None = None, *, device: int | str | None = None
     """Yield each new frame as soon as it is heard, from a microphone or another source.
 
     It ends with the source (a microphone never ends) or when the iterator is closed. The device is open only from the
-    first `next` until then.
+    first `next` until then. A source may change its `sample_rate` between two reads; listening begins anew then, and a
+    frame that was heard before may be yielded again.
 
-    Raises: MicrophoneUnavailable, at the first `next`.
+    Raises: MicrophoneUnavailable, at the first `next`, or when the device goes away; ValueError for a rate that cannot
+    carry a frame.
     """
-    with Microphone(device) if source is None else source as sound, Listener(sound.sample_rate) as listener:
-        while (samples := sound.read()) is not None:
-            yield from listener.feed(samples)
-        yield from listener.finish()
+    with Microphone(device) if source is None else source as sound:
+        samples = sound.read()
+        while samples is not None:
+            rate_hz = sound.sample_rate
+            with Listener(rate_hz) as listener:
+                while samples is not None and sound.sample_rate == rate_hz:
+                    yield from listener.feed(samples)
+                    samples = sound.read()
+                yield from listener.finish()
 
 
 def _import_sounddevice() -> Any:

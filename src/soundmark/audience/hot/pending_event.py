@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from soundmark.audience.hot.event import Event, UnreadEvent, body_digest, event_digest, read_event
 from soundmark.audience.hot.integration_state import IntegrationState, refusal_of_proof, refusal_of_sender, signed_bytes
 from soundmark.kit.http.responses.problems import Problem, ValidationFailed
+from soundmark.wire.private.problems import OrganizationSuspended
 
 RECORDED: Final = "recorded"
 DUPLICATE: Final = "duplicate"
@@ -56,13 +57,15 @@ class PendingEvent:
             self._digest(token_key)
 
     def _refusal(self, source: IntegrationState | None) -> Problem | None:
-        """Judge the signature, then the shape, then the proof, and stop at the first that fails.
+        """Judge the signature, the suspension, the shape and the proof, and stop at the first that fails.
 
         Source: contract, section 6.
         """
         refusal = refusal_of_sender(source, self.unread.body, self.signature)
         if refusal is not None or source is None:
             return refusal
+        if source.row.is_suspended:
+            return OrganizationSuspended()
         if self._event is None:
             self._event = read_event(self.unread)
         if isinstance(self._event, ValidationFailed):

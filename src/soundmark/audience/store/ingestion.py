@@ -28,7 +28,7 @@ _GENERIC_PLANS: Final = "SET plan_cache_mode = force_generic_plan"
 
 
 class SourceRow(NamedTuple):
-    """An integration, with its entitlement if it has one."""
+    """An integration, with its entitlement if it has one, and whether its organisation is suspended."""
 
     id: str
     number: int
@@ -44,6 +44,7 @@ class SourceRow(NamedTuple):
     revoked_at: datetime | None
     monthly_event_quota: int | None
     ends_at: datetime | None
+    is_suspended: bool
 
 
 class EventRow(NamedTuple):
@@ -131,9 +132,10 @@ async def find_sources(tx: AnyTx, ids: Iterable[str]) -> list[SourceRow]:
                integrations.retention_days, integrations.sealed_secret, integrations.core_key_id,
                integrations.core_public_key, integrations.previous_key_id, integrations.previous_public_key,
                integrations.previous_until, integrations.revoked_at, entitlements.monthly_event_quota,
-               entitlements.ends_at
+               entitlements.ends_at, coalesce(suspensions.is_suspended, false)
           FROM integrations
           LEFT JOIN entitlements USING (organization_id, mode)
+          LEFT JOIN suspensions USING (organization_id)
          WHERE integrations.id = ANY(%(ids)s::text[])
         """,
         {"ids": plain_array(ids)},

@@ -215,6 +215,13 @@ async def delete_entitlements(tx: Tx, organization_id: str) -> None:
     )
 
 
+async def delete_suspension(tx: Tx, organization_id: str) -> None:
+    """Forget whether an organisation is suspended."""
+    await tx.run(
+        "DELETE FROM suspensions WHERE organization_id = %(organization_id)s", {"organization_id": organization_id}
+    )
+
+
 async def count_remaining(tx: Tx, subject: PurgeSubject, numbers: Sequence[int]) -> PurgeCounts:
     """Count the rows of the subject and of the integrations with these numbers, which it had.
 

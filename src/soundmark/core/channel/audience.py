@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from soundmark.core.domain.audience.integration import Entitlement, may_be_integration_id
+from soundmark.core.domain.audience.integration import Entitlement, Suspension, may_be_integration_id
 from soundmark.core.domain.tenancy.closure import ClosureSubject, PurgedCounts
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateRequest
@@ -172,6 +172,12 @@ class AudienceChannel:
         path = {"organization_id": organization_id, "mode": entitlement.mode}
         request = PrivateRequest(request_id=request_id, path=path, body=entitlement.terms())
         await self._channel.call(private.PUT_ENTITLEMENT, request)
+
+    async def put_suspension(self, organization_id: str, suspension: Suspension, *, request_id: str) -> None:
+        """Send whether an organisation is suspended. Audience keeps the latest revision."""
+        body = private.SuspensionState(is_suspended=suspension.is_suspended, revision=suspension.revision)
+        request = PrivateRequest(request_id=request_id, path={"organization_id": organization_id}, body=body)
+        await self._channel.call(private.PUT_SUSPENSION, request)
 
     async def read_usage(self, organization_id: str, month: str, *, request_id: str) -> list[measurements.ModeUsage]:
         """Return the usage of `month`, such as 2026-11, in every mode."""

@@ -9,7 +9,7 @@ from soundmark.kit.http.outbound.private_call import PrivateChannel, PrivateRequ
 from soundmark.wire.private.audio import RENDER, Protocol, RenderRequest
 
 _AHEAD_COUNT: Final = 4  # For each row of frames: while one is rendered, others are on the way there or back.
-_OF_ROWS_COUNT: Final = 16  # For all rows: a quarter of the component's queue. The rest is for single WAV files.
+_OF_ROWS_COUNT: Final = 16  # For all rows, so that a single WAV file never waits for more than these.
 
 
 class AudioChannel:
@@ -22,7 +22,7 @@ class AudioChannel:
     async def render(self, frame: str, protocol: Protocol, *, request_id: str) -> bytes:
         """Return the WAV file of one frame: mono, 48 kHz, 16-bit PCM.
 
-        Raises: AudioUnavailable if the component is down, too slow or busy, or if the response is not a WAV file.
+        Raises: AudioUnavailable if the component is down or too slow, or if the response is not a WAV file.
         """
         body = RenderRequest(frame=frame, protocol=protocol)
         response = await self._channel.fetch(RENDER, PrivateRequest(request_id=request_id, body=body))

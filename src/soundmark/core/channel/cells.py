@@ -90,7 +90,7 @@ class Cells:
         return all(await asyncio.gather(*(channel.is_ready() for channel in self.open_all())))
 
     async def aclose(self) -> None:
-        """Close the connections to every cell, including those that the source does not list any more."""
+        """Close the connections to every cell, including those to cells that the source no longer lists."""
         while self._channels:
             await self._channels.popitem()[1].aclose()
 

@@ -17,7 +17,7 @@ EXAMPLE_KEY: Final = SigningKey.from_seed("sig_c2lnbmluZy1rZXktZXhh", bytes(rang
 ISSUED_AT: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 LATER: Final = ISSUED_AT + timedelta(hours=2, minutes=30)
 
-ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None)
+ORGANIZATION: Final = Organization("org_b2xkLXJhZGlvLWV4YW1wbA", "Radio Nordlicht", "owner", ISSUED_AT, None, None)
 PROJECT: Final = Project("prj_bW9ybmluZy1zaG93LWV4YW", ORGANIZATION.id, "Morning show", ISSUED_AT, None)
 MEMBER: Final = Member("6f1c3f0e-5d0b-4c1e-9a57-2f6e0c1d7b42", "ada@example.org", "admin", ISSUED_AT)
 CAMPAIGN: Final = Campaign(

@@ -18,10 +18,12 @@ from soundmark.core.edge.idempotency_keys import KeyRule, is_dry_run, judge_key
 from soundmark.core.edge.refusals import refine_problem
 from soundmark.core.edge.tenants import TenantPlace, make_authorisation
 from soundmark.core.problems import IntentNotCanonical
+from soundmark.core.steps.tenancy import require_active
 from soundmark.kit.http.requests.bodies import SMALL_BODY, BodyLimits
 from soundmark.kit.http.requests.lean_route import LeanRoute
 from soundmark.kit.http.requests.routes import ACCESS, UNANSWERED, StrictRoute
-from soundmark.kit.http.responses.problems import Problem
+from soundmark.kit.http.responses.problems import Problem, ValidationFailed
+from soundmark.wire.private.problems import OrganizationSuspended
 
 # A successful response as a shape or, if it is written as bytes, as its JSON; or one for each status.
 Example: TypeAlias = BaseModel | bytes | Mapping[int, BaseModel]
@@ -107,24 +109,43 @@ class OperationRoute(StrictRoute, LeanRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        try_unreadable = self.operation.try_unreadable
-        if self.operation.key is None:
+        operation = self.operation
+        if operation.key is None and OrganizationSuspended not in operation.problems:
             return handle
 
-        async def judge_key_first(request: Request) -> Response:
+        async def judge_tenant_first(request: Request) -> Response:
             try:
                 return await handle(request)
-            except (RequestValidationError, IntentNotCanonical) as refusal:
+            except (RequestValidationError, IntentNotCanonical, ValidationFailed) as refusal:
                 scope: TenantScope | None = getattr(request.state, "scope", None)
                 if scope is None:
                     raise
-                await judge_key(request)
-                is_unreadable = isinstance(refusal, RequestValidationError) and refine_problem(refusal) is not None
-                if try_unreadable is not None and is_unreadable and is_dry_run(request):
-                    return await try_unreadable(request.app.state.context, scope)
-                raise
+                response = await _judge_refused(operation, request, scope, refusal)
+                if response is None:
+                    raise
+                return response
 
-        return judge_key_first
+        return judge_tenant_first
+
+
+async def _judge_refused(
+    operation: Operation, request: Request, scope: TenantScope, refusal: Exception
+) -> Response | None:
+    """Judge what takes precedence over the faults of a body; return the answer of a dry run that cannot be read.
+
+    A valid request is judged in the same order, in the transaction that carries it out.
+
+    Raises: as `judge_key`; ResourceDeletionInProgress; OrganizationSuspended.
+    """
+    ctx = request.app.state.context
+    if operation.key is not None and not isinstance(refusal, ValidationFailed):
+        await judge_key(request)
+        is_unreadable = isinstance(refusal, RequestValidationError) and refine_problem(refusal) is not None
+        if operation.try_unreadable is not None and is_unreadable and is_dry_run(request):
+            return await operation.try_unreadable(ctx, scope)
+    if OrganizationSuspended in operation.problems and not is_dry_run(request):
+        await require_active(ctx, scope)
+    return None
 
 
 class Operations:

@@ -148,12 +148,14 @@ class AuditChain:
             head, waiting = await self._lock_chain(tx, organization_id)
             if head is None:
                 return None
-            seals = self._links(head, [entry for entry in waiting if not entry.is_sealed])
+            seals, new_head = self._links(head, [entry for entry in waiting if not entry.is_sealed])
             if waiting:
                 async with tx.ending():
                     if seals:
                         await audit_chain.insert_seals(tx, organization_id, seals)
-                        await audit_chain.update_head(tx, organization_id, seals[-1])
+                        await audit_chain.update_head(tx, organization_id, new_head)
+                        if new_head.chain_position > head.chain_position:
+                            await audit_chain.note_grown(tx, organization_id)
                     await audit_chain.delete_waiting(tx, organization_id, waiting)
         # Notes of sealed stages may stay for as long as a deletion locks them, so they alone are no progress.
         return len(waiting) if seals else 0
@@ -184,13 +186,14 @@ class AuditChain:
                 return head, waiting.result()
         return None, []
 
-    def _links(self, head: Head, waiting: list[Waiting]) -> list[ChainLink]:
+    def _links(self, head: Head, waiting: list[Waiting]) -> tuple[list[ChainLink], Head]:
+        """Return the next links, and the head after them."""
         links: list[ChainLink] = []
-        previous = head.seal
-        for position, entry in enumerate(waiting, head.position + 1):
-            previous = self.key.seal(previous, position, entry.content, entry.stage)
-            links.append(ChainLink(position, entry.content.id, entry.stage, previous))
-        return links
+        for entry in waiting:
+            link = self.key.link(head, entry.content, entry.stage)
+            links.append(link)
+            head = head.after(link)
+        return links, head
 
     def _report(self, organization_id: str, error: Exception) -> None:
         """Log a failure once, and again only when another kind of failure follows it."""

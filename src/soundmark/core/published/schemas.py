@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from soundmark.core.views.archives import ORGANIZATION_FORMAT, PROJECT_FORMAT, OrganizationArchive, ProjectArchive
 from soundmark.wire.audience_event import AudienceEvent
+from soundmark.wire.decode_certificate import DecodeCertificate
 from soundmark.wire.deletion_certificate import DeletionCertificate
 from soundmark.wire.log_entry import LogEntryDocument
 from soundmark.wire.resolution import Resolution
@@ -21,6 +22,7 @@ _SHAPES: Final[Mapping[str, type[BaseModel]]] = {
     "audience-event-v1": AudienceEvent,
     "deletion-certificate-v1": DeletionCertificate,
     "log-entry-v1": LogEntryDocument,
+    "decode-certificate-v1": DecodeCertificate,
     PROJECT_FORMAT: ProjectArchive,
     ORGANIZATION_FORMAT: OrganizationArchive,
 }

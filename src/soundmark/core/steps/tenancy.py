@@ -2,12 +2,15 @@
 
 from typing import TypeAlias
 
+from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.organization import Project
 from soundmark.core.domain.tenancy.scope import Role, ServerKey, TenantScope
 from soundmark.core.problems import Forbidden, OrganizationNotFound, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.store.tenancy import api_keys, members, organizations, projects
+from soundmark.core.store.tenancy.organizations import Standing
 from soundmark.kit.http.responses.problems import Unauthenticated
 from soundmark.kit.postgres.transaction import AnyTx, Tx
+from soundmark.wire.private.problems import OrganizationSuspended
 
 Authority: TypeAlias = Role | bool | None  # A person's role, None for a stranger; whether a key still holds.
 
@@ -101,6 +104,35 @@ def require_open_organization(*, is_open: bool) -> None:
         raise ResourceDeletionInProgress("This organisation is being deleted.")
 
 
+def require_active_organization(standing: Standing | None) -> None:
+    """Refuse to add to an organisation that is being deleted or suspended.
+
+    Raises: ResourceDeletionInProgress; OrganizationSuspended.
+    """
+    require_open_organization(is_open=standing is not None and standing.is_open)
+    require_unsuspended(standing)
+
+
+async def require_active(ctx: Context, scope: TenantScope) -> None:
+    """Do the same as `require_active_organization` for a request that is refused in any case, and changes nothing.
+
+    Raises: as `require_active_organization`; DatabaseUnavailable.
+    """
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        standing = await organizations.find_standing(tx, scope.organization_id)
+    require_active_organization(standing)
+
+
+def require_unsuspended(standing: Standing | None) -> None:
+    """Refuse to add to an organisation that the platform has suspended, after refusing for every deletion.
+
+    Raises: OrganizationSuspended.
+    Source: contract, section 13.
+    """
+    if standing is not None and standing.is_suspended:
+        raise OrganizationSuspended
+
+
 def require_open_project(*, is_open: bool | None) -> None:
     """Refuse to add to a project that is being deleted; `is_open` is None if there is no such project.
 
@@ -120,3 +152,26 @@ async def hold_open_project(tx: Tx, scope: TenantScope, project_id: str) -> None
     require_reach(scope, project_id)
     await hold_open_organization(tx, scope)
     require_open_project(is_open=await projects.hold_open(tx, scope, project_id))
+
+
+async def hold_active_organization(tx: Tx, scope: TenantScope) -> Role | None:
+    """Do the same as `hold_open_organization`, and keep the organisation from being suspended.
+
+    Raises: as `hold_open_organization`; OrganizationSuspended.
+    """
+    role = await hold_authority(tx, scope)
+    require_active_organization(await organizations.hold_standing(tx, scope.organization_id))
+    return role
+
+
+async def hold_active_project(tx: Tx, scope: TenantScope, project_id: str) -> None:
+    """Do the same as `hold_open_project`, and keep the organisation from being suspended.
+
+    Raises: as `hold_open_project`; OrganizationSuspended.
+    """
+    require_reach(scope, project_id)
+    await hold_authority(tx, scope)
+    standing = await organizations.hold_standing(tx, scope.organization_id)
+    require_open_organization(is_open=standing is not None and standing.is_open)
+    require_open_project(is_open=await projects.hold_open(tx, scope, project_id))
+    require_unsuspended(standing)

@@ -7,7 +7,7 @@ from pydantic import Field
 from soundmark.core.views.campaigns import CampaignView
 from soundmark.core.views.integrations import ArchivedIntegration
 from soundmark.core.views.signing_keys import HistoricKey
-from soundmark.core.views.tenancy import ArchivedApiKey, MemberView, OrganizationView, ProjectView
+from soundmark.core.views.tenancy import ArchivedApiKey, ArchivedOrganization, MemberView, ProjectView
 from soundmark.wire.shape import Digest, KeyId, Signature, Timestamp, Wire
 from soundmark.wire.xr_code import CodeDetail
 
@@ -74,7 +74,7 @@ class OrganizationArchive(Wire):
 
     format: Literal["svc-organization-archive-v1"]
     exported_at: Annotated[Timestamp, Field(description="The point in time that every status refers to.")]
-    organization: OrganizationView
+    organization: ArchivedOrganization
     members: list[MemberView]
     projects: list[ProjectView]
     campaigns: list[CampaignView]

@@ -10,14 +10,23 @@ from soundmark.core.domain.tenancy.scope import KeyScope, Role
 from soundmark.wire.shape import Timestamp, Wire
 
 
-class OrganizationView(Wire):
-    """An organisation, as one of its members sees it."""
+class ArchivedOrganization(Wire):
+    """An organisation in an archive."""
 
     id: str
     name: str
     role: Literal["owner", "admin", "member", "billing"]
     created_at: Timestamp
     deletion_requested_at: Timestamp | None
+
+
+class OrganizationView(ArchivedOrganization):
+    """An organisation, as one of its members sees it."""
+
+    suspended_at: Annotated[
+        Timestamp | None,
+        Field(description="Since when the platform keeps its Codes from resolving and refuses additions; else null."),
+    ]
 
 
 class ProjectView(Wire):

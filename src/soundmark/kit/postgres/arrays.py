@@ -18,9 +18,9 @@ def text_array(values: Iterable[str | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else _quote(value) for value in values]) + "}"
 
 
-def bytes_array(values: Iterable[bytes]) -> str:
-    """Return a `bytea[]`."""
-    return "{" + ",".join([f'"\\\\x{value.hex()}"' for value in values]) + "}"
+def bytes_array(values: Iterable[bytes | None]) -> str:
+    """Return a `bytea[]`; None becomes NULL."""
+    return "{" + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]) + "}"
 
 
 def time_array(values: Iterable[datetime]) -> str:

@@ -4,8 +4,8 @@ Source: PostgreSQL, "Asynchronous Command Processing" and "Pipeline Mode" of lib
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, LiteralString, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -15,6 +15,20 @@ from soundmark.kit.clock import Clock
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.link import STALE_ERRORS, Call, Link, Rows
 from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, SESSION_ERRORS, TIMEOUT_ERRORS, describe_unavailable
+
+Planning = Literal["free", "once", "once_by_index"]
+_ONCE: Final[tuple[LiteralString, ...]] = ("SET plan_cache_mode = force_generic_plan",)
+_PLANNING: Final[Mapping[Planning, tuple[LiteralString, ...]]] = {
+    "free": (),
+    "once": _ONCE,
+    "once_by_index": (
+        *_ONCE,
+        "SET enable_seqscan = off",
+        "SET enable_bitmapscan = off",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+    ),
+}
 
 
 class Preface(NamedTuple):
@@ -38,15 +52,16 @@ class PrefacedRows(NamedTuple):
 class SharedConnection:
     """One connection outside the pool, opened at its first use and replaced after a failure, with many users at once.
 
-    A connection that dies idle is noticed at once. If it is `planned_once`, the server makes one plan for a statement,
-    whatever its parameters: for statements that only call functions, which have plans of their own.
+    A connection that dies idle is noticed at once. By `planning`, the server plans a statement as it likes; or once,
+    whatever its parameters, for statements that only call functions, which have plans of their own; or once and by
+    indexes alone, for statements that look up each value, whatever the statistics say.
     """
 
     def __init__(
-        self, db: Database, *, timeout_s: float, preface: Preface | None = None, planned_once: bool = False
+        self, db: Database, *, timeout_s: float, preface: Preface | None = None, planning: Planning = "free"
     ) -> None:
         self._db: Final = db
-        self._planned_once: Final = planned_once
+        self._planning: Final = _PLANNING[planning]
         self._timeout_s: Final = timeout_s
         self._preface: Final = preface
         self._opening: Final = asyncio.Lock()
@@ -131,8 +146,8 @@ class SharedConnection:
                 # So that no statement runs on after its callers have left.
                 limit = sql.Literal(f"{round(self._timeout_s * 1000)}ms")
                 await connection.execute(sql.SQL("SET statement_timeout = {}").format(limit))
-                if self._planned_once:
-                    await connection.execute("SET plan_cache_mode = force_generic_plan")
+                for setting in self._planning:
+                    await connection.execute(setting)
             return Link(connection, prepares=is_direct)
         except BaseException:
             await connection.close()

@@ -73,7 +73,7 @@ class Place:
             self._error = error
 
     def note_response(self, method: str, route: str | None, status: int | None, request_id: str | None = None) -> None:
-        """Add what a request was and how it was answered. `route` is a template; None if there is none."""
+        """Add what a request was and how it was answered. `route` is a template; None if no route matched."""
         if self.trace.span is None:
             return
         known = method if method in _METHODS else _OTHER_METHOD
@@ -169,7 +169,7 @@ def enter_child(name: str, kind: Kind, attributes: Attributes) -> Place | _Nowhe
 
 
 def begin_child(name: str, attributes: Attributes) -> Span | None:
-    """Begin a call's span below the current place, for whoever learns of its end; None if that is not recorded."""
+    """Begin a call's span below the current place; the caller ends it. None if this trace is not recorded."""
     parent = current.get()
     if _recorder is None or parent is None or parent.span is None:
         return None

@@ -7,7 +7,7 @@ from pydantic import ConfigDict
 from soundmark.kit.http.requests.private_endpoint import PrivateEndpoint
 from soundmark.wire.shape import BroadcastFrame, Wire
 
-Protocol = Literal[3, 4, 5]  # ggwave's ultrasound: normal, fast, fastest.
+Protocol = Literal[3, 4, 5]  # Of ggwave, above hearing: normal, fast, fastest.
 
 
 class RenderRequest(Wire):

@@ -38,6 +38,19 @@ class EntitlementResponse(EntitlementTerms):
     mode: EntitledMode
 
 
+class SuspensionState(Wire):
+    """Whether the platform has suspended an organisation. The larger `revision` is the later."""
+
+    is_suspended: bool
+    revision: Count
+
+
+class SuspensionResponse(SuspensionState):
+    """What Audience keeps: the largest revision that it has received."""
+
+    organization_id: str
+
+
 class CreateIntegrationRequest(Wire):
     """A new integration in a project, with the id that Core chose. A demo has no entitlement."""
 
@@ -180,4 +193,5 @@ REPLACE_CORE_KEY: Final = PrivateEndpoint(
 )
 TRUST_EVERYWHERE: Final = PrivateEndpoint("POST", "/v1/core-keys", TrustEverywhereResponse)
 PUT_ENTITLEMENT: Final = PrivateEndpoint("PUT", "/v1/entitlements/{organization_id}/{mode}", EntitlementResponse)
+PUT_SUSPENSION: Final = PrivateEndpoint("PUT", "/v1/suspensions/{organization_id}", SuspensionResponse)
 READ_OPERATION: Final = PrivateEndpoint("GET", "/v1/operations/{operation_id}", OperationResponse, problems=(NotFound,))

@@ -36,6 +36,12 @@ class IntegrationRevoked(Problem):
     kind, code, title = Kind.CONFLICT, "integration_revoked", "This Audience integration is revoked."
 
 
+class OrganizationSuspended(Problem):
+    """The platform suspended the organisation: nothing of it resolves, and nothing is added or measured."""
+
+    kind, code, title = Kind.FORBIDDEN, "organization_suspended", "This organisation is suspended."
+
+
 class ProofInvalid(Problem):
     """The proof does not cover this event: its signature, its time or its subject is wrong."""
 

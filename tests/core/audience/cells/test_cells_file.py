@@ -88,7 +88,7 @@ async def test_core_is_not_ready_without_a_cell_that_is_in_use(divided: Divided,
 async def test_what_was_made_without_a_file_is_in_main(
     divided: Divided, database_url: Secret, measuring_url: str, clock: FakeClock
 ) -> None:
-    """And what is in another cell keeps a Core from being ready that has no file any more."""
+    """A Core that has lost its file is not ready while another cell holds data."""
     settings = core_settings(database_url, audience_url=measuring_url)
     async with running_core(settings, clock) as before:
         tenant = await make_tenant(before)

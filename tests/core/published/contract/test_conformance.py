@@ -124,10 +124,25 @@ SEMANTIC_RULES = [
         frozenset({"/created_from", "/from", "/ends_at", "/to"}),
     ),
     SemanticRule(
+        "The repetitions of a Code follow each other within the file, and no more are heard than there are.",
+        frozenset({"issue_decode_certificate"}),
+        "validation_failed",
+        frozenset({"/repetitions", "/codecs"}),
+    ),
+    SemanticRule(
         "A webhook endpoint is on the public internet.",
         frozenset({"create_webhook_endpoint", "update_webhook_endpoint"}),
         "validation_failed",
         frozenset({"/url"}),
+    ),
+    SemanticRule(
+        "An allowed host is a DNS name, once.",
+        frozenset({"put_allowed_hosts"}),
+        "validation_failed",
+        frozenset({"/hosts", *(f"/hosts/{number}" for number in range(100))}),
+    ),
+    SemanticRule(
+        "An intent leads where its project allows.", ISSUANCE, "validation_failed", frozenset({"/intent/resource/url"})
     ),
     SemanticRule("A Code ends in the future.", ISSUANCE, "validation_failed", frozenset({"/expires_at"})),
     SemanticRule("A dry run takes no idempotency key.", ISSUANCE, "validation_failed", frozenset({"/Idempotency-Key"})),
@@ -187,6 +202,7 @@ class Target:
     client: httpx2.Client
     session: requests.Session  # What schemathesis calls with; a new one for each call would open a connection too.
     ids: dict[str, str]
+    suspended_id: str  # Of another organisation, because a suspension would refuse what other operations try.
     _integrations: dict[str, Any] = field(default_factory=dict, init=False)
 
     @property
@@ -213,6 +229,8 @@ class Target:
             return
         integration = self.integration_of(case.operation.label)
         real = {**self.ids, "integration_id": integration["id"]}
+        if case.operation.label.endswith("/suspension"):
+            real["organization_id"] = self.suspended_id
         for container in containers:
             for name in container.keys() & real.keys():
                 if isinstance(container[name], str) and 0 < len(container[name]) <= ID_CHARS_MAX:
@@ -262,7 +280,8 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         # Two, because one is revoked on the way.
         ids = {"xr_id": make(client, "/v1/codes", **tenant_query)["xr_id"]}
         ids |= {"broadcast_token": make(client, "/v1/codes", **tenant_query)["broadcast_token"]}
-        yield Target(client, session, {**tenant, **ids, "X-Svc-Organization-Id": organization_id})
+        suspended_id = make(client, "/v1/organizations", name="Radio Südlicht")["id"]
+        yield Target(client, session, {**tenant, **ids, "X-Svc-Organization-Id": organization_id}, suspended_id)
 
 
 def make(client: httpx2.Client, path: str, **body: Any) -> Any:

@@ -39,7 +39,7 @@ SIGNED = {
     "POST /v1/support/webhooks/desk": "X-Support-Signature",
 }
 # The deadline belongs to the guard of the private components; Core has none.
-PRIVATE_COMPONENTS = ("soundmark.audio", "soundmark.audience", "soundmark.kit.deadline")
+PRIVATE_COMPONENTS = ("soundmark.audience", "soundmark.kit.deadline")
 
 _NOT_IMPORTED = re.compile(r"\.alembic\b|\.migrations\.|\.__main__$")
 
@@ -216,7 +216,7 @@ def test_a_problem_that_core_passes_on_is_defined_once_for_both() -> None:
     """Its code crosses the private channel. Core reads no other code of a private component."""
     found = problems_in_code()
     own = {problem.code for component in PRIVATE_COMPONENTS for problem in found[component]}
-    assert own == {"audio_busy", "deadline_passed", "operation_conflict", "tenant_purged"}
+    assert own == {"deadline_passed", "operation_conflict", "tenant_purged"}
     assert own & set(CATALOGUE) == set()
 
 
@@ -235,7 +235,7 @@ async def test_every_code_is_explained_where_its_type_points(api: Api) -> None:
 
 
 async def test_an_unknown_code_has_no_explanation(api: Api) -> None:
-    assert (await api.get("/problems/audio_busy")).code == "not_found"
+    assert (await api.get("/problems/deadline_passed")).code == "not_found"
 
 
 async def test_the_reference_names_every_operation_and_every_problem_of_it(api: Api) -> None:
@@ -250,7 +250,7 @@ async def test_the_reference_names_every_operation_and_every_problem_of_it(api: 
 def test_only_the_public_api_is_in_the_document() -> None:
     assert all(path.startswith("/v1/") for path in DOCUMENT["paths"])
     text = json.dumps(DOCUMENT)
-    for private in ("/render", "/metrics", "/healthz", "/readyz", "audio_busy", "operation_conflict", "xop_o"):
+    for private in ("/render", "/metrics", "/healthz", "/readyz", "deadline_passed", "operation_conflict", "xop_o"):
         assert private not in text
     assert private_operations() & OPERATIONS.keys() == {"GET /v1/usage"}, "this one Core has too, for its own usage"
 
@@ -307,8 +307,10 @@ def test_every_body_documents_its_maximum_size(subtests: pytest.Subtests) -> Non
         with subtests.test(name=name):
             path = name.split()[1]
             is_issuance = path in {"/v1/codes", "/v1/codes/batch", "/v1/codes/recover", "/v1/codes/batch/recover"}
+            is_measurement = path.endswith("/decode-certificates")
             is_notification = "/webhooks/" in path
-            largest = "1,024 KiB" if is_issuance or is_notification else "16 KiB" if path == "/v1/events" else "64 KiB"
+            is_large = is_issuance or is_measurement or is_notification
+            largest = "1,024 KiB" if is_large else "16 KiB" if path == "/v1/events" else "64 KiB"
             assert OPERATIONS[name]["requestBody"]["description"] == f"At most {largest}."
 
 

@@ -88,7 +88,7 @@ GET    /v1/audience/legacy-report
 GET    /v1/reports/{integration_id}
 POST   /v1/events
 """
-# What the contract adds: sections 2, 3, 7, 8, 9 and 11.
+# What the contract adds: sections 2, 3, 7, 8, 9 and 11 to 13.
 CONTRACT: Final = """
 GET    /v1/caller
 GET    /v1/audit-log/verification
@@ -114,6 +114,13 @@ POST   /v1/webhook-endpoints/{endpoint_id}/test
 GET    /v1/webhook-endpoints/{endpoint_id}/deliveries
 POST   /v1/webhook-endpoints/{endpoint_id}/replay
 GET    /v1/webhook-events/{event_id}
+GET    /v1/projects/{project_id}/allowed-hosts
+PUT    /v1/projects/{project_id}/allowed-hosts
+GET    /v1/platform/organizations
+PUT    /v1/platform/organizations/{organization_id}/suspension
+DELETE /v1/platform/organizations/{organization_id}/suspension
+POST   /v1/codes/{xr_id}/decode-certificates
+GET    /v1/decode-certificates/{certificate_id}
 """
 # API v1, "Versioning" 1: it takes an operator's credentials.
 UNPUBLISHED: Final = {"PUT /v1/platform/settings/secrets/{name}"}

@@ -75,7 +75,7 @@ async def test_answers_of_the_api_are_neither_compressed_nor_tagged(api: Api) ->
         assert not {"content-encoding", "etag"} & answer.headers.keys(), path
 
 
-@pytest.mark.parametrize("path", ["/schemas/unknown.json", "/problems/unknown", "/problems/audio_busy"])
+@pytest.mark.parametrize("path", ["/schemas/unknown.json", "/problems/unknown", "/problems/deadline_passed"])
 async def test_a_missing_document_is_a_problem(api: Api, path: str) -> None:
     answer = await ask(api, path, {"If-None-Match": "*"})
     assert (answer.status, answer.code) == (404, "not_found")

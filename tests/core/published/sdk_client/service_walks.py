@@ -122,6 +122,12 @@ async def walk_support(tenant: Tenant) -> None:
 
 async def walk_platform(tenant: Tenant) -> None:
     platform = tenant.client.platform
+    suspended = await platform.suspend(tenant.organization_id, "Spam.")
+    assert (suspended.suspension_reason, suspended.packs_valid_until) == ("Spam.", None)
+    assert [one.id async for one in platform.organizations(status="suspended", page_size=1)] == [tenant.organization_id]
+    restored = await platform.restore(tenant.organization_id)
+    assert restored.suspended_at is None
+    assert (await platform.organizations_page(search=tenant.organization_id)).data == (restored,)
     assert (await platform.put_configuration("smtp_host", "mail.example.org")).source == "database"
     assert (await platform.put_secret("smtp_password", "correct horse battery staple")).configured
     settings = await platform.settings()

@@ -23,6 +23,7 @@ from soundmark_sdk import (
     read_key_set,
     verify_archive,
     verify_certificate,
+    verify_decode_certificate,
     verify_signed_code,
 )
 from soundmark_sdk.client import (
@@ -35,6 +36,7 @@ from soundmark_sdk.client import (
 )
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.publisher import AsyncPublisher, Backend, ReportingTokens
+from support.codes.measurements import make_measurement
 from support.processes.faulty_proxy import FaultyProxy
 from support.processes.secret_leaks import remember_secret
 
@@ -100,6 +102,11 @@ async def walk_organizations(tenant: Tenant) -> None:
     )
     assert [one async for one in client.projects.list(organization_id=tenant.organization_id)] == [project]
     assert (await client.projects.page(organization_id=tenant.organization_id)).data == (project,)
+    in_project = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    allowed = await client.projects.put_allowed_hosts(["*.Example.org", "example.org"], **in_project)
+    assert allowed.hosts == ("*.example.org", "example.org")
+    assert await client.projects.allowed_hosts(**in_project) == allowed
+    assert (await client.projects.put_allowed_hosts(None, **in_project)).hosts is None
     with pytest.raises(ApiProblem) as conflict:
         await client.projects.create("Evening show", organization_id=tenant.organization_id)
     assert (conflict.value.status, conflict.value.code) == (409, "project_name_conflict")
@@ -188,6 +195,7 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
     with zipfile.ZipFile(bundle) as archive:
         assert archive.namelist() == [f"{xr_id}.wav" for xr_id in ids]
 
+    await certify(tenant, code.xr_id)
     assert (await codes.revoke(code.xr_id, organization_id=organization_id)).status == "revoked"
     revoked = await codes.revoke_batch(
         [code.xr_id, *ids], organization_id=organization_id, project_id=tenant.project_id
@@ -328,6 +336,15 @@ async def walk_audit_log(tenant: Tenant) -> None:
     assert len(table.getvalue().splitlines()) == 2
     verification = await log.verify(organization_id=organization_id)
     assert (verification.verified, verification.entries) == (True, len(entries))
+
+
+async def certify(tenant: Tenant, xr_id: str) -> None:
+    """Have a measurement signed, and verify what everybody who has the id reads."""
+    client = tenant.client
+    issued = await client.codes.certify(xr_id, make_measurement(), organization_id=tenant.organization_id)
+    read = await client.get_decode_certificate(issued.certificate_id)
+    assert read == issued
+    assert verify_decode_certificate(read.document, await client.get_key_history()).xr_id == xr_id
 
 
 async def walk_out(tenant: Tenant) -> None:

@@ -21,7 +21,7 @@ ADDING: Final[frozenset[Action]] = frozenset(
         *("project.create", "campaign.create", "code.issue", "api_key.create", "invitation.create"),
         *("invitation.accept", "audience.create", "audience.revoke", "audience.rotate_secret"),
         *("audience.change_retention", "audience.replace_core_key", "checkout.create", "ticket.create"),
-        *("project.delete", "webhook_endpoint.create"),
+        *("project.delete", "webhook_endpoint.create", "decode_certificate.issue"),
     }
 )
 GOING_ON: Final[frozenset[Action]] = frozenset(

@@ -17,6 +17,7 @@ def make_closure(project_id: str | None) -> Closure:
         requested_at=datetime(2026, 11, 23, tzinfo=UTC),
         deleted_codes=1,
         deleted_audit_entries=2,
+        deleted_certificates=0,
         purged_integrations=3,
         purged_events=4,
         purged_integrity_days=5,

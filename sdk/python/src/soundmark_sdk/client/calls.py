@@ -52,6 +52,12 @@ def make_certificate_call(certificate_id: str) -> Call:
     return Call("GET", path, is_repeatable=True, has_credential=False)
 
 
+def make_decode_certificate_call(certificate_id: str) -> Call:
+    """Return the request for a decode certificate, which needs no credential: its id is the key."""
+    path = f"/v1/decode-certificates/{quote_id(certificate_id)}"
+    return Call("GET", path, is_repeatable=True, has_credential=False)
+
+
 def make_next(call: Call, cursor: str) -> Call:
     """Return the request for the page of a list that begins at a cursor."""
     query: dict[str, Any] = {**call.query, "cursor": cursor}

@@ -119,6 +119,7 @@ async def _complete(ctx: Context, operation_id: str, subject: PurgeSubject) -> P
         await purges.delete_operations(tx, subject)
         if subject.project_id is None:
             await purges.delete_entitlements(tx, subject.organization_id)
+            await purges.delete_suspension(tx, subject.organization_id)
             await purges.delete_months(tx, subject.organization_id)
         remaining = await purges.count_remaining(tx, subject, numbers)
         if remaining != _NONE:

@@ -61,6 +61,14 @@ class Entitlement:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspension:
+    """Whether an organisation is suspended. `revision` orders the copies that Audience receives."""
+
+    is_suspended: bool
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class DescribedIntegration:
     """An integration with what Core knows of it: its name, None if it has none."""
 

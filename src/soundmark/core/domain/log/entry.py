@@ -108,8 +108,12 @@ def key_entry(kind: KeyEvent, key_id: str, public_key: bytes) -> bytes:
 
 def audit_head_entry(organization_id: str, entries: int, chain_hash: str) -> bytes:
     """Return the entry of the head of an organisation's audit chain: the hash of the entry at position `entries`."""
-    head = {"organization_id": organization_id, "entries": entries, "chain_hash": chain_hash}
-    return _entry_of_one("audit.head", "head", canonicalize(head))
+    return _entry_of_one("audit.head", "head", audit_head_bytes(organization_id, entries, chain_hash))
+
+
+def audit_head_bytes(organization_id: str, entries: int, chain_hash: str) -> bytes:
+    """Return the RFC 8785 bytes of the head of an organisation's audit chain."""
+    return canonicalize({"organization_id": organization_id, "entries": entries, "chain_hash": chain_hash})
 
 
 def document_entry(canonical: bytes) -> bytes:

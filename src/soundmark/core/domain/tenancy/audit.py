@@ -30,6 +30,7 @@ AuditAction = Literal[
     "code.batch_revoked",
     "code.issued",
     "code.revoked",
+    "decode_certificate.issued",
     "invitation.accepted",
     "invitation.created",
     "invitation.revoked",
@@ -38,7 +39,10 @@ AuditAction = Literal[
     "organization.created",
     "organization.deletion_requested",
     "organization.exported",
+    "organization.restored",
+    "organization.suspended",
     "organization.updated",
+    "project.allowed_hosts_changed",
     "project.created",
     "project.deleted",
     "project.deletion_requested",
@@ -68,6 +72,7 @@ class AuditEntry:
     """One entry. `metadata` is canonical JSON; `finalised_at` is None while the outcome is `requested`.
 
     `traceparent` is the place in a trace that the entry was made at. It is kept with the act, not with the entry.
+    `position` and `chain_hash` are its place in the public chain; None until it is final and chained.
     """
 
     id: str
@@ -81,6 +86,8 @@ class AuditEntry:
     created_at: datetime
     finalised_at: datetime | None
     traceparent: str | None = None
+    position: int | None = None
+    chain_hash: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,22 @@
-"""The audit chain of an organisation: a chain of seals, each over its entry and the seal before it."""
+"""The two audit chains of an organisation: of seals, which need Core's key, and of hashes, which anybody recomputes."""
 
 import hashlib
 import hmac
 import json
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
 
 from soundmark.core.domain.tenancy.audit import AuditOutcome, Stage
 from soundmark.core.domain.tenancy.scope import ActorType
+from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
+from soundmark.kit.text.timestamps import format_timestamp
 
 CHAIN_KEY_BYTES: Final = 32
+CHAIN_BEGINNING: Final = bytes(32)
+_ENTRY_BYTES_MAX: Final = 1024 * 1024  # A batch names a hundred Codes in some 3 KiB.
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _GENESIS: Final = "soundmark audit chain 1"
 _SEAL: Final = "soundmark audit seal 1"
 
@@ -48,21 +55,48 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One link. Positions count from 1, without gaps."""
+    """One link. Positions count from 1, without gaps. A final one is also a link of the public chain."""
 
     position: int
     entry_id: str
     stage: Stage
     seal: bytes
+    chain_position: int | None
+    chain_hash: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The last link of a chain. An empty chain has position 0 and no entry."""
+    """The last link of each chain. An empty chain has position 0, and no entry."""
 
     position: int
     entry_id: str | None
     seal: bytes
+    chain_position: int
+    chain_hash: bytes
+
+    def next_place(self, content: SealedContent, stage: Stage) -> tuple[int, bytes] | tuple[None, None]:
+        """Return the position and the hash of the next entry in the public chain, which only a final one has."""
+        if stage != "final":
+            return None, None
+        position = self.chain_position + 1
+        return position, hash_entry(self.chain_hash, position, content)
+
+    def after(self, link: ChainLink) -> "Head":
+        """Return the head once `link` follows."""
+        if link.chain_position is None or link.chain_hash is None:
+            return Head(link.position, link.entry_id, link.seal, self.chain_position, self.chain_hash)
+        return Head(link.position, link.entry_id, link.seal, link.chain_position, link.chain_hash)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedHead:
+    """A head of the public chain that was entered into the transparency log, where `digest` finds it."""
+
+    entries: int
+    chain_hash: bytes
+    digest: bytes
+    logged_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +109,42 @@ class Verification:
     first_broken: str | None
 
 
+def read_metadata(text: str) -> dict[str, Any]:
+    """Return the stored object. An entry that somebody altered in the database must not hide all the others."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {"unreadable": text}
+
+
+def hash_entry(previous: bytes, position: int, content: SealedContent) -> bytes:
+    """Return the hash of the final entry at `position` of the public chain, which follows the hash `previous`.
+
+    It is SHA-256 over `previous` and the RFC 8785 bytes of the entry as the API shows it, without this hash. Metadata
+    without such a form were altered before they were sealed.
+
+    Source: contract, section 11, Audit chain.
+    """
+    shown = {
+        "id": content.id,
+        "organization_id": content.organization_id,
+        "project_id": content.project_id,
+        "action": content.action,
+        "actor": {"type": content.actor_type, "id": content.actor_id},
+        "outcome": content.outcome,
+        "metadata": read_metadata(content.metadata),
+        "created_at": _show_time(content.created_s),
+        "finalised_at": None if content.finalised_s is None else _show_time(content.finalised_s),
+        "position": position,
+    }
+    try:
+        canonical = canonicalize(shown, size_max_bytes=_ENTRY_BYTES_MAX)
+    except NotCanonical:
+        canonical = canonicalize({**shown, "metadata": {"unreadable": content.metadata}})
+    return hashlib.sha256(previous + canonical).digest()
+
+
 class ChainKey:
     """Makes seals. Without the key, nobody can make a valid one."""
 
@@ -85,6 +155,12 @@ class ChainKey:
     def genesis(self, organization_id: str) -> bytes:
         """Return the value before an organisation's first seal. It ties the chain to the organisation."""
         return self._mac(_canonical([_GENESIS, organization_id]))
+
+    def link(self, head: Head, content: SealedContent, stage: Stage) -> ChainLink:
+        """Return the link after `head`: the seal of one entry at one stage, and its place in the public chain."""
+        position = head.position + 1
+        seal = self.seal(head.seal, position, content, stage)
+        return ChainLink(position, content.id, stage, seal, *head.next_place(content, stage))
 
     def seal(self, previous: bytes, position: int, content: SealedContent, stage: Stage) -> bytes:
         """Return the seal of one entry at one stage, which follows the seal `previous`.
@@ -119,3 +195,11 @@ def _canonical(fields: list[str | int | None]) -> bytes:
     For these, the standard library writes the same bytes, and faster.
     """
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _show_time(seconds: str) -> str:
+    """Return a time as the API shows it. One that Python cannot represent was altered, and stays as it is."""
+    try:
+        return format_timestamp(_EPOCH + timedelta(microseconds=int(Decimal(seconds) * 1_000_000)))
+    except (ArithmeticError, ValueError):
+        return seconds

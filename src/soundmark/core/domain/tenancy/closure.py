@@ -59,6 +59,7 @@ class Closure:
     requested_at: datetime
     deleted_codes: int
     deleted_audit_entries: int
+    deleted_certificates: int
     purged_integrations: int
     purged_events: int
     purged_integrity_days: int

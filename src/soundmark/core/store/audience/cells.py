@@ -9,7 +9,7 @@ from soundmark.kit.postgres.transaction import Tx
 
 @dataclass(frozen=True, slots=True)
 class OrganizationCells:
-    """The cell that has everything of an organisation, and the one that the operator wants; None if there is none."""
+    """The cell that holds an organisation's data, and the cell that the operator chose; None for what is not set."""
 
     audience_cell: str | None
     preferred_audience_cell: str | None
@@ -105,7 +105,7 @@ async def update_assigned(tx: Tx, organization_id: str, proposed: str) -> None:
 
 
 async def update_preferred(tx: Tx, organization_id: str, cell: str) -> bool:
-    """Set the cell that an open organisation without a cell shall have; return False if it is none of that.
+    """Choose the cell of an organisation; return False if it is closing or already has one.
 
     Lock order: docs/locks.md.
     """

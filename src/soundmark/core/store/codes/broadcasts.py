@@ -20,19 +20,26 @@ class Broadcast(NamedTuple):
 
 
 async def find_live(connection: SharedConnection, tokens: Iterable[str]) -> tuple[dict[str, Broadcast], DatabaseServer]:
-    """Return the broadcasts of those tokens that exist and are not revoked, by token, and the server that has them.
+    """Return the broadcasts of those tokens that resolve, by token, and the server that has them.
+
+    Those do not resolve that are revoked, and those of a suspended organisation.
 
     The preface of `connection` describes the server.
 
     Every resolution runs this statement, whatever its token: a revoked Code takes the same path as one that never
     existed, so no response time tells them apart. Only `core/hot` runs it. Any division of the tokens gives the same
-    rows, so several databases may each be asked for their own part.
+    rows, so several databases may each be asked for their own part, if each has the suspended organisations.
     """
     statement: Final = """
         SELECT token, payload, signature
           FROM broadcasts
          WHERE token = ANY($1::text[])
            AND revoked_at IS NULL
+           AND NOT EXISTS (
+               SELECT
+                 FROM suspended_organizations
+                WHERE suspended_organizations.organization_id = broadcasts.organization_id
+           )
         """
     preface, (rows,) = await connection.run_prefaced(Call(statement, (plain_array(tokens),)), is_repeatable=True)
     return {row[0]: Broadcast._make(row) for row in rows}, parse_server(preface)

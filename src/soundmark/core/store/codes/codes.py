@@ -38,8 +38,8 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], 
                    AS fresh (xr_id, token, project_id, campaign_id, issuer, expires_at, integration_id, payload,
                              signature, address_number)
         ), audible AS (
-            INSERT INTO broadcasts (token, payload, signature)
-            SELECT token, payload, signature
+            INSERT INTO broadcasts (token, payload, signature, organization_id)
+            SELECT token, payload, signature, %(organization_id)s
               FROM fresh
         ), logged AS (
             INSERT INTO log_queue (kind, count, content)

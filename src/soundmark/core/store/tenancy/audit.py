@@ -102,16 +102,21 @@ async def list_newest_first(
     return await tx.all(
         AuditEntry,
         """
-        SELECT id, organization_id, project_id, action, actor_type, actor_id, outcome, metadata, created_at,
-               finalised_at
-          FROM audit_entries
-         WHERE organization_id = %(organization_id)s
-           AND (%(action)s::text IS NULL OR action = %(action)s)
-           AND (%(actor_id)s::text IS NULL OR actor_id = %(actor_id)s)
-           AND created_at >= %(from_at)s::timestamptz
-           AND (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text)
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
+        SELECT e.*, s.chain_position AS position, s.chain_hash
+          FROM (
+                   SELECT id, organization_id, project_id, action, actor_type, actor_id, outcome, metadata, created_at,
+                          finalised_at
+                     FROM audit_entries
+                    WHERE organization_id = %(organization_id)s
+                      AND (%(action)s::text IS NULL OR action = %(action)s)
+                      AND (%(actor_id)s::text IS NULL OR actor_id = %(actor_id)s)
+                      AND created_at >= %(from_at)s::timestamptz
+                      AND (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text)
+                    ORDER BY created_at DESC, id DESC
+                    LIMIT %(limit)s
+               ) e
+          LEFT JOIN audit_seals s ON s.organization_id = %(organization_id)s AND s.entry_id = e.id AND s.stage = 'final'
+         ORDER BY e.created_at DESC, e.id DESC
         """,
         {
             "organization_id": scope.organization_id,

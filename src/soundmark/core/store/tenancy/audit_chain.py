@@ -1,10 +1,10 @@
 """The tables `audit_unsealed`, `audit_seals` and `audit_heads`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from soundmark.core.domain.tenancy.audit import AuditOutcome, Stage
-from soundmark.core.domain.tenancy.audit_chain import ChainLink, Head, SealedContent, Waiting
+from soundmark.core.domain.tenancy.audit_chain import CHAIN_BEGINNING, ChainLink, Head, SealedContent, Waiting
 from soundmark.core.domain.tenancy.scope import ActorType
 from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array
 from soundmark.kit.postgres.transaction import AnyTx, Tx
@@ -39,11 +39,11 @@ async def insert_head(tx: AnyTx, organization_id: str, *, genesis: bytes) -> Non
     """Insert the head of an empty chain, unless the chain has one."""
     await tx.run(
         """
-        INSERT INTO audit_heads (organization_id, position, entry_id, seal)
-        VALUES (%(organization_id)s, 0, NULL, %(genesis)s)
+        INSERT INTO audit_heads (organization_id, position, entry_id, seal, chain_position, chain_hash)
+        VALUES (%(organization_id)s, 0, NULL, %(genesis)s, 0, %(chain_beginning)s)
             ON CONFLICT (organization_id) DO NOTHING
         """,
-        {"organization_id": organization_id, "genesis": genesis},
+        {"organization_id": organization_id, "genesis": genesis, "chain_beginning": CHAIN_BEGINNING},
     )
 
 
@@ -52,7 +52,7 @@ async def lock_head(tx: AnyTx, organization_id: str) -> Head | None:
     return await tx.one_or_none(
         Head,
         """
-        SELECT position, entry_id, seal
+        SELECT position, entry_id, seal, chain_position, chain_hash
           FROM audit_heads
          WHERE organization_id = %(organization_id)s
            FOR NO KEY UPDATE SKIP LOCKED
@@ -65,7 +65,11 @@ async def find_head(tx: Tx, organization_id: str) -> Head | None:
     """Return the head of the chain."""
     return await tx.one_or_none(
         Head,
-        "SELECT position, entry_id, seal FROM audit_heads WHERE organization_id = %(organization_id)s",
+        """
+        SELECT position, entry_id, seal, chain_position, chain_hash
+          FROM audit_heads
+         WHERE organization_id = %(organization_id)s
+        """,
         {"organization_id": organization_id},
     )
 
@@ -75,7 +79,7 @@ async def find_last_seal(tx: AnyTx, organization_id: str) -> ChainLink | None:
     return await tx.one_or_none(
         ChainLink,
         """
-        SELECT position, entry_id, stage, seal
+        SELECT position, entry_id, stage, seal, chain_position, chain_hash
           FROM audit_seals
          WHERE organization_id = %(organization_id)s
          ORDER BY position DESC
@@ -118,10 +122,11 @@ async def insert_seals(tx: AnyTx, organization_id: str, seals: Sequence[ChainLin
     """Insert the next links of the chain."""
     await tx.run(
         """
-        INSERT INTO audit_seals (organization_id, position, entry_id, stage, seal)
-        SELECT %(organization_id)s, position, entry_id, stage, seal
-          FROM unnest(%(positions)s::bigint[], %(entry_ids)s::text[], %(stages)s::text[], %(seals)s::bytea[])
-               AS link (position, entry_id, stage, seal)
+        INSERT INTO audit_seals (organization_id, position, entry_id, stage, seal, chain_position, chain_hash)
+        SELECT %(organization_id)s, position, entry_id, stage, seal, chain_position, chain_hash
+          FROM unnest(%(positions)s::bigint[], %(entry_ids)s::text[], %(stages)s::text[], %(seals)s::bytea[],
+                      %(chain_positions)s::bigint[], %(chain_hashes)s::bytea[])
+               AS link (position, entry_id, stage, seal, chain_position, chain_hash)
         """,
         {
             "organization_id": organization_id,
@@ -129,26 +134,37 @@ async def insert_seals(tx: AnyTx, organization_id: str, seals: Sequence[ChainLin
             "entry_ids": text_array(seal.entry_id for seal in seals),
             "stages": text_array(seal.stage for seal in seals),
             "seals": bytes_array(seal.seal for seal in seals),
+            "chain_positions": plain_array(seal.chain_position for seal in seals),
+            "chain_hashes": bytes_array(seal.chain_hash for seal in seals),
         },
     )
 
 
-async def update_head(tx: AnyTx, organization_id: str, last: ChainLink) -> None:
-    """Move the locked head to the last link of the chain."""
+async def update_head(tx: AnyTx, organization_id: str, head: Head) -> None:
+    """Move the locked head to the last link of each chain."""
     await tx.run(
         """
         UPDATE audit_heads
-           SET position = %(position)s,
-               entry_id = %(entry_id)s,
-               seal     = %(seal)s
+           SET position       = %(position)s,
+               entry_id       = %(entry_id)s,
+               seal           = %(seal)s,
+               chain_position = %(chain_position)s,
+               chain_hash     = %(chain_hash)s
          WHERE organization_id = %(organization_id)s
         """,
-        {
-            "organization_id": organization_id,
-            "position": last.position,
-            "entry_id": last.entry_id,
-            "seal": last.seal,
-        },
+        {"organization_id": organization_id, **asdict(head)},
+    )
+
+
+async def note_grown(tx: AnyTx, organization_id: str) -> None:
+    """Note that the locked head must be entered into the transparency log, unless that is noted."""
+    await tx.run(
+        """
+        INSERT INTO audit_unlogged (organization_id)
+        VALUES (%(organization_id)s)
+            ON CONFLICT (organization_id) DO NOTHING
+        """,
+        {"organization_id": organization_id},
     )
 
 
@@ -194,7 +210,7 @@ async def list_links(
                e.metadata,
                EXTRACT(epoch FROM e.created_at)::text AS created_s,
                EXTRACT(epoch FROM e.finalised_at)::text AS finalised_s,
-               s.stage, s.position, s.seal, e.id IS NOT NULL AS is_there
+               s.stage, s.position, s.seal, s.chain_position, s.chain_hash, e.id IS NOT NULL AS is_there
           FROM audit_seals s
           LEFT JOIN audit_entries e ON e.organization_id = s.organization_id AND e.id = s.entry_id
          WHERE s.organization_id = %(organization_id)s
@@ -205,7 +221,11 @@ async def list_links(
         {"organization_id": organization_id, "after": after, "limit": limit},
     )
     return [
-        (ChainLink(row.position, row.id, row.stage, row.seal), row.content() if row.is_there else None) for row in rows
+        (
+            ChainLink(row.position, row.id, row.stage, row.seal, row.chain_position, row.chain_hash),
+            row.content() if row.is_there else None,
+        )
+        for row in rows
     ]
 
 
@@ -305,4 +325,6 @@ class _WaitingRow(_Row):
 class _LinkRow(_Row):
     position: int
     seal: bytes
+    chain_position: int | None
+    chain_hash: bytes | None
     is_there: bool

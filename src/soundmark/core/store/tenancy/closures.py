@@ -9,8 +9,8 @@ from soundmark.kit.postgres.transaction import Tx
 
 _SELECT: Final[LiteralString] = """
     SELECT organization_id, project_id, certificate_id, operation_id, phase, requested_at, deleted_codes,
-           deleted_audit_entries, purged_integrations, purged_events, purged_integrity_days, purged_legacy_days,
-           purged_spent_proofs
+           deleted_audit_entries, deleted_certificates, purged_integrations, purged_events, purged_integrity_days,
+           purged_legacy_days, purged_spent_proofs
       FROM closures
 """
 
@@ -94,13 +94,22 @@ async def update_phase(tx: Tx, subject: ClosureSubject, phase: Phase, *, now: da
     )
 
 
-async def update_deleted(tx: Tx, subject: ClosureSubject, *, codes: int, audit_entries: int, now: datetime) -> None:
+async def update_deleted(
+    tx: Tx,
+    subject: ClosureSubject,
+    *,
+    codes: int = 0,
+    audit_entries: int = 0,
+    certificates: int = 0,
+    now: datetime,
+) -> None:
     """Add to the numbers of rows that a locked closure has deleted."""
     await tx.run(
         """
         UPDATE closures
            SET deleted_codes = deleted_codes + %(codes)s,
                deleted_audit_entries = deleted_audit_entries + %(audit_entries)s,
+               deleted_certificates = deleted_certificates + %(certificates)s,
                worked_at = %(now)s
          WHERE organization_id = %(organization_id)s
            AND subject_id = %(subject_id)s
@@ -110,6 +119,7 @@ async def update_deleted(tx: Tx, subject: ClosureSubject, *, codes: int, audit_e
             "subject_id": subject.id,
             "codes": codes,
             "audit_entries": audit_entries,
+            "certificates": certificates,
             "now": now,
         },
     )

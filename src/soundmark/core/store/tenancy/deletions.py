@@ -164,6 +164,22 @@ async def delete_broadcasts(tx: Tx, tokens: Sequence[str]) -> None:
     await tx.run("DELETE FROM broadcasts WHERE token = ANY(%(tokens)s::text[])", {"tokens": list(tokens)})
 
 
+async def delete_decode_certificates(tx: Tx, subject: ClosureSubject, *, limit: int) -> int:
+    """Delete up to `limit` decode certificates of a subject; return their number."""
+    return await tx.run(
+        """
+        DELETE FROM decode_certificates
+         WHERE organization_id = %(organization_id)s
+           AND id = ANY(ARRAY(SELECT id
+                                FROM decode_certificates
+                               WHERE organization_id = %(organization_id)s
+                                 AND (%(project_id)s::text IS NULL OR project_id = %(project_id)s)
+                               LIMIT %(limit)s))
+        """,
+        {"organization_id": subject.organization_id, "project_id": subject.project_id, "limit": limit},
+    )
+
+
 async def delete_audit_seals(tx: Tx, organization_id: str, *, limit: int) -> int:
     """Delete up to `limit` seals of an organisation's audit log, oldest first, but not the last; return their number.
 

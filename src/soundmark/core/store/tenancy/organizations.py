@@ -32,7 +32,7 @@ async def update_name(tx: Tx, scope: TenantScope, *, name: str, role: Role) -> O
         UPDATE organizations
            SET name = %(name)s
          WHERE id = %(organization_id)s
-        RETURNING id, name, %(role)s::text AS role, created_at, deletion_requested_at
+        RETURNING id, name, %(role)s::text AS role, created_at, deletion_requested_at, suspended_at
         """,
         {"organization_id": scope.organization_id, "name": name, "role": role},
     )
@@ -45,7 +45,7 @@ async def find(tx: Tx, scope: TenantScope, *, role: Role) -> Organization | None
     return await tx.one_or_none(
         Organization,
         """
-        SELECT id, name, %(role)s::text AS role, created_at, deletion_requested_at
+        SELECT id, name, %(role)s::text AS role, created_at, deletion_requested_at, suspended_at
           FROM organizations
          WHERE id = %(organization_id)s
         """,
@@ -88,6 +88,45 @@ class LockedMarker:
     """When the deletion of a locked organisation or project was requested; None if it was not."""
 
     deletion_requested_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether an organisation is not being deleted, and whether it is suspended."""
+
+    is_open: bool
+    is_suspended: bool
+
+
+async def hold_standing(tx: AnyTx, organization_id: str) -> Standing | None:
+    """Return the standing of an organisation, which nobody changes until the transaction ends; None for an unknown one.
+
+    Lock order: docs/locks.md.
+    """
+    # As in `hold_open`, read from the row as locked.
+    return await tx.one_or_none(
+        Standing,
+        """
+        SELECT deletion_requested_at IS NULL AS is_open, suspended_at IS NOT NULL AS is_suspended
+          FROM organizations
+         WHERE id = %(organization_id)s
+           FOR SHARE
+        """,
+        {"organization_id": organization_id},
+    )
+
+
+async def find_standing(tx: AnyTx, organization_id: str) -> Standing | None:
+    """Return the standing of an organisation, which may change at once; None for an unknown one."""
+    return await tx.one_or_none(
+        Standing,
+        """
+        SELECT deletion_requested_at IS NULL AS is_open, suspended_at IS NOT NULL AS is_suspended
+          FROM organizations
+         WHERE id = %(organization_id)s
+        """,
+        {"organization_id": organization_id},
+    )
 
 
 async def hold_marker(tx: Tx, organization_id: str) -> LockedMarker | None:
@@ -159,7 +198,7 @@ async def list_of_subject(db: Database, *, subject_id: str, before: Position | N
     return await db.all(
         Organization,
         """
-        SELECT id, name, role, created_at, deletion_requested_at
+        SELECT id, name, role, created_at, deletion_requested_at, suspended_at
           FROM organizations_of_member(%(subject_id)s)
          WHERE %(before_at)s::timestamptz IS NULL
             OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text)

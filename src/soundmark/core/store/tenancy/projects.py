@@ -7,6 +7,7 @@ from typing import Final, LiteralString
 
 import psycopg
 
+from soundmark.core.domain.tenancy.allowed_hosts import AllowedHosts
 from soundmark.core.domain.tenancy.organization import Project
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import ProjectNameConflict
@@ -101,17 +102,20 @@ async def hold(tx: Tx, scope: TenantScope, project_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class HeldProject:
+    """What issuing needs to know of a project: whether it is not being deleted, and where its intents may lead."""
+
     id: str
     is_open: bool
+    allowed_hosts: list[str] | None
 
 
-async def hold_open_many(tx: AnyTx, organization_id: str, project_ids: Sequence[str]) -> dict[str, bool]:
+async def hold_open_many(tx: AnyTx, organization_id: str, project_ids: Sequence[str]) -> dict[str, HeldProject]:
     """Do the same as `hold_open` for several projects, in the order of their ids; missing ones are left out."""
     held = await tx.all(
-        _Held,
+        HeldProject,
         """
-        SELECT id, deletion_requested_at IS NULL AS is_open
+        SELECT id, deletion_requested_at IS NULL AS is_open, allowed_hosts
           FROM projects
          WHERE organization_id = %(organization_id)s
            AND id = ANY(%(project_ids)s::text[])
@@ -120,7 +124,60 @@ async def hold_open_many(tx: AnyTx, organization_id: str, project_ids: Sequence[
         """,
         {"organization_id": organization_id, "project_ids": list(project_ids)},
     )
-    return {project.id: project.is_open for project in held}
+    return {project.id: project for project in held}
+
+
+async def find_allowed_hosts(tx: Tx, scope: TenantScope, project_id: str) -> AllowedHosts | None:
+    """Return the allowed hosts of a project; None if there is no such project."""
+    return await tx.one_or_none(
+        AllowedHosts,
+        """
+        SELECT allowed_hosts AS hosts, allowed_hosts_at AS updated_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id},
+    )
+
+
+async def lock_allowed_hosts(tx: Tx, scope: TenantScope, project_id: str) -> AllowedHosts | None:
+    """Return the allowed hosts of a project, and keep everybody from adding to it until the transaction ends.
+
+    None if there is no such project. Lock order: docs/locks.md.
+    """
+    return await tx.one_or_none(
+        AllowedHosts,
+        """
+        SELECT allowed_hosts AS hosts, allowed_hosts_at AS updated_at
+          FROM projects
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+           FOR NO KEY UPDATE
+        """,
+        {"organization_id": scope.organization_id, "project_id": project_id},
+    )
+
+
+async def update_allowed_hosts(
+    tx: Tx, scope: TenantScope, project_id: str, *, hosts: Sequence[str] | None, now: datetime
+) -> None:
+    """Set the allowed hosts of a locked project."""
+    await tx.run(
+        """
+        UPDATE projects
+           SET allowed_hosts = %(hosts)s::text[],
+               allowed_hosts_at = %(now)s
+         WHERE organization_id = %(organization_id)s
+           AND id = %(project_id)s
+        """,
+        {
+            "organization_id": scope.organization_id,
+            "project_id": project_id,
+            "hosts": None if hosts is None else list(hosts),
+            "now": now,
+        },
+    )
 
 
 async def hold_open(tx: Tx, scope: TenantScope, project_id: str) -> bool | None:

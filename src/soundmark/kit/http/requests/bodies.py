@@ -36,6 +36,8 @@ SMALL_BODY: Final = BodyLimits(64 * 1024, 12 * 1024)
 # For issuance and recovery, whose intent may be written with escapes: it has 16 KiB in canonical form, and the rest has
 # 4 KiB.
 LARGE_BODY: Final = BodyLimits(1024 * 1024, 20 * 1024)
+# For what was measured of 10,000 repetitions, each of which has 6 such characters.
+MEASURED_BODY: Final = BodyLimits(1024 * 1024, 64 * 1024)
 # For what other systems send, which is open and signed. The largest object of a provider has some thousand values.
 SIGNED_BODY: Final = BodyLimits(1024 * 1024, 128 * 1024)
 

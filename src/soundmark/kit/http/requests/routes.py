@@ -18,7 +18,7 @@ from soundmark.kit.http.requests.strict_json import Unrepresentable
 from soundmark.kit.http.responses.problem_documents import field_errors, problem_response
 from soundmark.kit.http.responses.problems import Problem, ValidationFailed
 
-# The framework would record what it finds, bodies and texts of errors included, for whoever configures OpenTelemetry.
+# Once an operator configures OpenTelemetry, the framework would record whatever it finds, bodies and errors included.
 # `kit.tracing` records what we say, and nothing else does.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 ACCESS: Final = "x-svc-access"  # The OpenAPI extension in which every route says what it requires of its caller.

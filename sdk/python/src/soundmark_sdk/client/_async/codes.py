@@ -1,6 +1,6 @@
 """Codes and campaigns."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO, Literal
 
@@ -12,6 +12,7 @@ from soundmark_sdk.client.records import (
     CampaignSummary,
     Code,
     CodeBatch,
+    DecodeCertificate,
     DryRun,
     ListedCode,
     Page,
@@ -169,6 +170,19 @@ class AsyncCodes(AsyncGroup):
             accept="application/zip",
         )
         return await self._sender.download(call, into, on_progress)
+
+    async def certify(
+        self, xr_id: str, measured: Mapping[str, Any], *, organization_id: str | None = None
+    ) -> DecodeCertificate:
+        """Have the service sign what you measured of a Code in a finished programme.
+
+        `measured` has the members of `decode-certificate-v1` of that name, all of them. Not repeated by itself: each
+        call issues a certificate of its own.
+        """
+        path = f"/v1/codes/{quote_id(xr_id)}/decode-certificates"
+        tenant = await self._sender.choose_organization(organization_id)
+        call = make_call("POST", path, dict(measured), is_repeatable=False, **tenant)
+        return await self._sender.call(DecodeCertificate, call)
 
     async def _make_document(self, request: IssueRequest) -> dict[str, Any]:
         # First, because an impossible request is no reason to ask the service about the key.

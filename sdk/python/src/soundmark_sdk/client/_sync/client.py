@@ -21,10 +21,10 @@ from soundmark_sdk.client._sync.tenancy import (
 )
 from soundmark_sdk.client._sync.webhooks import Webhooks
 from soundmark_sdk.client.api_connection import ApiConnection, Credential
-from soundmark_sdk.client.calls import make_certificate_call, make_get
+from soundmark_sdk.client.calls import make_certificate_call, make_decode_certificate_call, make_get
 from soundmark_sdk.client.dispatcher import Dispatcher, Limits, TenantIds
 from soundmark_sdk.client.issuer import Issuer
-from soundmark_sdk.client.records import Caller, DeletionCertificate, Usage
+from soundmark_sdk.client.records import Caller, DecodeCertificate, DeletionCertificate, Usage
 from soundmark_sdk.client.recovery import MemoryRecoveryStore, RecoveryStore
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.http_exchange import ServiceConnection
@@ -37,7 +37,7 @@ class Client:
     `Client` is for blocking code and safe to share between threads; `AsyncClient` is for the tasks of one event loop.
 
     `credential` is a server key (`xak_…`), an access token, or a function that returns the current one at once; with
-    None only deletion certificates and the key history can be fetched. It goes over https only (plain http: loopback)
+    None only certificates and the key history can be fetched. It goes over https only (plain http: loopback)
     and is never shown; redirects are not followed. A call that names no
     organisation or project uses `organization_id` and `project_id`, or those of the server key. `timeout_s` covers each
     request from connecting to the last byte, `download_timeout_s` each request that writes a file, and
@@ -126,6 +126,10 @@ class Client:
     def get_deletion_certificate(self, certificate_id: str) -> DeletionCertificate:
         """Return the certificate of a completed deletion. The credential is not sent: the id is enough."""
         return self._sender.call(DeletionCertificate, make_certificate_call(certificate_id))
+
+    def get_decode_certificate(self, certificate_id: str) -> DecodeCertificate:
+        """Return a decode certificate. The credential is not sent: the id is enough."""
+        return self._sender.call(DecodeCertificate, make_decode_certificate_call(certificate_id))
 
     def get_key_history(self) -> KeySet:
         """Return every key ever used for signing, to verify archives and certificates. The credential is not sent."""

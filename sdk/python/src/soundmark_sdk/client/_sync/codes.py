@@ -1,7 +1,7 @@
 # Generated from `../_async/codes.py` by `make_blocking.py`: change that file, then run this program.
 """Codes and campaigns."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO, Literal
 
@@ -13,6 +13,7 @@ from soundmark_sdk.client.records import (
     CampaignSummary,
     Code,
     CodeBatch,
+    DecodeCertificate,
     DryRun,
     ListedCode,
     Page,
@@ -169,6 +170,19 @@ class Codes(Group):
             accept="application/zip",
         )
         return self._sender.download(call, into, on_progress)
+
+    def certify(
+        self, xr_id: str, measured: Mapping[str, Any], *, organization_id: str | None = None
+    ) -> DecodeCertificate:
+        """Have the service sign what you measured of a Code in a finished programme.
+
+        `measured` has the members of `decode-certificate-v1` of that name, all of them. Not repeated by itself: each
+        call issues a certificate of its own.
+        """
+        path = f"/v1/codes/{quote_id(xr_id)}/decode-certificates"
+        tenant = self._sender.choose_organization(organization_id)
+        call = make_call("POST", path, dict(measured), is_repeatable=False, **tenant)
+        return self._sender.call(DecodeCertificate, call)
 
     def _make_document(self, request: IssueRequest) -> dict[str, Any]:
         # First, because an impossible request is no reason to ask the service about the key.

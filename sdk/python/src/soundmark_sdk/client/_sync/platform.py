@@ -1,13 +1,56 @@
 # Generated from `../_async/platform.py` by `make_blocking.py`: change that file, then run this program.
-"""Platform settings, and release readiness."""
+"""Every organisation, platform settings, and release readiness."""
+
+from collections.abc import Iterator
+from typing import Literal
 
 from soundmark_sdk.client._sync.group import Group
-from soundmark_sdk.client.calls import make_call, make_get, quote_id
-from soundmark_sdk.client.records import PlatformSettings, ReleaseReadiness, SecretStatus, Setting
+from soundmark_sdk.client.calls import PAGE_SIZE_MAX, make_call, make_get, quote_id
+from soundmark_sdk.client.records import (
+    Page,
+    PlatformOrganization,
+    PlatformSettings,
+    ReleaseReadiness,
+    SecretStatus,
+    Setting,
+    SuspendedOrganization,
+)
+
+OrganizationStatus = Literal["active", "suspended", "closing"]
 
 
 class Platform(Group):
-    """Platform settings and release readiness, for administrators of the platform."""
+    """Every organisation, settings and release readiness, for administrators of the platform."""
+
+    def organizations_page(
+        self,
+        *,
+        search: str | None = None,
+        status: OrganizationStatus | None = None,
+        limit: int = PAGE_SIZE_MAX,
+        cursor: str | None = None,
+    ) -> Page[PlatformOrganization]:
+        """Return one page of all organisations. `search` is a whole id, or the beginning of a name."""
+        call = make_get("/v1/platform/organizations", search=search, status=status, limit=limit, cursor=cursor)
+        return self._sender.get_page(PlatformOrganization, call)
+
+    def organizations(
+        self, *, search: str | None = None, status: OrganizationStatus | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> Iterator[PlatformOrganization]:
+        """Yield every organisation. `search` is a whole id, or the beginning of a name."""
+        call = make_get("/v1/platform/organizations", search=search, status=status, limit=page_size)
+        return self._sender.iterate(PlatformOrganization, call)
+
+    def suspend(self, organization_id: str, reason: str) -> SuspendedOrganization:
+        """Suspend an organisation, or replace the reason: none of its Codes resolves from the answer on."""
+        path = f"/v1/platform/organizations/{quote_id(organization_id)}/suspension"
+        call = make_call("PUT", path, {"reason": reason}, is_repeatable=True)
+        return self._sender.call(SuspendedOrganization, call)
+
+    def restore(self, organization_id: str) -> PlatformOrganization:
+        """End the suspension of an organisation."""
+        path = f"/v1/platform/organizations/{quote_id(organization_id)}/suspension"
+        return self._sender.call(PlatformOrganization, make_call("DELETE", path, is_repeatable=True))
 
     def settings(self) -> PlatformSettings:
         """Return every setting and its source, and for each credential only whether it is set."""

@@ -9,6 +9,7 @@ from soundmark_sdk.client.api_connection import Progress
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id
 from soundmark_sdk.client.dispatcher import SaveTarget
 from soundmark_sdk.client.records import (
+    AllowedHosts,
     ApiKey,
     ApiKeyWithSecret,
     AuditEntry,
@@ -98,6 +99,26 @@ class Projects(Group):
         organization = tenant["organization_id"]
         call = make_call("PATCH", path, {"name": name}, is_repeatable=True, organization_id=organization)
         return self._sender.call(Project, call)
+
+    def allowed_hosts(self, *, organization_id: str | None = None, project_id: str | None = None) -> AllowedHosts:
+        """Return the hosts to which the intents of a project may lead."""
+        tenant = self._sender.choose_project(organization_id, project_id)
+        path = f"/v1/projects/{quote_id(tenant['project_id'])}/allowed-hosts"
+        return self._sender.call(AllowedHosts, make_get(path, organization_id=tenant["organization_id"]))
+
+    def put_allowed_hosts(
+        self, hosts: Collection[str] | None, *, organization_id: str | None = None, project_id: str | None = None
+    ) -> AllowedHosts:
+        """Set the hosts to which the intents of a project may lead: `*.` and a name allows every name below it.
+
+        None allows everything, an empty collection no link.
+        """
+        tenant = self._sender.choose_project(organization_id, project_id)
+        path = f"/v1/projects/{quote_id(tenant['project_id'])}/allowed-hosts"
+        document = {"hosts": None if hosts is None else list(hosts)}
+        organization = tenant["organization_id"]
+        call = make_call("PUT", path, document, is_repeatable=True, organization_id=organization)
+        return self._sender.call(AllowedHosts, call)
 
     def export(
         self,

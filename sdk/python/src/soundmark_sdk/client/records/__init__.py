@@ -23,6 +23,7 @@ from soundmark_sdk.client.records.codes import CampaignCounts as CampaignCounts
 from soundmark_sdk.client.records.codes import CampaignSummary as CampaignSummary
 from soundmark_sdk.client.records.codes import Code as Code
 from soundmark_sdk.client.records.codes import CodeBatch as CodeBatch
+from soundmark_sdk.client.records.codes import DecodeCertificate as DecodeCertificate
 from soundmark_sdk.client.records.codes import DryRun as DryRun
 from soundmark_sdk.client.records.codes import ListedCode as ListedCode
 from soundmark_sdk.client.records.codes import RevokedBatch as RevokedBatch
@@ -32,12 +33,14 @@ from soundmark_sdk.client.records.integrations import ChangedRetention as Change
 from soundmark_sdk.client.records.integrations import Integration as Integration
 from soundmark_sdk.client.records.integrations import IntegrationWithSecret as IntegrationWithSecret
 from soundmark_sdk.client.records.integrations import ReplacedCoreKey as ReplacedCoreKey
+from soundmark_sdk.client.records.platform import PlatformOrganization as PlatformOrganization
 from soundmark_sdk.client.records.platform import PlatformSettings as PlatformSettings
 from soundmark_sdk.client.records.platform import ReleaseGates as ReleaseGates
 from soundmark_sdk.client.records.platform import ReleaseReadiness as ReleaseReadiness
 from soundmark_sdk.client.records.platform import SdkRelease as SdkRelease
 from soundmark_sdk.client.records.platform import SecretStatus as SecretStatus
 from soundmark_sdk.client.records.platform import Setting as Setting
+from soundmark_sdk.client.records.platform import SuspendedOrganization as SuspendedOrganization
 from soundmark_sdk.client.records.record import Page as Page
 from soundmark_sdk.client.records.record import Record as Record
 from soundmark_sdk.client.records.record import Status as Status
@@ -56,6 +59,7 @@ from soundmark_sdk.client.records.reports import XrCodeCounts as XrCodeCounts
 from soundmark_sdk.client.records.support import ListedTicket as ListedTicket
 from soundmark_sdk.client.records.support import Ticket as Ticket
 from soundmark_sdk.client.records.support import TicketMessage as TicketMessage
+from soundmark_sdk.client.records.tenancy import AllowedHosts as AllowedHosts
 from soundmark_sdk.client.records.tenancy import ApiKey as ApiKey
 from soundmark_sdk.client.records.tenancy import ApiKeyWithSecret as ApiKeyWithSecret
 from soundmark_sdk.client.records.tenancy import AuditActor as AuditActor

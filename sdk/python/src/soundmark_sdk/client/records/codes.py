@@ -48,6 +48,22 @@ class CodeBatch(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class DecodeCertificate(Record):
+    """What somebody measured of a Code, as the service signed it.
+
+    Pass its `document` to `soundmark_sdk.verify_decode_certificate`.
+    """
+
+    certificate_id: str
+    xr_id: str
+    organization_id: str
+    issued_at: datetime
+    measured: Mapping[str, Any] = field(repr=False)
+    key_id: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
 class DryRun(Record):
     """The result that an issuance would have now: `code` is that of the problem, or None for success."""
 

@@ -34,6 +34,25 @@ class PlatformSettings(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class PlatformOrganization(Record):
+    """An organisation, as administrators of the platform see it."""
+
+    id: str
+    name: str
+    created_at: datetime
+    deletion_requested_at: datetime | None
+    suspended_at: datetime | None
+    suspension_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedOrganization(PlatformOrganization):
+    """An organisation that was just suspended, and until when offline packs of it may still be answered from."""
+
+    packs_valid_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class SdkRelease(Record):
     """A release of the receivers' SDK, and the commit that it was built from."""
 

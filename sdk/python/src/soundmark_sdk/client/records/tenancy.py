@@ -27,13 +27,23 @@ class Caller(Record):
 
 @dataclass(frozen=True, slots=True)
 class Organization(Record):
-    """An organisation, with the caller's role in it."""
+    """An organisation, with the caller's role in it. While it is suspended, none of its Codes resolves."""
 
     id: str
     name: str
     role: Role
     created_at: datetime
     deletion_requested_at: datetime | None
+    suspended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedHosts(Record):
+    """The hosts to which intents of a project may lead; None allows everything, an empty tuple no link."""
+
+    project_id: str
+    hosts: tuple[str, ...] | None
+    updated_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,11 @@ class AuditActor(Record):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry(Record):
-    """An action in an organisation. Later releases of the service have more actions."""
+    """An action in an organisation. Later releases of the service have more actions.
+
+    `position` and `chain_hash` are its place in the organisation's chain; None until it is chained, which takes at most
+    ten seconds once it has an outcome. `soundmark_sdk.verify_audit_log` checks a downloaded log.
+    """
 
     id: str
     organization_id: str
@@ -131,13 +145,27 @@ class AuditEntry(Record):
     metadata: Mapping[str, Any]
     created_at: datetime
     finalised_at: datetime | None
+    position: int | None
+    chain_hash: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedHead(Record):
+    """A head of the audit chain that the transparency log has: the hash of the entry at the position `entries`."""
+
+    entries: int
+    chain_hash: str
 
 
 @dataclass(frozen=True, slots=True)
 class AuditVerification(Record):
-    """Whether the audit log is unaltered. `first_broken` is the first altered entry, if there is one to name."""
+    """Whether the audit log is unaltered. `first_broken` is the first altered entry, if there is one to name.
+
+    `logged_head` is the newest head in the transparency log; None until the first one is there.
+    """
 
     verified: bool
     entries: int
     unsealed: int
     first_broken: str | None
+    logged_head: LoggedHead | None

@@ -28,6 +28,8 @@ export function nameMicrophoneFailure(error) {
     case "AbortError":
       // The module of the AudioWorklet is fetched only when listening begins, when the device may be offline.
       return "not_loaded";
+    case "NotSupportedError":
+      return "rate_unsupported";
     default:
       return "microphone_failed";
   }

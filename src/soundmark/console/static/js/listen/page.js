@@ -35,8 +35,16 @@ let isBusy = false;
 
 async function startListening() {
   say(progress, "progress", "asking");
+  /** @type {"listening" | "interrupted"} */
+  let state = "listening";
   try {
-    listening = await listen((frame) => heard.add(frame.token), { repeatAfterS: REPEAT_AFTER_S });
+    listening = await listen((frame) => heard.add(frame.token), {
+      repeatAfterS: REPEAT_AFTER_S,
+      onState: (changed) => {
+        state = changed;
+        if (listening !== null) say(progress, "progress", state);
+      },
+    });
   } catch (error) {
     say(progress, "progress", nameMicrophoneFailure(/** @type {Error} */ (error)));
     return null;
@@ -45,7 +53,7 @@ async function startListening() {
   listening.track.addEventListener("ended", () => stopListening("ended"));
   spectrum.show(listening.analyser);
   show(true);
-  say(progress, "progress", "listening");
+  say(progress, "progress", state);
   // It may have ended before anybody could hear of it.
   if (listening.track.readyState === "ended") await stopListening("ended");
   return listening;

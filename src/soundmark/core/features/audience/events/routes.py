@@ -21,6 +21,7 @@ from soundmark.wire.private.problems import (
     EventConflict,
     EventQuotaExceeded,
     IntegrationRevoked,
+    OrganizationSuspended,
     ProofInvalid,
     ProofReplayed,
 )
@@ -52,6 +53,7 @@ _OPERATION: Final = Operation(
     problems=(
         Unauthenticated,
         IntegrationRevoked,
+        OrganizationSuspended,
         EntitlementRequired,
         EventConflict,
         ProofReplayed,

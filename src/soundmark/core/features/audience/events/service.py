@@ -40,7 +40,7 @@ async def find_audience_of_event(ctx: RequestContext, body: bytes) -> AudienceCh
 
 
 def _read_claim(body: bytes) -> Any:
-    """Return the member `integration_id`, whatever it is; None if there is none.
+    """Return the member `integration_id` as it was sent, of any type; None if it is missing.
 
     Of several, it may be any: the Audience that it leads to refuses the body.
     """

@@ -23,7 +23,12 @@ from soundmark.core.features.audience.integrations.wire import (
 from soundmark.core.problems import AudienceUnavailable, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.views.integrations import IntegrationView, integration_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
-from soundmark.wire.private.problems import EntitlementRequired, IntegrationNotFound, IntegrationRevoked
+from soundmark.wire.private.problems import (
+    EntitlementRequired,
+    IntegrationNotFound,
+    IntegrationRevoked,
+    OrganizationSuspended,
+)
 
 operations = Operations("Audience")
 
@@ -47,7 +52,13 @@ _LIFECYCLE = (ProjectNotFound, IntegrationNotFound, ResourceDeletionInProgress, 
     Operation(
         "audience.create",
         tenant="body",
-        problems=(ProjectNotFound, EntitlementRequired, ResourceDeletionInProgress, AudienceUnavailable),
+        problems=(
+            ProjectNotFound,
+            EntitlementRequired,
+            ResourceDeletionInProgress,
+            OrganizationSuspended,
+            AudienceUnavailable,
+        ),
     ),
     status=HTTPStatus.CREATED,
     example=with_secret_view(example.CREATED),

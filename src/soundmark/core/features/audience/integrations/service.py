@@ -36,7 +36,7 @@ from soundmark.core.problems import AudienceUnavailable
 from soundmark.core.steps import audit
 from soundmark.core.steps.cells import find_audience, propose_cell
 from soundmark.core.steps.entitlement import refresh_entitlement
-from soundmark.core.steps.tenancy import hold_authority, hold_open_project, require_project
+from soundmark.core.steps.tenancy import hold_active_project, hold_authority, hold_open_project, require_project
 from soundmark.core.store.audience import cells, integration_names
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.tenancy import audit as entries
@@ -104,7 +104,7 @@ async def create_integration(
         if proposed_cell is not None:
             await hold_authority(tx, scope)
             await cells.update_assigned(tx, scope.organization_id, proposed_cell)
-        await hold_open_project(tx, scope, new.project_id)
+        await hold_active_project(tx, scope, new.project_id)
         audience = await find_audience(ctx, tx, scope.organization_id)
         assert audience is not None, "an open organisation was just given a cell, or had one"
         entitlement = await _find_entitlement(ctx, tx, scope, new.mode)

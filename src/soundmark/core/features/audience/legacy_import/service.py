@@ -30,11 +30,11 @@ async def import_legacy_days(
         if proposed_cell is not None:
             await cells.update_assigned(tx, organization_id, proposed_cell)
         # A deletion of the project that begins later finds the cell.
-        is_open = (await projects.hold_open_many(tx, organization_id, [project_id])).get(project_id)
-        if is_open is None:
+        project = (await projects.hold_open_many(tx, organization_id, [project_id])).get(project_id)
+        if project is None:
             raise ImportRefused(f"there is no project {project_id} in {organization_id}")
         audience = await find_audience(ctx, tx, organization_id)
-        if not is_open or audience is None:
+        if not project.is_open or audience is None:
             raise ImportRefused(f"{project_id} is being deleted")
     counts = [LegacyCount(day=day, events=events) for day, events in days.items()]
     body = PutLegacyDaysRequest(organization_id=organization_id, project_id=project_id, days=counts)

@@ -11,7 +11,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import OfferNotFound, SubscriptionActive
 from soundmark.core.steps import audit
 from soundmark.core.steps.idempotency import find_result
-from soundmark.core.steps.tenancy import hold_authority, require_open_organization
+from soundmark.core.steps.tenancy import hold_authority, require_active_organization
 from soundmark.core.store.billing import card_customers, checkouts, offers, references, subscriptions
 from soundmark.core.store.codes import code_entitlements, issuance_receipts
 from soundmark.core.store.tenancy import organizations
@@ -40,7 +40,7 @@ async def begin(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedReq
     organization_id = scope.organization_id
     async with ctx.db.transaction(tenant=organization_id) as tx:
         await hold_authority(tx, scope)
-        is_open = await organizations.hold_open(tx, organization_id)
+        standing = await organizations.hold_standing(tx, organization_id)
         # Whoever uses an idempotency key of the organisation, or begins a checkout, takes turns here.
         await code_entitlements.lock(tx, organization_id)
         now = ctx.clock.now()
@@ -50,7 +50,7 @@ async def begin(ctx: Context, scope: TenantScope, offer_id: str, keyed: KeyedReq
             return repeated
         if repeated is not None:
             return BegunCheckout(repeated, customer, None)
-        require_open_organization(is_open=is_open)
+        require_active_organization(standing)
         purchase = await _require_purchase(tx, organization_id, offer_id, now)
         return await _insert(ctx, tx, scope, purchase, keyed=keyed, customer=customer, now=now)
 

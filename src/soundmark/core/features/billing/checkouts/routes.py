@@ -26,6 +26,7 @@ from soundmark.core.problems import (
     SubscriptionActive,
 )
 from soundmark.kit.http.responses.problems import RateLimited
+from soundmark.wire.private.problems import OrganizationSuspended
 
 operations = Operations("Billing")
 
@@ -42,6 +43,7 @@ CheckoutIdPath = Annotated[ResourceId, Path(description="The checkout's id.", ex
             OfferNotFound,
             SubscriptionActive,
             ResourceDeletionInProgress,
+            OrganizationSuspended,
             RateLimited,
             PaymentProviderUnavailable,
         ),

@@ -14,6 +14,7 @@ from soundmark.core.problems import (
 from soundmark.core.views.billing import AudienceContractView
 from soundmark.kit.http.responses.problems import NotFound
 from soundmark.kit.text.ids import parse_id
+from soundmark.wire.private.problems import OrganizationSuspended
 
 operations = Operations("Billing catalogue")
 
@@ -30,6 +31,7 @@ operations = Operations("Billing catalogue")
             NotFound,
             ContractReferenceConflict,
             ResourceDeletionInProgress,
+            OrganizationSuspended,
         ),
     ),
     example=AudienceContractView.from_record(example.CONTRACT),

@@ -12,7 +12,7 @@ from soundmark.core.domain.tenancy.scope import PLATFORM, User
 from soundmark.core.problems import OrganizationNotFound, PlanNotFound
 from soundmark.core.steps import audit
 from soundmark.core.steps.contracts import ChangedContract, ContractTerms, activate_contract, cancel_contract
-from soundmark.core.steps.tenancy import require_open_organization
+from soundmark.core.steps.tenancy import require_active_organization
 from soundmark.core.store.billing import plans, subscriptions
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
@@ -49,19 +49,20 @@ async def put_audience_contract(
     Source: API v1, "Billing", audience contract rules; contract, section 7.
     """
     async with ctx.db.transaction(tenant=organization_id) as tx:
-        marker = await organizations.hold_marker(tx, organization_id)
-        if marker is None:
+        standing = await organizations.hold_standing(tx, organization_id)
+        if standing is None:
             raise OrganizationNotFound
         _judge_plan(await plans.find(tx, request.plan_id), request)
         await subscriptions.lock_all(tx, organization_id)
         now = ctx.clock.now()
-        is_open = marker.deletion_requested_at is None
         if request.status == "active":
-            require_open_organization(is_open=is_open)
+            require_active_organization(standing)
             _judge_period_end(request.period_end, now)
             changed = await activate_contract(ctx, tx, organization_id, request.terms(), now=now)
         else:
-            changed = await cancel_contract(ctx, tx, organization_id, request.terms(), is_open=is_open, now=now)
+            changed = await cancel_contract(
+                ctx, tx, organization_id, request.terms(), is_open=standing.is_open, now=now
+            )
         contract = _contract_of(changed)
         await _record(ctx, tx, changed, contract, now=now)
     _log.info(

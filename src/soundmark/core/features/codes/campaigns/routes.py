@@ -29,6 +29,7 @@ from soundmark.core.problems import (
 )
 from soundmark.core.views.campaigns import CampaignView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.private.problems import OrganizationSuspended
 
 operations = Operations("Campaigns")
 
@@ -39,7 +40,9 @@ CampaignIdPath = Annotated[ResourceId, Path(description="The campaign's id.", ex
     "POST",
     "/v1/campaigns",
     Operation(
-        "campaign.create", tenant="body", problems=(ProjectNotFound, CampaignNameConflict, ResourceDeletionInProgress)
+        "campaign.create",
+        tenant="body",
+        problems=(ProjectNotFound, CampaignNameConflict, ResourceDeletionInProgress, OrganizationSuspended),
     ),
     status=HTTPStatus.CREATED,
     example=CampaignView.from_record(CAMPAIGN),

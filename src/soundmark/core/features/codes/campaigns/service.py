@@ -10,7 +10,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_PREFIX
 from soundmark.core.problems import CampaignArchived, CampaignNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.tenancy import hold_authority, hold_open_project, require_project
+from soundmark.core.steps.tenancy import hold_active_project, hold_authority, require_project
 from soundmark.core.store.codes import campaigns, codes
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
 from soundmark.kit.postgres.database_server import read_server
@@ -53,7 +53,7 @@ async def create_campaign(ctx: Context, scope: TenantScope, new: NewCampaign) ->
         raise _not_in_order("ends_at")
     campaign_id = mint(ctx.entropy, "cmp_")
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_open_project(tx, scope, new.project_id)
+        await hold_active_project(tx, scope, new.project_id)
         now = ctx.clock.now()
         campaign = Campaign(
             id=campaign_id,

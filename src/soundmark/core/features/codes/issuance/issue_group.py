@@ -16,7 +16,11 @@ from soundmark.core.domain.log.entry import commit_issued
 from soundmark.core.domain.tenancy.audit import AuditEntry
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_PREFIX
-from soundmark.core.features.codes.issuance.preconditions import IntegrationState, require_issuable
+from soundmark.core.features.codes.issuance.preconditions import (
+    IntegrationState,
+    require_allowed_link,
+    require_issuable,
+)
 from soundmark.core.features.codes.issuance.wire import render_response
 from soundmark.core.problems import ProjectNotFound
 from soundmark.core.steps import audit
@@ -27,6 +31,7 @@ from soundmark.core.steps.tenancy import (
     require_authority,
     require_open_organization,
     require_open_project,
+    require_unsuspended,
 )
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import (
@@ -38,6 +43,8 @@ from soundmark.core.store.codes import (
     quota_thresholds,
 )
 from soundmark.core.store.tenancy import organizations, projects
+from soundmark.core.store.tenancy.organizations import Standing
+from soundmark.core.store.tenancy.projects import HeldProject
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.text.ids import mint
@@ -101,8 +108,8 @@ class _HeldState:
     """The rows that the requests depend on, held so that none of them changes until the transaction ends."""
 
     authorities: Mapping[TenantScope, Authority]
-    is_organization_open: bool
-    open_projects: Mapping[str, bool]
+    standing: Standing | None
+    projects: Mapping[str, HeldProject]
     receipts: Mapping[bytes, Receipt]
     campaigns: Mapping[str, Campaign]
     quota: Quota
@@ -119,7 +126,7 @@ async def _hold_state(
     campaign_ids = {request.campaign_id for request in requests if request.campaign_id is not None}
     async with tx.pipeline() as send:
         authorities = {scope: send(find_authority(tx, scope)) for scope in dict.fromkeys(each.scope for each in queued)}
-        is_organization_open = send(organizations.hold_open(tx, organization_id))
+        standing = send(organizations.hold_standing(tx, organization_id))
         held_projects = send(projects.hold_open_many(tx, organization_id, list(project_ids)))
         # Every other issuance of the organisation waits here. What is read from here on is current: of two requests
         # with one key, the second finds the receipt of the first.
@@ -135,8 +142,8 @@ async def _hold_state(
     subscribed = list_quotas(live_quotas.result(), now)
     return _HeldState(
         authorities={scope: authority.result() for scope, authority in authorities.items()},
-        is_organization_open=is_organization_open.result(),
-        open_projects=held_projects.result(),
+        standing=standing.result(),
+        projects=held_projects.result(),
         receipts=receipts.result() if receipts is not None else {},
         campaigns=held_campaigns.result() if held_campaigns is not None else {},
         quota=Quota(entitlement.result().monthly_quota(now, subscribed=subscribed), count, now),
@@ -167,13 +174,17 @@ class _GroupEvaluation:
     def _issue(self, queued: QueuedRequest) -> IssueResult:
         request, now = queued.request, self.quota.at
         require_authority(queued.scope, self._held.authorities[queued.scope])
-        if request.project_id not in self._held.open_projects:
+        project = self._held.projects.get(request.project_id)
+        if project is None:
             raise ProjectNotFound
         result = find_result(self._receipts, request.keyed, now)
         if result is not None:
             return IssueResult(result, self.quota)
-        require_open_organization(is_open=self._held.is_organization_open)
-        require_open_project(is_open=self._held.open_projects[request.project_id])
+        standing = self._held.standing
+        require_open_organization(is_open=standing is not None and standing.is_open)
+        require_open_project(is_open=project.is_open)
+        require_unsuspended(standing)
+        require_allowed_link(request.intent, project.allowed_hosts)
         campaign = self._held.campaigns.get(request.campaign_id or "")
         require_issuable(request, campaign, queued.integration, self.quota)
         issued = self._sign(queued)

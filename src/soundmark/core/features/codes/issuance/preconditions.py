@@ -1,12 +1,13 @@
 """The conditions under which Codes are issued. Nothing here reads the database or changes anything."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
+from soundmark.core.domain.tenancy.allowed_hosts import leads_elsewhere
 from soundmark.core.problems import (
     AudienceUnavailable,
     CampaignArchived,
@@ -38,6 +39,17 @@ def canonicalize_intent(intent: Mapping[str, object]) -> bytes:
         return canonicalize(intent)
     except NotCanonical as error:
         raise IntentNotCanonical(f"The intent {error}.", errors=(FieldError("body", "/intent", str(error)),)) from None
+
+
+def require_allowed_link(intent: Mapping[str, Any], hosts: Sequence[str] | None) -> None:
+    """Refuse an intent that leads to another host than its project allows.
+
+    Raises: ValidationFailed.
+    Source: contract, section 13.
+    """
+    if leads_elsewhere(intent, hosts):
+        message = "must be an https address of a host that this project allows"
+        raise ValidationFailed(errors=(FieldError("body", "/intent/resource/url", message),))
 
 
 def require_issuable(

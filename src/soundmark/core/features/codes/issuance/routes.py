@@ -34,7 +34,7 @@ from soundmark.core.problems import (
 )
 from soundmark.core.views.codes import issued_view
 from soundmark.kit.http.requests.bodies import LARGE_BODY
-from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked
+from soundmark.wire.private.problems import IntegrationNotFound, IntegrationRevoked, OrganizationSuspended
 from soundmark.wire.xr_code import CodeIssued
 
 _QUOTA_HEADERS: Final[dict[str, Any]] = {
@@ -71,6 +71,7 @@ _ISSUE_PROBLEMS: Final = (
     IntentNotCanonical,
     QuotaExceeded,
     ResourceDeletionInProgress,
+    OrganizationSuspended,
 )
 _RECOVERY_PROBLEMS: Final = (ProjectNotFound, CodeIssueNotFound, IdempotencyConflict, IntentNotCanonical)
 

@@ -9,14 +9,26 @@ from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.codes.issuance.issue_group import IssueResult, QueuedRequest
-from soundmark.core.features.codes.issuance.preconditions import IntegrationState, canonicalize_intent, require_issuable
+from soundmark.core.features.codes.issuance.preconditions import (
+    IntegrationState,
+    canonicalize_intent,
+    require_allowed_link,
+    require_issuable,
+)
 from soundmark.core.problems import AudienceUnavailable, CodeIssueNotFound, IntentNotCanonical
 from soundmark.core.steps.cells import read_audience
 from soundmark.core.steps.idempotency import find_answer
-from soundmark.core.steps.tenancy import require_open_organization, require_open_project, require_project, require_reach
+from soundmark.core.steps.tenancy import (
+    require_active_organization,
+    require_open_organization,
+    require_open_project,
+    require_project,
+    require_reach,
+    require_unsuspended,
+)
 from soundmark.core.store.billing import subscriptions
 from soundmark.core.store.codes import campaigns, code_entitlements, code_usage
-from soundmark.core.store.tenancy import organizations
+from soundmark.core.store.tenancy import organizations, projects
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.months import month_of
@@ -64,20 +76,26 @@ async def issue_codes(
 async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest, *, request_id: str) -> DryRun:
     """Find out what `issue_codes` would do now, without issuing.
 
-    Raises: ProjectNotFound.
+    Raises: ProjectNotFound; ValidationFailed for an intent that leads to another host than the project allows.
     """
     require_reach(scope, request.project_id)
     integration = await _check_integration(ctx, scope, request, request_id)
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
         project = await require_project(tx, scope, request.project_id)
-        closing_at = await organizations.find_deletion_requested_at(tx, scope.organization_id)
+        allowed = await projects.find_allowed_hosts(tx, scope, request.project_id)
+        standing = await organizations.find_standing(tx, scope.organization_id)
         quota = await _read_quota(tx, scope, ctx.clock.now())
         campaign_id = request.campaign_id or ""
         campaign = await campaigns.find(tx, scope, campaign_id)
     try:
-        canonicalize_intent(request.intent)
-        require_open_organization(is_open=closing_at is None)
+        require_open_organization(is_open=standing is not None and standing.is_open)
         require_open_project(is_open=project.deletion_requested_at is None)
+        require_unsuspended(standing)
+    except Problem as problem:
+        return DryRun(problem.code, quota)
+    require_allowed_link(request.intent, None if allowed is None else allowed.hosts)
+    try:
+        canonicalize_intent(request.intent)
         require_issuable(request, campaign, integration, quota)
     except Problem as problem:
         return DryRun(problem.code, quota)
@@ -87,7 +105,13 @@ async def try_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRe
 async def try_unreadable_intent(ctx: RequestContext, scope: TenantScope) -> DryRun:
     """Find out what `issue_codes` would do with an intent that contains a number which cannot be represented."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        return DryRun(IntentNotCanonical.code, await _read_quota(tx, scope, ctx.clock.now()))
+        standing = await organizations.find_standing(tx, scope.organization_id)
+        quota = await _read_quota(tx, scope, ctx.clock.now())
+    try:
+        require_active_organization(standing)
+    except Problem as problem:
+        return DryRun(problem.code, quota)
+    return DryRun(IntentNotCanonical.code, quota)
 
 
 async def recover_issuance(ctx: RequestContext, scope: TenantScope, request: IssueRequest) -> bytes:

@@ -22,6 +22,7 @@ from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound, ProjectNotF
 from soundmark.core.views.tenancy import ApiKeyView, api_key_view
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.private.problems import OrganizationSuspended
 
 operations = Operations("API keys")
 
@@ -33,7 +34,9 @@ ApiKeyIdPath = Annotated[ResourceId, Path(description="The key's id.", examples=
 @operations.add(
     "POST",
     "/v1/api-keys",
-    Operation("api_key.create", tenant="body", problems=(ProjectNotFound, ResourceDeletionInProgress)),
+    Operation(
+        "api_key.create", tenant="body", problems=(ProjectNotFound, ResourceDeletionInProgress, OrganizationSuspended)
+    ),
     status=HTTPStatus.CREATED,
     example=api_key_with_secret(API_KEY, _EXAMPLE_SECRET, ISSUED_AT),
 )

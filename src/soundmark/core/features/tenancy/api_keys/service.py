@@ -11,7 +11,7 @@ from soundmark.core.domain.tenancy.api_key import ApiKey
 from soundmark.core.domain.tenancy.scope import KeyScope, TenantScope
 from soundmark.core.problems import ApiKeyNotActive, ApiKeyNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.tenancy import hold_authority, hold_open_project, require_project
+from soundmark.core.steps.tenancy import hold_active_project, hold_authority, require_project
 from soundmark.core.store.tenancy import api_keys
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.transaction import Tx
@@ -35,7 +35,7 @@ async def create_api_key(
     """
     key_id, secret = mint(ctx.entropy, "key_"), Secret(mint_secret(ctx.entropy, KEY_PREFIX))
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_open_project(tx, scope, project_id)
+        await hold_active_project(tx, scope, project_id)
         now = ctx.clock.now()
         key = ApiKey(
             id=key_id,

@@ -1,10 +1,13 @@
-"""The example of an audit entry."""
+"""Examples: an audit entry, and a head of a chain in the log."""
 
+import hashlib
 from typing import Final
 
 from soundmark.core.domain.tenancy.audit import AuditEntry
+from soundmark.core.domain.tenancy.audit_chain import LoggedHead
 from soundmark.core.edge.examples import ISSUED_AT, MEMBER, PROJECT
 
+_HASH: Final = hashlib.sha256(b"the hash before, and this entry").digest()
 AUDIT_ENTRY: Final = AuditEntry(
     id="aud_cmVuYW1lZC1hLXByb2plY3",
     organization_id=PROJECT.organization_id,
@@ -16,4 +19,7 @@ AUDIT_ENTRY: Final = AuditEntry(
     metadata='{"name":"Morning show"}',
     created_at=ISSUED_AT,
     finalised_at=ISSUED_AT,
+    position=7,
+    chain_hash=_HASH,
 )
+LOGGED_HEAD: Final = LoggedHead(40, _HASH, hashlib.sha256(_HASH).digest(), ISSUED_AT)

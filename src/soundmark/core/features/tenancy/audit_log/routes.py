@@ -127,11 +127,11 @@ async def list_audit_entries(
     "GET",
     "/v1/audit-log/verification",
     Operation("audit_log.verify"),
-    example=verification_view(Verification(True, entries=41, unsealed=1, first_broken=None)),
+    example=verification_view(Verification(True, entries=41, unsealed=1, first_broken=None), example.LOGGED_HEAD),
 )
 async def verify_audit_log(ctx: Ctx, scope: Tenant) -> AuditVerification:
     """Verify the audit chain of an organisation by recomputing it."""
-    return verification_view(await service.verify_chain(ctx, scope))
+    return verification_view(*await service.verify_chain(ctx, scope))
 
 
 async def _download(ctx: Ctx, scope: TenantScope, filters: AuditFilter, media_type: str) -> Response:

@@ -5,8 +5,9 @@ from typing import Final
 
 from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.tenancy.audit import AuditEntry
-from soundmark.core.domain.tenancy.audit_chain import Verification
+from soundmark.core.domain.tenancy.audit_chain import LoggedHead, Verification
 from soundmark.core.domain.tenancy.scope import TenantScope
+from soundmark.core.features.tenancy.audit_log.heads import find_logged_head
 from soundmark.core.features.tenancy.audit_log.verification import verify
 from soundmark.core.store.tenancy import audit
 from soundmark.core.store.tenancy.audit import AuditFilter
@@ -38,10 +39,11 @@ async def read_all(
             before = _position(rows[-1])
 
 
-async def verify_chain(ctx: RequestContext, scope: TenantScope) -> Verification:
-    """Check that the organisation's audit log is what was written."""
+async def verify_chain(ctx: RequestContext, scope: TenantScope) -> tuple[Verification, LoggedHead | None]:
+    """Check that the organisation's audit log is what was written; return the newest head in the log, too."""
     async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
-        return await verify(tx, ctx.chain.key, scope.organization_id)
+        found = await verify(tx, ctx.chain.key, scope.organization_id)
+        return found, await find_logged_head(tx, scope.organization_id)
 
 
 def _position(entry: AuditEntry) -> Position:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from soundmark.core.domain.tenancy.audit_chain import ChainKey, Head, Verification
+from soundmark.core.domain.tenancy.audit_chain import CHAIN_BEGINNING, ChainKey, Head, Verification
 from soundmark.core.store.tenancy import audit_chain
 from soundmark.kit.postgres.transaction import Tx
 
@@ -54,7 +54,7 @@ async def verify(tx: Tx, key: ChainKey, organization_id: str) -> Verification:
 
 
 async def _walk(tx: Tx, key: ChainKey, organization_id: str) -> _IntactPart:
-    end, after = Head(0, None, key.genesis(organization_id)), _BEFORE_ALL
+    end, after = Head(0, None, key.genesis(organization_id), 0, CHAIN_BEGINNING), _BEFORE_ALL
     while True:
         links = await audit_chain.list_links(tx, organization_id, after=after, limit=_LINKS_AT_ONCE)
         for link, content in links:
@@ -67,7 +67,9 @@ async def _walk(tx: Tx, key: ChainKey, organization_id: str) -> _IntactPart:
                 return _IntactPart(end, link.entry_id, is_absent=True)
             if key.seal(end.seal, link.position, content, link.stage) != link.seal:
                 return _IntactPart(end, link.entry_id)
-            end = Head(link.position, link.entry_id, link.seal)
+            if end.next_place(content, link.stage) != (link.chain_position, link.chain_hash):
+                return _IntactPart(end, link.entry_id)
+            end = end.after(link)
         if len(links) < _LINKS_AT_ONCE:
             return _IntactPart(end)
         after = end.position

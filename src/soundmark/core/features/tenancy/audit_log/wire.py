@@ -2,15 +2,15 @@
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from soundmark.core.domain.tenancy.audit import AuditEntry, AuditOutcome
-from soundmark.core.domain.tenancy.audit_chain import Verification
+from soundmark.core.domain.tenancy.audit_chain import LoggedHead, Verification, read_metadata
 from soundmark.core.domain.tenancy.scope import ActorType
+from soundmark.kit.text import base64url
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import Timestamp, Wire
 
@@ -25,6 +25,8 @@ CSV_COLUMNS: Final = (
     "metadata",
     "created_at",
     "finalised_at",
+    "position",
+    "chain_hash",
 )
 # A spreadsheet reads a cell that begins with one of these, wide forms included, as a formula (OWASP, CSV Injection).
 _FORMULA_BEGINS: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
@@ -49,6 +51,19 @@ class AuditEntryView(Wire):
     metadata: Annotated[dict[str, Any], Field(description="Ids, counts, names and states; never a secret.")]
     created_at: Timestamp
     finalised_at: Timestamp | None
+    position: Annotated[
+        int | None,
+        Field(description="The entry's place in the organisation's chain: 1, 2, 3, …; null until it is chained."),
+    ]
+    chain_hash: Annotated[
+        str | None,
+        Field(
+            description=(
+                "base64url of SHA-256 over the bytes of the hash before it, 32 zero bytes at the beginning, and the "
+                "RFC 8785 bytes of this entry without `chain_hash`; null until the entry is chained."
+            )
+        ),
+    ]
 
 
 class AuditEntryPage(Wire):
@@ -56,6 +71,13 @@ class AuditEntryPage(Wire):
 
     data: list[AuditEntryView]
     next_cursor: str | None
+
+
+class LoggedHeadView(Wire):
+    """A head of an audit chain: the hash of the entry at the position `entries`."""
+
+    entries: int
+    chain_hash: str
 
 
 class AuditVerification(Wire):
@@ -67,17 +89,24 @@ class AuditVerification(Wire):
     first_broken: Annotated[
         str | None, Field(description="The first entry at which the chain breaks; null if no entry can be named.")
     ]
+    logged_head: Annotated[
+        LoggedHeadView | None,
+        Field(description="The newest head that the transparency log has; null until the first one is there."),
+    ]
 
 
 def entry_view(entry: AuditEntry) -> AuditEntryView:
     """Return the view of one entry."""
     actor = ActorView(type=entry.actor_type, id=entry.actor_id)
-    return AuditEntryView.from_record(entry, actor=actor, metadata=_metadata(entry.metadata))
+    return AuditEntryView.from_record(
+        entry, actor=actor, metadata=read_metadata(entry.metadata), chain_hash=_chain_hash(entry)
+    )
 
 
-def verification_view(found: Verification) -> AuditVerification:
+def verification_view(found: Verification, head: LoggedHead | None) -> AuditVerification:
     """Return the view of a verification."""
-    return AuditVerification.from_record(found, verified=found.is_verified)
+    logged = head and LoggedHeadView(entries=head.entries, chain_hash=base64url.encode(head.chain_hash))
+    return AuditVerification.from_record(found, verified=found.is_verified, logged_head=logged)
 
 
 def json_lines(entries: Sequence[AuditEntry]) -> bytes:
@@ -107,7 +136,13 @@ def _cells(entry: AuditEntry) -> tuple[str, ...]:
         entry.metadata,
         format_timestamp(entry.created_at),
         "" if entry.finalised_at is None else format_timestamp(entry.finalised_at),
+        "" if entry.position is None else str(entry.position),
+        _chain_hash(entry) or "",
     )
+
+
+def _chain_hash(entry: AuditEntry) -> str | None:
+    return None if entry.chain_hash is None else base64url.encode(entry.chain_hash)
 
 
 def _defuse_formula(cell: str) -> str:
@@ -120,12 +155,3 @@ def _csv(rows: Sequence[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
     return text.getvalue().encode()
-
-
-def _metadata(text: str) -> dict[str, Any]:
-    """Return the stored object. An entry that somebody altered in the database must not hide all the others."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {"unreadable": text}

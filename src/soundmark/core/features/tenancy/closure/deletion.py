@@ -21,6 +21,7 @@ from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
 _ROWS_AT_ONCE: Final = 2_000  # Some 50 ms, for which a command on one of these Codes may wait.
+_CERTIFICATES_AT_ONCE: Final = 50  # Each may have a megabyte.
 
 
 async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor) -> None:
@@ -36,11 +37,12 @@ async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor)
         project_ids = await deletions.list_project_ids(tx, subject)
     for project_id in project_ids:
         await _delete_codes(ctx, subject, project_id)
+    await _repeat(ctx, subject, partial(_delete_certificates, ctx, subject), _CERTIFICATES_AT_ONCE)
     if subject.project_id is None:
-        await _repeat(ctx, subject, partial(_delete_seals, ctx, subject))
-        await _repeat(ctx, subject, partial(_delete_audit_entries, ctx, subject))
+        await _repeat(ctx, subject, partial(_delete_seals, ctx, subject), _ROWS_AT_ONCE)
+        await _repeat(ctx, subject, partial(_delete_audit_entries, ctx, subject), _ROWS_AT_ONCE)
         for delete in deletions.DELETE_WEBHOOKS:
-            await _repeat(ctx, subject, partial(_delete_webhooks, ctx, subject, delete))
+            await _repeat(ctx, subject, partial(_delete_webhooks, ctx, subject, delete), _ROWS_AT_ONCE)
     await ctx.promotions.outlast_leases(await _complete(ctx, subject, actor))
 
 
@@ -55,40 +57,51 @@ async def _delete_codes(ctx: Context, subject: ClosureSubject, project_id: str) 
         )
         if deleted:
             await deletions.delete_broadcasts(tx, [code.broadcast_token for code in deleted])
-            await closures.update_deleted(tx, subject, codes=len(deleted), audit_entries=0, now=ctx.clock.now())
+            await closures.update_deleted(tx, subject, codes=len(deleted), now=ctx.clock.now())
             oldest = min(deleted, key=lambda code: (code.issued_at, code.xr_id))
             before = Position(oldest.issued_at, oldest.xr_id)
         return len(deleted)
 
-    await _repeat(ctx, subject, delete_some)
+    await _repeat(ctx, subject, delete_some, _ROWS_AT_ONCE)
+
+
+async def _delete_certificates(ctx: Context, subject: ClosureSubject, tx: Tx) -> int:
+    deleted_count = await deletions.delete_decode_certificates(tx, subject, limit=_CERTIFICATES_AT_ONCE)
+    await closures.update_deleted(tx, subject, certificates=deleted_count, now=ctx.clock.now())
+    return deleted_count
 
 
 async def _delete_seals(ctx: Context, subject: ClosureSubject, tx: Tx) -> int:
     deleted_count = await deletions.delete_audit_seals(tx, subject.organization_id, limit=_ROWS_AT_ONCE)
-    await closures.update_deleted(tx, subject, codes=0, audit_entries=0, now=ctx.clock.now())
+    await closures.update_deleted(tx, subject, now=ctx.clock.now())
     return deleted_count
 
 
 async def _delete_audit_entries(ctx: Context, subject: ClosureSubject, tx: Tx) -> int:
     deleted_count = await deletions.delete_audit_entries(tx, subject.organization_id, limit=_ROWS_AT_ONCE)
-    await closures.update_deleted(tx, subject, codes=0, audit_entries=deleted_count, now=ctx.clock.now())
+    await closures.update_deleted(tx, subject, audit_entries=deleted_count, now=ctx.clock.now())
     return deleted_count
 
 
 async def _delete_webhooks(ctx: Context, subject: ClosureSubject, delete: LiteralString, tx: Tx) -> int:
     deleted_count = await deletions.delete_some(tx, delete, subject.organization_id, limit=_ROWS_AT_ONCE)
-    await closures.update_deleted(tx, subject, codes=0, audit_entries=0, now=ctx.clock.now())
+    await closures.update_deleted(tx, subject, now=ctx.clock.now())
     return deleted_count
 
 
-async def _repeat(ctx: Context, subject: ClosureSubject, delete_some: Callable[[Tx], Awaitable[int]]) -> None:
-    """Run `delete_some` in transactions of its own until it deletes fewer rows than it might."""
+async def _repeat(
+    ctx: Context,
+    subject: ClosureSubject,
+    delete_some: Callable[[Tx], Awaitable[int]],
+    rows_at_once: int,
+) -> None:
+    """Run `delete_some` in transactions of its own until it deletes fewer rows than `rows_at_once`."""
     while True:
         began_s = ctx.clock.monotonic_s()
         async with ctx.db.transaction(tenant=subject.organization_id) as tx:
             if await closures.lock(tx, subject) is None:
                 return
-            if await delete_some(tx) < _ROWS_AT_ONCE:
+            if await delete_some(tx) < rows_at_once:
                 return
         await asyncio.sleep(ctx.clock.monotonic_s() - began_s)  # Half of the time belongs to everybody else.
 
@@ -104,14 +117,20 @@ async def _complete(ctx: Context, subject: ClosureSubject, actor: Actor) -> Data
         key = await read_signing_key(tx, ctx.sealer)
         now = ctx.clock.now()
         counts = await deletions.count(tx, subject)
-        if counts.codes:
-            raise AssertionError("a Code was added to what is being deleted")
+        if counts.codes or counts.decode_certificates:
+            raise AssertionError("a Code or a decode certificate was added to what is being deleted")
         await _delete_rest(ctx, tx, closure, actor)
         remaining = await deletions.count(tx, subject)
         if any(remaining.model_dump().values()):
             raise AssertionError("the deletion has left something")
         entries_count = closure.deleted_audit_entries + counts.audit_entries
-        deleted = counts.model_copy(update={"codes": closure.deleted_codes, "audit_entries": entries_count})
+        deleted = counts.model_copy(
+            update={
+                "codes": closure.deleted_codes,
+                "audit_entries": entries_count,
+                "decode_certificates": closure.deleted_certificates,
+            }
+        )
         document = write_certificate(key, closure, deleted, remaining, completed_at=now)
         await deletion_certificates.insert(tx, closure.certificate_id, document, now=now)
         await log_document(tx, canonicalize(json.loads(document)))

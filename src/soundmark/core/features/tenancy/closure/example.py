@@ -17,6 +17,7 @@ _CLOSURE: Final = Closure(
     requested_at=ISSUED_AT,
     deleted_codes=1200,
     deleted_audit_entries=0,
+    deleted_certificates=0,
     purged_integrations=1,
     purged_events=48210,
     purged_integrity_days=14,

@@ -23,7 +23,7 @@ from soundmark.core.store.tenancy import api_keys, members, organizations, proje
 from soundmark.core.views.campaigns import CampaignView
 from soundmark.core.views.integrations import ArchivedIntegration
 from soundmark.core.views.signing_keys import key_history_view
-from soundmark.core.views.tenancy import MemberView, OrganizationView, ProjectView, archived_api_key
+from soundmark.core.views.tenancy import ArchivedOrganization, MemberView, ProjectView, archived_api_key
 from soundmark.kit.crypto.signing import SigningKey
 from soundmark.kit.pacing import Pacer
 from soundmark.kit.postgres.transaction import Tx
@@ -88,7 +88,7 @@ async def _begin_organization(source: ArchiveSource, writer: ArchiveWriter) -> N
     if organization is None:
         raise OrganizationNotFound  # Deleted since the caller was authorised.
     writer.begin(_head(source))
-    writer.write_member("organization", _encode(OrganizationView.from_record(organization)))
+    writer.write_member("organization", _encode(ArchivedOrganization.from_record(organization)))
     await _write_rows(
         writer, "members", members.list_oldest_first(tx, scope, rows_max=PAGE_ROWS), MemberView.from_record
     )

@@ -24,7 +24,7 @@ from soundmark.core.views.campaigns import CampaignView
 from soundmark.core.views.codes import detail_view
 from soundmark.core.views.integrations import ArchivedIntegration
 from soundmark.core.views.signing_keys import historic_key
-from soundmark.core.views.tenancy import MemberView, OrganizationView, ProjectView, archived_api_key
+from soundmark.core.views.tenancy import ArchivedOrganization, MemberView, ProjectView, archived_api_key
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import Wire
 
@@ -72,6 +72,6 @@ PROJECT_ARCHIVE: Final = _write_archive(
 )
 ORGANIZATION_ARCHIVE: Final = _write_archive(
     organization_subject(ORGANIZATION.id),
-    {"organization": OrganizationView.from_record(ORGANIZATION)},
+    {"organization": ArchivedOrganization.from_record(ORGANIZATION)},
     {"members": MemberView.from_record(MEMBER), "projects": ProjectView.from_record(PROJECT), **_RECORDS},
 )

@@ -31,6 +31,7 @@ from soundmark.core.problems import (
     ResourceDeletionInProgress,
 )
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.private.problems import OrganizationSuspended
 
 operations = Operations("Invitations")
 
@@ -42,7 +43,7 @@ InvitationIdPath = Annotated[
 @operations.add(
     "POST",
     "/v1/member-invitations",
-    Operation("invitation.create", tenant="body", problems=(ResourceDeletionInProgress,)),
+    Operation("invitation.create", tenant="body", problems=(ResourceDeletionInProgress, OrganizationSuspended)),
     status=HTTPStatus.CREATED,
     example=created_view(example.CREATED),
 )
@@ -94,7 +95,7 @@ async def revoke_invitation(
     Operation(
         "invitation.accept",
         tenant="none",
-        problems=(InvitationInvalid, MfaRequired, AlreadyAMember, ResourceDeletionInProgress),
+        problems=(InvitationInvalid, MfaRequired, AlreadyAMember, ResourceDeletionInProgress, OrganizationSuspended),
     ),
     example=JoinedView.from_record(example.JOINED),
 )

@@ -21,7 +21,7 @@ from soundmark.core.problems import (
 from soundmark.core.providers.smtp_settings import has_smtp_server
 from soundmark.core.steps import audit
 from soundmark.core.steps.mail_quota import take_mail
-from soundmark.core.steps.tenancy import hold_authority, hold_open_organization, require_open_organization
+from soundmark.core.steps.tenancy import hold_active_organization, hold_authority, require_active_organization
 from soundmark.core.store.tenancy import invitations, members, organizations
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.crypto.secret import Secret
@@ -65,7 +65,7 @@ async def create_invitation(
     has_server = await has_smtp_server(ctx.platform_settings)
     invitation_id, secret = mint(ctx.entropy, "inv_"), mint_secret(ctx.entropy, _PREFIX)
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        own_role = await hold_open_organization(tx, scope)
+        own_role = await hold_active_organization(tx, scope)
         if role == "admin" and own_role != "owner":
             raise Forbidden("Only an owner can invite an administrator.")
         now = ctx.clock.now()
@@ -143,14 +143,14 @@ async def accept_invitation(ctx: Context, user: User, *, token: str) -> NewMembe
     if where is None:
         raise InvitationInvalid
     async with ctx.db.transaction(tenant=where.organization_id) as tx:
-        is_open = await organizations.hold_open(tx, where.organization_id)
+        standing = await organizations.hold_standing(tx, where.organization_id)
         invitation = await invitations.lock(
             tx, organization_id=where.organization_id, invitation_id=where.invitation_id
         )
         now = ctx.clock.now()
         if invitation is None or invitation.status(now) != "pending" or not _is_for(invitation, user):
             raise InvitationInvalid
-        require_open_organization(is_open=is_open)
+        require_active_organization(standing)
         if invitation.role == "admin" and not user.has_mfa:
             raise MfaRequired
         await _join(ctx, tx, user, invitation, now=now)

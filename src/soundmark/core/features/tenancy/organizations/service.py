@@ -32,7 +32,7 @@ async def create_organization(ctx: RequestContext, user: User, *, name: str) -> 
         await code_entitlements.insert(tx, organization_id=organization_id, plan_id=STARTER_PLAN_ID)
         actor = Actor("user", user.subject_id)
         await audit.record_as(tx, actor, ctx.entropy, "organization.created", organization_id=organization_id, now=now)
-    return Organization(id=organization_id, name=name, role="owner", created_at=now, deletion_requested_at=None)
+    return Organization(organization_id, name, "owner", created_at=now, deletion_requested_at=None, suspended_at=None)
 
 
 async def rename_organization(ctx: Context, scope: TenantScope, *, name: str) -> Organization:

@@ -14,6 +14,7 @@ from soundmark.core.features.tenancy.projects.wire import CreateProject, Project
 from soundmark.core.problems import ProjectNameConflict, ProjectNotFound, ResourceDeletionInProgress
 from soundmark.core.views.tenancy import ProjectView
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
+from soundmark.wire.private.problems import OrganizationSuspended
 
 operations = Operations("Projects")
 
@@ -23,7 +24,11 @@ ProjectIdPath = Annotated[ResourceId, Path(description="The project's id.", exam
 @operations.add(
     "POST",
     "/v1/projects",
-    Operation("project.create", tenant="body", problems=(ProjectNameConflict, ResourceDeletionInProgress)),
+    Operation(
+        "project.create",
+        tenant="body",
+        problems=(ProjectNameConflict, ResourceDeletionInProgress, OrganizationSuspended),
+    ),
     status=HTTPStatus.CREATED,
     example=ProjectView.from_record(PROJECT),
 )

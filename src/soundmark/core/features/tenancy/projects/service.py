@@ -5,7 +5,7 @@ from soundmark.core.domain.tenancy.organization import Project
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.problems import ProjectNotFound
 from soundmark.core.steps import audit
-from soundmark.core.steps.tenancy import hold_authority, hold_open_organization
+from soundmark.core.steps.tenancy import hold_active_organization, hold_authority
 from soundmark.core.store.tenancy import projects
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
@@ -19,7 +19,7 @@ async def create_project(ctx: Context, scope: TenantScope, *, name: str) -> Proj
     """
     project_id = mint(ctx.entropy, "prj_")
     async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await hold_open_organization(tx, scope)
+        await hold_active_organization(tx, scope)
         now = ctx.clock.now()
         await projects.insert(tx, scope, project_id=project_id, name=name, now=now)
         await audit.record(tx, scope, ctx.entropy, "project.created", now=now, project_id=project_id)

@@ -7,15 +7,14 @@ import structlog
 from procrastinate import App, JobContext
 
 from soundmark.core.context import Context
-from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, SENDING_MAX, pause_after
 from soundmark.core.domain.tenancy.mailbox import read_mailbox
-from soundmark.core.features.webhooks.delivery.owner_email import write_owner_email
+from soundmark.core.features.webhooks.delivery.owner_email import NOT_TOLD, make_notice
 from soundmark.core.features.webhooks.delivery.storing import TELL
-from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
-from soundmark.core.providers.smtp_settings import find_smtp_server, has_smtp_server
+from soundmark.core.providers.smtp_settings import has_smtp_server
 from soundmark.core.steps.mail_quota import take_mail
+from soundmark.core.steps.owner_notices import mail_notice
 from soundmark.core.store.tenancy import members
-from soundmark.kit.postgres.jobs import UNTIL_DONE, Later, add_deferred
+from soundmark.kit.postgres.jobs import UNTIL_DONE, add_deferred
 
 MAIL: Final = "mail_owner_of_failing_endpoint"
 _log: Final = structlog.get_logger()
@@ -44,7 +43,7 @@ async def tell_owners(ctx: Context, *, organization_id: str, endpoint_id: str) -
     Source: contract, section 9, "Delivery", and section 2, "Mail in our name".
     """
     if not await has_smtp_server(ctx.platform_settings):
-        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason="smtp_not_configured")
+        _log.warning(NOT_TOLD, endpoint_id=endpoint_id, reason="smtp_not_configured")
         return
     async with ctx.db.transaction(tenant=organization_id) as tx:
         now = ctx.clock.now()
@@ -53,7 +52,7 @@ async def tell_owners(ctx: Context, *, organization_id: str, endpoint_id: str) -
             if mailbox is None or not await take_mail(
                 tx, ctx.sealer, organization_id=organization_id, mailbox=mailbox, now=now
             ):
-                _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason="mail_limit")
+                _log.warning(NOT_TOLD, endpoint_id=endpoint_id, reason="mail_limit")
                 continue
             await ctx.queue.defer(
                 tx,
@@ -69,27 +68,11 @@ async def tell_owners(ctx: Context, *, organization_id: str, endpoint_id: str) -
 async def mail_owner(
     ctx: Context, *, organization_id: str, endpoint_id: str, subject_id: str, at: datetime, earlier_attempts: int
 ) -> None:
-    """Mail one owner, unless they own the organisation no more. Failures are retried as those of invitations are.
-
-    A worker that is killed after the mail was sent has the same mail sent again, with the same `Message-ID`.
+    """Mail one owner, unless they own the organisation no more.
 
     Raises: Later; DatabaseUnavailable.
     """
-    async with ctx.db.transaction(tenant=organization_id) as tx:
-        owners = await members.list_owners(tx, organization_id)
-    mailbox = next((read_mailbox(owner.email) for owner in owners if owner.subject_id == subject_id), None)
-    server = await find_smtp_server(ctx.platform_settings)
-    if mailbox is None or server is None:
-        return
-    mail = write_owner_email(
-        mailbox, organization_id=organization_id, endpoint_id=endpoint_id, at=at, base_url=ctx.base_url, server=server
+    notice = make_notice(organization_id=organization_id, endpoint_id=endpoint_id, at=at, base_url=ctx.base_url)
+    await mail_notice(
+        ctx, notice, organization_id=organization_id, subject_id=subject_id, earlier_attempts=earlier_attempts
     )
-    attempt = earlier_attempts + 1
-    try:
-        await send(server, mail, greeting=ctx.smtp_greeting, deadline=SENDING_MAX, extra_ca_file=ctx.extra_ca_file)
-    except MailRefused as refused:
-        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason=refused.reason)
-    except MailNotSent as failed:
-        _log.warning("webhook_owners_not_told", endpoint_id=endpoint_id, reason=failed.reason, attempt=attempt)
-        if attempt < ATTEMPTS_MAX:
-            raise Later(ctx.clock.now() + pause_after(attempt)) from None

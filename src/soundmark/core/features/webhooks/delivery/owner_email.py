@@ -1,17 +1,11 @@
-"""The mail that tells an owner about a disabled endpoint."""
+"""What owners are told about a disabled endpoint."""
 
 from datetime import datetime
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP, SMTPUTF8
-from email.utils import format_datetime
 from typing import Final
-from urllib.parse import urlsplit
 
-from soundmark.core.domain.tenancy.mailbox import Mailbox
-from soundmark.core.providers.smtp import Mail
-from soundmark.core.providers.smtp_settings import SmtpServer
+from soundmark.core.steps.owner_notices import Notice
 
+NOT_TOLD: Final = "webhook_owners_not_told"
 _SUBJECT: Final = "A webhook endpoint of your organisation was disabled"
 _TEXT: Final = """\
 The webhook endpoint {endpoint_id}
@@ -29,23 +23,7 @@ You receive this e-mail because you own the organisation.
 """
 
 
-def write_owner_email(
-    mailbox: Mailbox, *, organization_id: str, endpoint_id: str, at: datetime, base_url: str, server: SmtpServer
-) -> Mail:
-    """Return the mail to one owner. It contains nothing that somebody else wrote, neither a name nor the URL.
-
-    It has the same `Message-ID` each time, so that mail programs recognise a duplicate.
-    """
-    recipient = mailbox.ascii_address or mailbox.address
-    message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
-    message["From"] = Address(" ".join(server.from_name.split()), addr_spec=server.from_email)
-    local, _, domain = recipient.rpartition("@")
-    message["To"] = Address(username=local, domain=domain)
-    message["Subject"] = _SUBJECT
-    message["Date"] = format_datetime(at)
-    host = urlsplit(base_url).hostname or "localhost"
-    message["Message-ID"] = f"<{endpoint_id}.{int(at.timestamp())}@{f'[{host}]' if ':' in host else host}>"
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: asks for no automatic replies.
+def make_notice(*, organization_id: str, endpoint_id: str, at: datetime, base_url: str) -> Notice:
+    """Return what an owner is told about an endpoint that was disabled at `at`."""
     text = _TEXT.format(endpoint_id=endpoint_id, organization_id=organization_id, base_url=base_url)
-    message.set_content(text, cte="quoted-printable")
-    return Mail(sender=server.from_email, recipient=recipient, message=message.as_bytes())
+    return Notice(_SUBJECT, text, endpoint_id, at, NOT_TOLD, {"endpoint_id": endpoint_id})

@@ -1,0 +1,118 @@
+/** Frames in several channels at once: in each, and in their mean, in which a frame may appear or cancel out. */
+
+import { Decoder } from "./decoder.js";
+
+/** What samples may reach and still be scaled, not clipped: 120 dB beyond full scale. */
+const PEAK_MAX = 1e6;
+const REPORTED_MAX = 4096;
+/** Longer than any frame. */
+const KEPT_S = 4;
+
+/** @import { Frame } from "./decoder.js" */
+
+/** Listens to all channels of a stream and reports each frame once, however often it is repeated, unless told otherwise. */
+export class ChannelDecoder {
+  /**
+   * @param {number} rateHz of the samples, at least 40,000
+   * @param {number} [repeatAfterS] report a frame again that is heard this many seconds after it was reported
+   * @throws {RangeError} for a lower rate
+   */
+  constructor(rateHz, repeatAfterS = Infinity) {
+    this._makeDecoder = () => new Decoder(rateHz, repeatAfterS);
+    this._repeatAfter = repeatAfterS * rateHz;
+    this._mean = this._makeDecoder();
+    /** @type {Decoder[]} one for each channel, once the channels differ */
+    this._decoders = [];
+    /** @type {Float32Array[]} what all channels had in common of late */
+    this._common = [];
+    this._commonMax = KEPT_S * rateHz;
+    this._commonCount = 0;
+    this._peak = 1;
+    this._sampleCount = 0;
+    /** @type {Map<string, number>} after how many samples each frame was reported */
+    this._reported = new Map();
+  }
+
+  /**
+   * Take as many samples of each channel. Floats beyond full scale are scaled down; NaN and infinity are 0.
+   *
+   * @param {Float32Array[]} channels one or more
+   * @returns {Frame[]} the frames that they complete, except for those reported before
+   */
+  feed(channels) {
+    this._sampleCount += channels[0].length;
+    const scaled = this._scale(channels);
+    const frames = this._mean.feed(scaled.length === 1 ? scaled[0] : computeMean(scaled));
+    if (this._decoders.length === 0 && scaled.every((samples) => !differs(samples, scaled[0]))) this._keep(scaled[0]);
+    else frames.push(...this._feedEach(scaled));
+    return frames.filter((frame) => this._isDue(frame));
+  }
+
+  /** Return the frames that the end of the stream completes. */
+  finish() {
+    return [this._mean, ...this._decoders].flatMap((each) => each.finish()).filter((frame) => this._isDue(frame));
+  }
+
+  /**
+   * Decode each channel. Frames that differ begin alike, so what they have in common is heard first.
+   *
+   * @param {Float32Array[]} channels
+   */
+  _feedEach(channels) {
+    return channels.flatMap((samples, channel) => {
+      const pieces = [samples];
+      if (this._decoders[channel] === undefined) {
+        this._decoders[channel] = this._makeDecoder();
+        pieces.unshift(...this._common);
+      }
+      return pieces.flatMap((each) => this._decoders[channel].feed(each));
+    });
+  }
+
+  /** @param {Float32Array} samples */
+  _keep(samples) {
+    this._common.push(samples.slice());
+    this._commonCount += samples.length;
+    while (this._commonCount - this._common[0].length >= this._commonMax) {
+      this._commonCount -= /** @type {Float32Array} */ (this._common.shift()).length;
+    }
+  }
+
+  /** @param {Float32Array[]} channels */
+  _scale(channels) {
+    for (const samples of channels) {
+      for (const sample of samples) {
+        const magnitude = Math.abs(sample);
+        if (magnitude > this._peak && magnitude < Infinity) this._peak = Math.min(magnitude, PEAK_MAX);
+      }
+    }
+    if (this._peak === 1) return channels;
+    return channels.map((samples) => samples.map((sample) => sample / this._peak));
+  }
+
+  /** @param {Frame} frame */
+  _isDue({ text }) {
+    const reportedAt = this._reported.get(text) ?? -Infinity;
+    if (this._sampleCount - reportedAt < this._repeatAfter) return false;
+    // Added anew, because the frame that was reported least recently is forgotten first.
+    this._reported.delete(text);
+    this._reported.set(text, this._sampleCount);
+    if (this._reported.size > REPORTED_MAX) {
+      this._reported.delete(/** @type {string} */ (this._reported.keys().next().value));
+    }
+    return true;
+  }
+}
+
+/** @param {Float32Array[]} channels */
+function computeMean(channels) {
+  return channels[0].map((_, at) => channels.reduce((sum, samples) => sum + samples[at], 0) / channels.length);
+}
+
+/**
+ * @param {Float32Array} samples
+ * @param {Float32Array} others
+ */
+function differs(samples, others) {
+  return samples !== others && samples.some((sample, at) => sample !== others[at]);
+}

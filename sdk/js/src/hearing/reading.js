@@ -1,0 +1,136 @@
+/** Reads the frame at one place: alignment, likelihoods, decoding, and the evidence that decides. */
+
+import { align } from "./alignment.js";
+import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT } from "./frame_code.js";
+import { findEvidence, findKnownBits, findLikelihoods } from "./likelihoods.js";
+import { boundBits, normalise, OrderedStatistics, SETS_MAX } from "./ordered_statistics.js";
+
+/**
+ * What a frame that nobody sent must overcome. There are 2^96 frames, so 10 bits beyond 96 are one wrong frame in a
+ * thousand sounds that begin like one; 28 bits with the known part, which says where it is.
+ */
+const UNKNOWN_MIN_BITS = 106;
+const TOGETHER_MIN_BITS = 144;
+/** Less than that speaks for a place only by chance. */
+const KNOWN_MIN_BITS = 12;
+const CLEAR_KNOWN_BITS = 24;
+const SETS_OF_DOUBT = 2;
+const FAILED_KEPT = 8;
+/** In parts of a group: an echo may be stronger than the first sound. */
+const LATER_SHIFTS = [1 / 6, -1 / 12];
+
+/** @import { Baseband } from "./baseband.js" */
+/** @import { Candidate } from "./prefix_search.js" */
+/** @import { PowerSums } from "./power_sums.js" */
+/** @import { ToneGrid } from "./tone_grid.js" */
+
+/** @typedef {{evidence: Float64Array, knownBits: number}} Evidence */
+
+/** A reader of candidates, one at a time, which remembers those that it could not read. */
+export class Reader {
+  /**
+   * @param {Baseband} band
+   * @param {PowerSums} powerSums
+   */
+  constructor(band, powerSums) {
+    this._band = band;
+    this._powerSums = powerSums;
+    this._statistics = new OrderedStatistics();
+    this._powers = new Float64Array(GROUPS * TONE_COUNT);
+    this._between = new Float64Array(GROUPS * TONE_COUNT);
+    /** @type {(Evidence & {protocol: number})[]} */
+    this._failed = [];
+  }
+
+  /**
+   * Return the text of the frame at a place, or null. It yields about every half millisecond, to let other work in.
+   *
+   * @param {Candidate} candidate
+   * @param {ToneGrid} grid
+   * @param {boolean} isDoubtful near a frame that was read: less is tried
+   * @returns {Generator<undefined, string | null, undefined>}
+   */
+  *read(candidate, grid, isDoubtful) {
+    if (candidate.score === 0) return yield* this._powerSums.read(candidate);
+    // Clear sounds have many places that only look like a beginning, and none is worth an alignment.
+    if ((yield* this._findKnownBits(grid, candidate)) < KNOWN_MIN_BITS) return null;
+    const { start, clock } = yield* align(this._band, grid, candidate);
+    const first = yield* this._measure(grid, start, clock);
+    const text = yield* this._judge(first, isDoubtful ? SETS_OF_DOUBT : SETS_MAX);
+    if (text !== null) return text;
+    if (first.knownBits >= KNOWN_MIN_BITS) {
+      const other = yield* this._powerSums.read({ ...candidate, start });
+      if (other !== null) return other;
+    }
+    if (isDoubtful) return null;
+    let clearest = first;
+    for (const shift of LATER_SHIFTS) {
+      const shifted = yield* this._measure(grid, start + shift * grid.group, clock);
+      const later = yield* this._judge(shifted, SETS_OF_DOUBT);
+      if (later !== null) return later;
+      if (shifted.knownBits > clearest.knownBits) clearest = shifted;
+    }
+    return yield* this._combine(candidate.protocol, clearest);
+  }
+
+  /**
+   * @param {ToneGrid} grid
+   * @param {Candidate} candidate
+   * @returns {Generator<undefined, number, undefined>}
+   */
+  *_findKnownBits(grid, { start, clock }) {
+    const starts = grid.startsOf(start, clock, KNOWN_GROUPS);
+    const [powers, between] = [this._powers, this._between].map((each) => each.subarray(0, KNOWN_GROUPS * TONE_COUNT));
+    yield* grid.measure(this._band, starts, clock, powers, between);
+    return findKnownBits(powers, between, grid);
+  }
+
+  /**
+   * @param {ToneGrid} grid
+   * @param {number} start
+   * @param {number} clock
+   * @returns {Generator<undefined, Evidence, undefined>}
+   */
+  *_measure(grid, start, clock) {
+    yield* grid.measure(this._band, grid.startsOf(start, clock), clock, this._powers, this._between);
+    return findEvidence(yield* findLikelihoods(this._powers, this._between, grid));
+  }
+
+  /**
+   * Return the text of the frame if the evidence suffices.
+   *
+   * @param {Evidence} evidence
+   * @param {number} setsMax
+   * @returns {Generator<undefined, string | null, undefined>}
+   */
+  *_judge({ evidence, knownBits }, setsMax) {
+    const neededBits = Math.max(UNKNOWN_MIN_BITS, TOGETHER_MIN_BITS - Math.max(knownBits, 0));
+    if (knownBits < KNOWN_MIN_BITS || boundBits(evidence) < neededBits) return null;
+    const sets = knownBits >= CLEAR_KNOWN_BITS ? setsMax : SETS_OF_DOUBT;
+    const decoded = yield* this._statistics.decode(evidence, neededBits, sets);
+    return decoded && PREFIX + String.fromCharCode(...decoded.content.subarray(0, TOKEN_BYTES));
+  }
+
+  /**
+   * Add what earlier failures heard, if they begin as clearly as this: it may be the same frame again.
+   *
+   * @param {number} protocol
+   * @param {Evidence} evidence
+   * @returns {Generator<undefined, string | null, undefined>}
+   */
+  *_combine(protocol, { evidence, knownBits }) {
+    if (knownBits < CLEAR_KNOWN_BITS) return null;
+    const earlier = this._failed.filter((each) => each.protocol === protocol);
+    this._failed = [{ protocol, evidence, knownBits }, ...this._failed].slice(0, FAILED_KEPT);
+    let total = { evidence, knownBits };
+    for (const other of earlier) {
+      const sums = total.evidence.map((bits, at) => bits + other.evidence[at]);
+      total = { evidence: normalise(sums), knownBits: total.knownBits + other.knownBits };
+      const text = yield* this._judge(total, SETS_OF_DOUBT);
+      if (text === null) continue;
+      this._failed = [];
+      return text;
+    }
+    return null;
+  }
+}

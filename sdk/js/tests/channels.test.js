@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ChannelDecoder } from "../src/hearing/channels.js";
+import { join, RATE_HZ, scale, silence, synthesize } from "./synthesis.js";
+
+const FRAME = "XRC1:brd_Abc-defGHI_01234";
+const OTHER = "XRC1:brd_zyxwvutsrqponmlk";
+const sound = join(silence(0.1), synthesize(FRAME), silence(0.3));
+const add = (samples, others, factor = 1) => samples.map((sample, at) => sample + factor * (others[at] ?? 0));
+
+/** Return the texts of the frames that are heard in channels, in pieces of a tenth of a second. */
+function hear(channels, { times = 1, repeatAfterS } = {}) {
+  const decoder = new ChannelDecoder(RATE_HZ, repeatAfterS);
+  const frames = [];
+  for (let time = 0; time < times; time += 1) {
+    for (let at = 0; at < channels[0].length; at += 4800) {
+      frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + 4800))));
+    }
+  }
+  return [...frames, ...decoder.finish()].map((frame) => frame.text);
+}
+
+/** Return noise whose amplitude is many times that of a frame, the same each time. */
+function makeNoise() {
+  let state = 1;
+  return sound.map(() => ((state = (state * 48_271) % 2_147_483_647) / 2_147_483_647 - 0.5) * 0.8);
+}
+
+test("a frame is heard once in channels that are alike, inverted, or of which one is silent or loud", () => {
+  const [noise, inverted] = [makeNoise(), scale(sound, -1)];
+  const cases = {
+    one: [sound],
+    alike: [sound, sound.slice()],
+    inverted: [sound, inverted],
+    silent: [silence(sound.length / RATE_HZ), sound],
+    "loud noise beside it": [noise, sound],
+    "six channels": [noise, noise, sound, noise, noise, noise],
+    "only in the mean": [add(sound, noise), add(sound, noise, -1)],
+  };
+  for (const [name, channels] of Object.entries(cases)) assert.deepEqual(hear(channels), [FRAME], name);
+});
+
+test("different frames in different channels are all heard", () => {
+  const other = join(silence(0.1), synthesize(OTHER), silence(0.3));
+  assert.deepEqual(hear([sound, other]).toSorted(), [FRAME, OTHER].toSorted());
+});
+
+test("a repeated frame is reported once, or again after the stated time, though several channels hear it", () => {
+  const channels = [sound, scale(sound, -0.5)];
+  assert.deepEqual(hear(channels, { times: 3 }), [FRAME]);
+  assert.deepEqual(hear(channels, { times: 3, repeatAfterS: 1 }), [FRAME, FRAME, FRAME]);
+  assert.deepEqual(hear(channels, { times: 3, repeatAfterS: 3 }), [FRAME, FRAME]);
+});
+
+test("floats beyond full scale are scaled, not clipped, and one that is no number or far too large deafens nothing", () => {
+  const hum = sound.map((_, at) => 30 * Math.sin((2 * Math.PI * 300 * at) / RATE_HZ));
+  assert.deepEqual(hear([add(hum, sound, 100)]), [FRAME]);
+  for (const spoilt of [NaN, Infinity, -Infinity, 1e30, 2e5]) {
+    assert.deepEqual(hear([join([spoilt], sound), join([0], sound)]), [FRAME], `${spoilt}`);
+  }
+});

@@ -1,0 +1,149 @@
+"""Verify a downloaded audit log: the chain of hashes over its entries, and the log that holds the chain's heads."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from soundmark_sdk import base64url, strict_json
+from soundmark_sdk.failures import Unverifiable
+from soundmark_sdk.transparency.commitments import DIGEST_BYTES, commit
+from soundmark_sdk.transparency.policy import LogPolicy
+from soundmark_sdk.transparency.proof import VerifiedProof, verify_log_proof
+
+_LINE_BYTES_MAX: Final = 1024 * 1024
+_BEGINNING: Final = bytes(DIGEST_BYTES)  # The hash before the first.
+
+
+class AuditLogRejected(Exception):
+    """The first entry, by its position, that is altered, missing or moved.
+
+    `entry_id` names it, unless it is missing; `position` is its place in the chain, if it has one. `explanation` is an
+    English sentence of this package.
+    """
+
+    def __init__(self, explanation: str, *, position: int | None = None, entry_id: str | None = None) -> None:
+        super().__init__(explanation)
+        self.explanation: Final = explanation
+        self.position: Final = position
+        self.entry_id: Final = entry_id
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedAuditLog:
+    """A download whose chain is whole: the entries from the first one on, each as it was chained.
+
+    `unchained` entries are too new to have a place, or have no outcome yet; nothing proves them. `covered` of the
+    `entries` stand below a head that the transparency log holds; None if the log was not asked. Newer entries could
+    have been cut off: the log says only what was there when it took the head.
+    """
+
+    organization_id: str | None
+    entries: int
+    unchained: int
+    covered: int | None = None
+    proof: VerifiedProof | None = None
+
+
+def verify_audit_log(
+    lines: Iterable[bytes],
+    *,
+    policy: LogPolicy | None = None,
+    fetch_proof: Callable[[str], bytes | None] | None = None,
+) -> VerifiedAuditLog:
+    """Verify an audit log as `GET /v1/audit-log` gives it, unfiltered, for `Accept: application/x-ndjson`.
+
+    `lines` are its lines in any order. Memory: some 150 bytes for each entry. With a `policy`, `fetch_proof` is asked
+    for the answer of `GET /v1/log/proofs/{digest}` (None for a 404), from the newest head down to the first one that
+    the log holds; there may be some hundred before it.
+
+    Raises: AuditLogRejected. Unverifiable for a proof that is wrong.
+    Source: wire contract, section 11, "Audit chain".
+    """
+    chain = _Chain()
+    for number, line in enumerate(lines, 1):
+        chain.add(_read_entry(line, number))
+    chain.check()
+    found = VerifiedAuditLog(chain.organization_id, len(chain.hashes), chain.unchained)
+    if policy is None or fetch_proof is None:
+        return found
+    for position in range(found.entries, 0, -1):
+        head = {
+            "organization_id": chain.organization_id,
+            "entries": position,
+            "chain_hash": base64url.encode(chain.hashes[position]),
+        }
+        digest = commit("audit.head/head", head)
+        proof = fetch_proof(digest)
+        if proof is not None:
+            return replace(found, covered=position, proof=verify_log_proof(proof, policy, "audit.head/head", digest))
+    return replace(found, covered=0)
+
+
+class _Chain:
+    """The entries that were read. The content of one is kept until that of the position before it is there."""
+
+    def __init__(self) -> None:
+        self.organization_id: str | None = None
+        self.unchained = 0
+        self.hashes: Final[dict[int, bytes]] = {0: _BEGINNING}  # What each position claims to be the hash.
+        self._waiting: Final[dict[int, tuple[str, bytes]]] = {}
+        self._broken: Final[dict[int, str]] = {}
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Take one entry.
+
+        Raises: AuditLogRejected for an entry of another organisation, or one that has the position of another.
+        """
+        entry_id, position = entry["id"], entry["position"]
+        if self.organization_id not in (None, entry["organization_id"]):
+            raise AuditLogRejected("An entry is that of another organisation.", entry_id=entry_id)
+        self.organization_id = entry["organization_id"]
+        if position is None:
+            self.unchained += 1
+            return
+        if position in self.hashes:
+            raise AuditLogRejected(f"Two entries have the position {position}.", position=position, entry_id=entry_id)
+        self.hashes[position] = base64url.decode(entry["chain_hash"])
+        content = strict_json.canonicalize({name: value for name, value in entry.items() if name != "chain_hash"})
+        self._waiting[position] = entry_id, content
+        for each in (position, position + 1):
+            if each in self._waiting and each - 1 in self.hashes:
+                self._compare(each)
+
+    def check(self) -> None:
+        """Raises: AuditLogRejected if a position is missing, or if the hash of an entry is another one."""
+        del self.hashes[0]
+        missing = next((each for each in range(1, max(self.hashes, default=0)) if each not in self.hashes), None)
+        first = min(self._broken, default=None)
+        if first is not None and (missing is None or first < missing):
+            explanation = f"The entry at position {first} is not what was chained there."
+            raise AuditLogRejected(explanation, position=first, entry_id=self._broken[first])
+        if missing is not None:
+            last = min(each for each in self.hashes if each > missing) - 1
+            which = f"position {missing} is" if last == missing else f"positions {missing} to {last} are"
+            raise AuditLogRejected(f"The {which} missing.", position=missing)
+
+    def _compare(self, position: int) -> None:
+        entry_id, content = self._waiting.pop(position)
+        if hashlib.sha256(self.hashes[position - 1] + content).digest() != self.hashes[position]:
+            self._broken[position] = entry_id
+
+
+def _read_entry(line: bytes, number: int) -> Mapping[str, Any]:
+    """Return a line's entry, of which nothing is trusted but the types of the members that are used.
+
+    Raises: AuditLogRejected.
+    """
+    try:
+        entry = strict_json.parse(line) if len(line) <= _LINE_BYTES_MAX else None
+        if isinstance(entry, dict) and isinstance(entry["id"], str) and isinstance(entry["organization_id"], str):
+            position, chain_hash = entry["position"], entry["chain_hash"]
+            if position is None and chain_hash is None:
+                return entry
+            is_place = isinstance(position, int) and not isinstance(position, bool) and position >= 1
+            if is_place and isinstance(chain_hash, str) and len(base64url.decode(chain_hash)) == DIGEST_BYTES:
+                return entry
+    except (Unverifiable, KeyError, ValueError):
+        pass
+    raise AuditLogRejected(f"Line {number} is not an entry of an audit log.")

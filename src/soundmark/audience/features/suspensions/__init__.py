@@ -1,0 +1,1 @@
+"""Suspensions of organisations, of which Core sends copies."""

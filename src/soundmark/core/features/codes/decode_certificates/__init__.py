@@ -1,0 +1,1 @@
+"""Decode certificates: what somebody measured of a Code in a finished programme, signed by Core."""

@@ -1,0 +1,1 @@
+"""Every organisation, for administrators of the platform, who suspend and restore them."""

@@ -1,0 +1,1 @@
+"""The hosts to which the intents of a project may lead."""

@@ -1,0 +1,70 @@
+"""`soundmark platform organizations`, `suspend` and `restore`, on a real database."""
+
+import asyncio
+import json
+
+import pytest
+from support.api.core_client import Api
+from support.database.rival import Rival
+from support.tenancy.tenant import Tenant, make_tenant
+
+from soundmark.kit.crypto.secret import Secret
+
+from .conftest import Done, run
+
+
+@pytest.fixture
+async def tenant(api: Api) -> Tenant:
+    """An organisation with one project."""
+    return await make_tenant(api)
+
+
+@pytest.fixture
+def settings(database_url: Secret) -> dict[str, str]:
+    """The settings of the commands under test."""
+    return {"CORE_DATABASE_URL": database_url.reveal()}
+
+
+async def platform(settings: dict[str, str], *arguments: str) -> Done:
+    return await asyncio.to_thread(lambda: run("platform", *arguments, settings=settings))
+
+
+async def test_an_organisation_is_suspended_listed_and_restored(
+    tenant: Tenant, rival: Rival, settings: dict[str, str]
+) -> None:
+    """It acts on the database as the API does, with the same audit entries."""
+    code = await tenant.make_code()
+    done = await platform(settings, "suspend", tenant.organization_id, "--reason", " Spam. ", "--json")
+    assert (done.status, json.loads(done.out)["suspension_reason"]) == (0, "Spam.")
+    assert (await tenant.api.resolve(code["broadcast_token"])).status == 404
+    listed = await platform(settings, "organizations", "--status", "suspended", "--search", "radio", "--json")
+    assert [row["id"] for row in json.loads(listed.out)["data"]] == [tenant.organization_id]
+    table = await platform(settings, "organizations")
+    assert "Spam." in table.out
+    restored = await platform(settings, "restore", tenant.organization_id)
+    assert restored.status == 0
+    assert (await tenant.api.resolve(code["broadcast_token"])).status == 200
+    for action in ("organization.suspended", "organization.restored"):
+        assert await rival.audited(action) == [("platform operator", None, {})]
+
+
+@pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "nobody", "org_\N{SNOWMAN}"])
+async def test_an_unknown_organisation_is_refused(settings: dict[str, str], organization_id: str, api: Api) -> None:
+    for arguments in (("suspend", organization_id, "--reason", "Spam."), ("restore", organization_id)):
+        done = await platform(settings, *arguments)
+        assert (done.status, "there is no organisation" in done.err) == (1, True), api
+
+
+@pytest.mark.parametrize("reason", [(), ("--reason", " "), ("--reason", "a" * 501), ("--reason", "\x1b[2J")])
+async def test_a_suspension_needs_a_reason(tenant: Tenant, settings: dict[str, str], reason: tuple[str, ...]) -> None:
+    done = await platform(settings, "suspend", tenant.organization_id, *reason)
+    assert done.status == 2
+    (shown,) = (await tenant.api.get("/v1/organizations")).json["data"]
+    assert shown["suspended_at"] is None
+
+
+async def test_a_list_that_goes_on_says_so(settings: dict[str, str], api: Api) -> None:
+    for name in ("One", "Two"):
+        await api.make_organization(name)
+    done = await platform(settings, "organizations", "--limit", "1")
+    assert "there are more than 1" in done.out

@@ -1,0 +1,105 @@
+"""`soundmark audit verify-download`: the owner of an audit log checks it, without any key of the service."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.api.core_settings import jobs_settings
+
+from soundmark.core.features.log.integration.integrator import LogIntegrator
+from soundmark.core.features.log.integration.opening import renew_log
+from soundmark.core.features.tenancy.audit_log.heads import log_heads
+from soundmark.core.worker import make_job_context
+
+from .conftest import Done, Service, run
+
+
+def verify(file: Path, *arguments: str) -> Done:
+    return run("audit", "verify-download", str(file), *arguments)
+
+
+@pytest.fixture
+def download(service: Service, tmp_path: Path) -> Path:
+    """The audit log of an organisation with three entries, which are chained."""
+    query = {"organization_id": service.make_code()["organization_id"]}
+    while service.client.get("/v1/audit-log/verification", params=query).json()["unsealed"]:
+        time.sleep(0.05)
+    file = tmp_path / "audit-log.ndjson"
+    answer = service.client.get("/v1/audit-log", params=query, headers={"accept": "application/x-ndjson"})
+    file.write_bytes(answer.raise_for_status().content)
+    return file
+
+
+async def integrate_heads(service: Service) -> None:
+    """Do what the worker does within two minutes, on a log of its own."""
+    ctx = make_job_context(jobs_settings(service.database_url))
+    await ctx.db.open()
+    try:
+        await renew_log(ctx, "core.test/v1/log")
+        await log_heads(ctx)
+        await LogIntegrator(ctx).integrate_once()
+    finally:
+        await ctx.witnesses.aclose()
+        await ctx.db.close()
+
+
+def entries_of(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def write(file: Path, entries: list[Any]) -> None:
+    file.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+
+
+async def test_a_whole_download_is_verified_with_the_log(service: Service, download: Path) -> None:
+    await integrate_heads(service)
+    own_claim = verify(download, "--base-url", service.url)
+    assert own_claim.status == 0, own_claim.err
+    assert "3 entries, 3 of them below a head in the log" in own_claim.out
+    vkey = service.client.get("/v1/log").json()["vkeys"][0]
+    assert vkey in own_claim.err
+    pinned = verify(download, "--base-url", service.url, "--vkey", vkey, "--json")
+    assert (pinned.status, pinned.err) == (0, "")
+    assert json.loads(pinned.out) == {"entries": 3, "unchained": 0, "covered": 3}
+
+
+async def test_without_a_head_in_the_log_only_the_chain_is_verified(service: Service, download: Path) -> None:
+    assert "has no head of it" in verify(download, "--base-url", service.url).err
+    offline = verify(download, "--offline")
+    assert (offline.status, offline.err) == (0, "")
+    assert "3 entries, not compared with the log" in offline.out
+    assert "does not answer" in verify(download, "--base-url", "http://127.0.0.1:9").refusal
+
+
+async def test_a_chain_that_was_made_anew_is_found_with_the_log(service: Service, download: Path) -> None:
+    """Whoever runs the service can chain other entries; the log knows the head of the first ones."""
+    await integrate_heads(service)
+    write(download, entries_of(download)[1:])
+    cut = verify(download, "--base-url", service.url)
+    assert (cut.status, "has no head of it" in cut.err) == (1, True)
+
+
+def test_the_first_fault_is_named(download: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    entries = entries_of(download)
+    faults: dict[str, list[Any]] = {
+        f"position 2 is not what was chained there. ({entries[1]['id']})": [
+            entries[0],
+            {**entries[1], "actor": {"type": "user", "id": "somebody else"}},
+            entries[2],
+        ],
+        "position 2 is missing": [entries[0], entries[2]],
+        "Line 2 is not an entry": [entries[0], {}],
+    }
+    for fault, altered in faults.items():
+        file = tmp_path / "altered.ndjson"
+        write(file, altered)
+        with subtests.test(fault):
+            assert fault in verify(file, "--offline").refusal
+
+
+def test_wrong_usage(download: Path, tmp_path: Path) -> None:
+    assert "cannot be read" in verify(tmp_path / "nothing", "--offline").refusal
+    assert verify(download, "--offline", "--vkey", "x").status == 2
+    assert "vkey" in verify(download, "--base-url", "http://127.0.0.1:9", "--vkey", "nonsense").refusal

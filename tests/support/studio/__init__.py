@@ -1,0 +1,1 @@
+"""Stand-ins for what the tools of the studio use."""
