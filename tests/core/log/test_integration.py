@@ -85,6 +85,19 @@ async def test_workers_take_turns(
     assert await stored.audit() == 302
 
 
+async def test_what_waits_in_one_row_is_taken_whole_and_more_in_the_next_step(
+    ctx: Context, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While Codes are issued all the time, a worker does not go on for ever: it pauses once a step was not full."""
+    monkeypatch.setattr(sequencing, "ENTRIES_AT_ONCE", 4)
+    for count in (7, 3, 2, 1):
+        content = b"".join(bytes([count, number]) * 32 for number in range(count))
+        await rival.run("INSERT INTO log_queue (kind, count, content) VALUES ('code.issued', %s, %s)", count, content)
+    steps = [await sequencing.integrate_some(ctx) for _ in range(4)]
+    found = [(step.added_count, step.has_more) for step in steps if step.added_count]
+    assert found == [(7, True), (5, True), (1, False)]
+
+
 async def test_codes_that_were_active_before_the_log_are_entered_and_no_others(
     ctx: Context, tenant: Tenant, integrators: Integrators, rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:

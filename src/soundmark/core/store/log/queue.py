@@ -41,7 +41,7 @@ async def notify(tx: Tx) -> None:
 
 
 async def delete_oldest(tx: Tx, *, limit: int) -> list[Queued]:
-    """Delete and return what waits, the oldest first: as much as has up to `limit` entries."""
+    """Delete and return what waits, the oldest rows first, until they have `limit` entries or more."""
     rows = await tx.rows(
         """
         WITH oldest AS (
@@ -50,13 +50,13 @@ async def delete_oldest(tx: Tx, *, limit: int) -> list[Queued]:
              ORDER BY id
              LIMIT %(limit)s
         ), summed AS (
-            SELECT id, sum(count) OVER (ORDER BY id) AS total
+            SELECT id, sum(count) OVER (ORDER BY id) - count AS before
               FROM oldest
         )
         DELETE FROM log_queue
          USING summed
          WHERE log_queue.id = summed.id
-           AND summed.total <= %(limit)s
+           AND summed.before < %(limit)s
         RETURNING kind, count, content
         """,
         {"limit": limit},

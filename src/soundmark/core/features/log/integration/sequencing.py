@@ -40,7 +40,7 @@ class _TreeDamaged(Exception):
 
 
 async def integrate_some(ctx: Context) -> Integration:
-    """Enter up to `ENTRIES_AT_ONCE` of what waits, in random order, and sign the tree; stop if the tree is damaged.
+    """Enter some `ENTRIES_AT_ONCE` of what waits, in random order, and sign the tree; stop if the tree is damaged.
 
     Everything that follows a crash is either as before or as after this transaction. Several processes take turns.
 
@@ -62,7 +62,8 @@ async def integrate_some(ctx: Context) -> Integration:
         if new:
             await _append(ctx, tx, log, edge, new)
         await state.update_grown(tx, size=log.size + len(new), entered_token=entered_token)
-        has_more = len(waiting) > 0 or entered_token is not None
+        is_full = sum(queued.count for queued in waiting) >= ENTRIES_AT_ONCE
+        has_more = is_full or entered_token is not None
     return Integration(len(new), has_more)
 
 
