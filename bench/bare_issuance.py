@@ -14,7 +14,7 @@ from bench import seed
 from bench.service import Seeded, key_of
 from soundmark.core.domain.codes.address import address_of
 from soundmark.core.domain.codes.code import sign_code
-from soundmark.core.domain.log.entry import issued_entry
+from soundmark.core.domain.log.entry import commit_issued
 from soundmark.core.domain.tenancy.scope import Actor, TenantScope, User
 from soundmark.core.steps import audit
 from soundmark.core.store.billing import subscriptions
@@ -97,7 +97,7 @@ async def _record(database: Seeded) -> list[_Statement]:
         code_entitlements.lock(tx, _ORGANIZATION),
         code_usage.count_issued(tx, _ORGANIZATION, month_of(now)),
         subscriptions.list_live_quotas(tx, _ORGANIZATION, None),
-        codes.insert(tx, [code], [address_of(seed.RESOURCE)], [issued_entry(code.payload, code.signature)]),
+        codes.insert(tx, [code], [address_of(seed.RESOURCE)], commit_issued([code])),
         code_usage.insert_or_add(tx, _ORGANIZATION, day_of(now), 1),
         audit.record_all(tx, [replace(entry, id=_ENTRY)]),
     ]

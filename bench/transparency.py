@@ -148,7 +148,7 @@ def _queue(database: Seeded, count: int) -> None:
     )
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
         connection.execute(
-            f"INSERT INTO log_queue (entry) SELECT {entry} FROM generate_series(1, {count}) AS n".encode()
+            f"INSERT INTO log_queue (content) SELECT {entry} FROM generate_series(1, {count}) AS n".encode()
         )
         connection.execute("ANALYZE log_queue")
 

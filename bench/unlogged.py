@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from soundmark.core.domain.codes.code import Code
+from soundmark.core.domain.log.entry import SignedRecord
 from soundmark.core.features.codes.issuance import issue_group
 from soundmark.core.store.codes import codes
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
@@ -12,8 +13,8 @@ from soundmark.kit.postgres.transaction import AnyTx, Params
 SETTING: Final = "BENCH_UNLOGGED"  # Set to anything, it makes `bench.server` serve this.
 _LOGGED: Final = """
         ), logged AS (
-            INSERT INTO log_queue (entry)
-            SELECT unnest(%(log_entries)s::bytea[])
+            INSERT INTO log_queue (kind, count, content)
+            SELECT 'code.issued', %(count)s::int, (%(commitments)s::bytea[])[1]
         )
 """
 _insert: Final = codes.insert
@@ -22,19 +23,17 @@ _insert: Final = codes.insert
 def install() -> None:
     """Make this process issue Codes whose statement does not name the log, and whose entries nobody makes."""
     codes.insert = _insert_unlogged
-    issue_group.issued_entry = _nothing  # type: ignore[attr-defined]  # imported there by name
+    issue_group.commit_issued = _nothing  # type: ignore[attr-defined]  # imported there by name
 
 
-def _nothing(payload: bytes, signature: bytes) -> bytes:
-    _ = payload, signature
+def _nothing(issued: Sequence[SignedRecord]) -> bytes:
+    _ = issued
     return b""
 
 
-async def _insert_unlogged(
-    tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], log_entries: Sequence[bytes]
-) -> None:
-    _ = log_entries
-    await _insert(_Unlogged(tx), issued, addresses, [])  # type: ignore[arg-type]  # it has what the function uses
+async def _insert_unlogged(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], commitments: bytes) -> None:
+    _ = commitments
+    await _insert(_Unlogged(tx), issued, addresses, b"")  # type: ignore[arg-type]  # it has what the function uses
 
 
 class _Unlogged:
@@ -49,7 +48,7 @@ class _Unlogged:
         if shorter is None:
             shorter = _shortened[statement] = statement.replace(_LOGGED, "\n        )\n")
             assert shorter != statement, "the statement has changed"
-        await self._tx.run(shorter, {name: params[name] for name in params if name != "log_entries"})
+        await self._tx.run(shorter, {name: params[name] for name in params if name not in {"commitments", "count"}})
 
 
 _shortened: Final[dict[str, str]] = {}

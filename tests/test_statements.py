@@ -93,6 +93,7 @@ MAKERS_OF_CONSTANTS: Final = {
 }
 NO_STORE_VERB: Final = {
     "core.billing.subscriptions.has_unending_card": "it answers yes or no",
+    "core.log.queue.notify": "it notifies and reads no table",
     "core.webhooks.dispatch.notify_due": "it notifies and reads no table",
     "audience.distribution.is_distributed": "it answers yes or no, from the server's catalogue",
     "audience.ingestion.prepare_connection": "it sets the planner, once for each connection",

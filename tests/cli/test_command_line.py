@@ -46,6 +46,7 @@ COMMANDS = [
     "platform",
     "audience",
     "audit",
+    "log",
     "config",
     "openapi",
     "schemas",

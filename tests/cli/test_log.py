@@ -55,7 +55,7 @@ async def integrate(ctx: Context, *witnesses: Witness) -> None:
 
 def queue_documents(service: Service, count: int, prefix: str = "") -> None:
     for number in range(count):
-        service.run_sql("INSERT INTO log_queue (entry) VALUES (%s)", document_entry(f'"{prefix}{number}"'.encode()))
+        service.run_sql("INSERT INTO log_queue (content) VALUES (%s)", document_entry(f'"{prefix}{number}"'.encode()))
 
 
 def verify(service: Service, *arguments: str) -> Done:

@@ -1268,49 +1268,29 @@ CREATE POLICY integration_names_of_backup ON integration_names FOR SELECT USING 
 
 -- The transparency log. No row refers to a tenant, so deleting one removes nothing here.
 --
--- What is not in the tree yet: each entry is written by the transaction of what it records.
+-- What is not in the tree yet, written by the transaction of what it states. One row has the commitments of all Codes
+-- that were issued (64 bytes each) or revoked (32 bytes) together, or one whole entry of another kind. It has no check:
+-- reading one would take PostgreSQL as long as inserting the row, and the worker drops what is no entry.
 CREATE TABLE log_queue (
-    id    bigint GENERATED ALWAYS AS IDENTITY,
-    entry bytea  NOT NULL,
+    id      bigint  GENERATED ALWAYS AS IDENTITY,
+    kind    text    NOT NULL DEFAULT 'entry',
+    count   integer NOT NULL DEFAULT 1,
+    content bytea   NOT NULL,
     CONSTRAINT log_queue_pkey PRIMARY KEY (id)
 );
 
--- A notification takes a lock until the commit, which would make all issuances wait for each other. So only what finds
--- the queue empty wakes the worker, which goes on looking for some seconds after it found something.
-CREATE FUNCTION notify_of_first_log_entry() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM log_queue ORDER BY id DESC LIMIT 1) THEN
-        PERFORM pg_notify('log_queue', '');
-    END IF;
-    RETURN NULL;
-END
-$$;
+-- Digests do not compress.
+ALTER TABLE log_queue ALTER COLUMN content SET STORAGE EXTERNAL;
 
-CREATE TRIGGER log_queue_added BEFORE INSERT ON log_queue
-    FOR EACH STATEMENT EXECUTE FUNCTION notify_of_first_log_entry();
-
--- The entry of a revoked Code, as core/domain/log/entry.py makes it: a stop revokes a hundred thousand, whose records
--- never leave the server. The signature's place is before the last 110 bytes of the payload.
-CREATE FUNCTION revoked_log_entry(payload bytea, signature bytea) RETURNS bytea
+-- The commitment to a revoked Code, as core/domain/log/entry.py computes it: a stop revokes a hundred thousand, whose
+-- records never leave the server. The signature's place is before the last 110 bytes of the payload.
+CREATE FUNCTION commit_revoked(payload bytea, signature bytea) RETURNS bytea
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN convert_to(
-        '{"code":"'
-        || translate(
-               encode(
-                   sha256(
-                       convert_to('soundmark/log/v1/code.revoked/code', 'UTF8') || '\x00'::bytea
-                       || substring(payload FOR greatest(0, octet_length(payload) - 110))
-                       || convert_to(
-                              ',"signature":"' || translate(encode(signature, 'base64'), E'+/=\n', '-_') || '"', 'UTF8'
-                          )
-                       || substring(payload FROM greatest(0, octet_length(payload) - 110) + 1)
-                   ),
-                   'base64'
-               ),
-               E'+/=\n', '-_'
-           )
-        || '","kind":"code.revoked","v":1}',
-        'UTF8'
+    RETURN sha256(
+        convert_to('soundmark/log/v1/code.revoked/code', 'UTF8') || '\x00'::bytea
+        || substring(payload FOR greatest(0, octet_length(payload) - 110))
+        || convert_to(',"signature":"' || translate(encode(signature, 'base64'), E'+/=\n', '-_') || '"', 'UTF8')
+        || substring(payload FROM greatest(0, octet_length(payload) - 110) + 1)
     );
 
 -- The leaves of the tree. `digest` is the entry's first commitment, which no other entry has, and `answer` the second.

@@ -21,7 +21,7 @@ def commitment(path: str, value: object) -> str:
 
 
 def test_an_issued_code_has_a_commitment_for_its_owner_and_one_for_its_receiver() -> None:
-    entry = entries.issued_entry(CODE.payload, CODE.signature)
+    entry = entries.issued_entry(entries.commit_issued([CODE]))
     answer = {name: SIGNED_CODE[name] for name in ("xr_id", "token_digest", "intent", "policy")}
     assert entry == canonicalize(
         {
@@ -44,7 +44,7 @@ def test_every_other_kind_commits_to_what_the_contract_names() -> None:
     document = {"version": 1, "signature": "é"}
     expected = {
         "code.revoked": (
-            entries.revoked_entry(CODE.payload, CODE.signature),
+            entries.revoked_entry(entries.commit_revoked(CODE.payload, CODE.signature)),
             {"code": commitment("code.revoked/code", SIGNED_CODE)},
         ),
         "key.retired": (

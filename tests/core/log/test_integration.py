@@ -20,7 +20,7 @@ from .conftest import Integrators
 async def queue_entries(rival: Rival, count: int, prefix: str = "") -> list[bytes]:
     """Queue entries of documents that do not exist."""
     entries = [document_entry(f'"{prefix}{number}"'.encode()) for number in range(count)]
-    await rival.run("INSERT INTO log_queue (entry) SELECT unnest(%s::bytea[])", entries)
+    await rival.run("INSERT INTO log_queue (content) SELECT unnest(%s::bytea[])", entries)
     return entries
 
 
@@ -69,7 +69,7 @@ async def test_an_entry_that_is_queued_again_has_one_leaf(
 
 async def test_what_is_no_entry_is_dropped(integrators: Integrators, stored: StoredLog, rival: Rival) -> None:
     """Somebody who can write to the queue could otherwise break every monitor."""
-    await rival.run("INSERT INTO log_queue (entry) VALUES ('{}'), ('{\"v\":1}')")
+    await rival.run("INSERT INTO log_queue (content) VALUES ('{}'), ('{\"v\":1}')")
     assert await integrators().integrate_once() == 0
     assert await stored.audit() == 2
 
@@ -83,6 +83,19 @@ async def test_workers_take_turns(
     assert sum(counts) == 300
     assert Counter((await stored.entries())[2:]) == Counter(entries)
     assert await stored.audit() == 302
+
+
+async def test_what_waits_in_one_row_is_taken_whole_and_more_in_the_next_step(
+    ctx: Context, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While Codes are issued all the time, a worker does not go on for ever: it pauses once a step was not full."""
+    monkeypatch.setattr(sequencing, "ENTRIES_AT_ONCE", 4)
+    for count in (7, 3, 2, 1):
+        content = b"".join(bytes([count, number]) * 32 for number in range(count))
+        await rival.run("INSERT INTO log_queue (kind, count, content) VALUES ('code.issued', %s, %s)", count, content)
+    steps = [await sequencing.integrate_some(ctx) for _ in range(4)]
+    found = [(step.added_count, step.has_more) for step in steps if step.added_count]
+    assert found == [(7, True), (5, True), (1, False)]
 
 
 async def test_codes_that_were_active_before_the_log_are_entered_and_no_others(
@@ -119,7 +132,7 @@ async def test_a_failure_within_an_integration_leaves_everything_as_before(
             with pytest.raises(Exception, match="refusing"):
                 await integrators().integrate_once()
         assert await stored.audit() == 2
-        assert len(await rival.rows("SELECT entry FROM log_queue")) == len(entries)
+        assert len(await rival.rows("SELECT content FROM log_queue")) == len(entries)
     assert await integrators().integrate_once() == 3
 
 
@@ -145,5 +158,5 @@ async def test_a_log_whose_stored_tree_was_altered_stops_and_signs_nothing(
             assert await stored.state() == "tree_damaged"
             await rival.run("DELETE FROM log_checkpoints WHERE note = %s", signed[0][0])
             assert len(await rival.rows("SELECT note FROM log_checkpoints")) <= (name == "root")
-            assert len(await rival.rows("SELECT entry FROM log_queue")) == 1
+            assert len(await rival.rows("SELECT content FROM log_queue")) == 1
             await rival.run("DELETE FROM log_queue")

@@ -6,6 +6,7 @@ from support.log.stored_log import StoredLog
 from support.log.witnesses import TheirWitness
 from support.processes.fake_clock import FakeClock
 from support.processes.killable import Killable
+from support.tenancy.tenant import Tenant
 
 from .conftest import Integrators
 from .test_integration import queue_entries
@@ -13,15 +14,15 @@ from .test_integration import queue_entries
 PUBLISHED = "SELECT max(size) FROM log_checkpoints WHERE published_at IS NOT NULL"
 
 
-async def test_a_worker_is_woken_by_the_first_entry_and_looks_for_more(
-    killable: Killable, stored: StoredLog, rival: Rival
+async def test_a_worker_is_woken_by_what_others_commit(
+    killable: Killable, tenant: Tenant, stored: StoredLog, rival: Rival
 ) -> None:
+    """The Core that issues notifies it a moment later; an operator's command does so itself."""
     async with killable.worker():
-        await queue_entries(rival, 1, "first")
+        await rival.until_rows("SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN \"log_queue\"'", (1,))
+        code = await tenant.make_code()
         await rival.until_rows(PUBLISHED, (3,))
-        # Nobody is told of these: they are committed while another one is in the queue.
-        async with rival.committing("INSERT INTO log_queue (entry) VALUES ('{}')"):
-            await queue_entries(rival, 1, "second")
+        await tenant.revoke(code["xr_id"])
         await rival.until_rows(PUBLISHED, (4,))
     assert await stored.audit() == 4
 
@@ -33,7 +34,7 @@ async def test_a_worker_that_is_killed_while_it_integrates_leaves_nothing_or_all
     async with killable.worker() as worker, worker.dying_while(rival, f"LOCK TABLE {table} IN SHARE MODE"):
         await queue_entries(rival, 3)
     assert await stored.audit() == 2
-    assert len(await rival.rows("SELECT entry FROM log_queue")) == 3
+    assert len(await rival.rows("SELECT content FROM log_queue")) == 3
     assert await integrators().integrate_once() == 3
     assert await stored.audit() == 5
 

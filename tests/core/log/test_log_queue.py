@@ -10,15 +10,25 @@ from support.tenancy.archives import export_organization
 from support.tenancy.closures import organization_of
 from support.tenancy.tenant import Tenant
 
-from soundmark.core.domain.codes.signed_facts import read_facts
-from soundmark.core.domain.log.entry import document_entry, issued_entry, revoked_entry
+from soundmark.core.domain.log.entry import (
+    commit_issued,
+    commit_revoked,
+    document_entry,
+    issued_entry,
+    revoked_entry,
+)
+from soundmark.core.features.log.integration.sequencing import make_entries
+from soundmark.core.store.codes.broadcasts import Broadcast
+from soundmark.core.store.log.queue import Queued
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text import base64url
 
 
 async def queued(rival: Rival) -> Counter[bytes]:
-    return Counter(bytes(entry) for (entry,) in await rival.rows("SELECT entry FROM log_queue"))
+    """Return the entries that the worker makes of what waits."""
+    rows = await rival.rows("SELECT kind, count, content FROM log_queue")
+    return Counter(make_entries([Queued(kind, count, bytes(content)) for kind, count, content in rows]))
 
 
 def entry_of(code: dict[str, Any], *, revoked: bool = False) -> bytes:
@@ -26,8 +36,8 @@ def entry_of(code: dict[str, Any], *, revoked: bool = False) -> bytes:
     unsigned = dict(code["signed_code"])
     signature = base64url.decode(unsigned.pop("signature"))
     payload = canonicalize(unsigned)
-    assert read_facts(payload) is not None
-    return revoked_entry(payload, signature) if revoked else issued_entry(payload, signature)
+    record = Broadcast("", payload, signature)
+    return revoked_entry(commit_revoked(payload, signature)) if revoked else issued_entry(commit_issued([record]))
 
 
 async def make_batch(tenant: Tenant, count: int, **changes: Any) -> list[dict[str, Any]]:
@@ -78,7 +88,7 @@ async def test_an_altered_code_can_still_be_revoked(tenant: Tenant, rival: Rival
     await rival.run("UPDATE broadcasts SET payload = 'x'")
     await tenant.revoke(code["xr_id"])
     signature = base64url.decode(code["signed_code"]["signature"])
-    assert await queued(rival) == Counter([revoked_entry(b"x", signature)])
+    assert await queued(rival) == Counter([revoked_entry(commit_revoked(b"x", signature))])
 
 
 async def test_a_deletion_queues_its_certificate_and_no_revocation(api: Api, tenant: Tenant, rival: Rival) -> None:
@@ -95,14 +105,27 @@ async def test_the_seal_of_an_archive_is_queued(tenant: Tenant, rival: Rival) ->
     assert await queued(rival) == Counter([document_entry(canonicalize(seal))])
 
 
-async def test_only_what_finds_the_queue_empty_notifies_the_worker(
+async def test_codes_that_are_issued_or_stopped_together_wait_in_few_rows(tenant: Tenant, rival: Rival) -> None:
+    await tenant.make_quota(rival, 300)
+    campaign = await tenant.make_campaign()
+    for _ in range(3):
+        await make_batch(tenant, 100, campaign_id=campaign["id"])
+    assert await rival.rows("SELECT kind, count FROM log_queue") == [("code.issued", 100)] * 3
+    await rival.run("DELETE FROM log_queue")
+    await tenant.api.post(f"/v1/campaigns/{campaign['id']}/stop", params=tenant.query)
+    assert await rival.rows("SELECT kind, count FROM log_queue ORDER BY count") == [
+        ("code.revoked", 44),
+        ("code.revoked", 256),
+    ]
+
+
+async def test_an_issuance_notifies_nobody_and_its_process_does_a_moment_later(
     tenant: Tenant, rival: Rival, database_url: Secret
 ) -> None:
     """A notification takes a lock until the commit, so issuances would wait for each other."""
     async with await psycopg.AsyncConnection.connect(database_url.reveal(), autocommit=True) as connection:
         await connection.execute("LISTEN log_queue")
-        for _ in range(3):
+        async with rival.holding("LOCK TABLE audit_heads IN SHARE MODE"):
             await tenant.make_code()
-        await rival.run("NOTIFY log_queue, 'end'")
-        heard = [notice.payload async for notice in connection.notifies(stop_after=2)]
-    assert heard == ["", "end"]
+        heard = [notice.channel async for notice in connection.notifies(stop_after=1)]
+    assert heard == ["log_queue"]

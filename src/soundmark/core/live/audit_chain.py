@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 
 from soundmark.core.domain.tenancy.audit_chain import CHAIN_KEY_BYTES, ChainKey, ChainLink, Head, Waiting
+from soundmark.core.store.log import queue
 from soundmark.core.store.tenancy import audit_chain
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto import instance_secrets
@@ -100,6 +101,8 @@ class AuditChain:
         while True:
             async with self._db.transaction() as tx:
                 tenants = await audit_chain.list_waiting_tenants(tx, after=last, limit=_TENANTS_AT_ONCE)
+                if tenants:
+                    await queue.notify(tx)  # Their process may have ended before it did.
             for organization_id in tenants:
                 await self._seal_all_of(organization_id)
             if len(tenants) < _TENANTS_AT_ONCE:
@@ -109,9 +112,15 @@ class AuditChain:
     async def _seal_announced(self) -> None:
         """Seal the entries that this process wrote, and those that another process had locked before.
 
+        What was issued or revoked has entries, so this also wakes the worker for the transparency log.
+
         Raises: DatabaseUnavailable.
         """
-        self._to_seal |= self._db.take_announced()
+        announced = self._db.take_announced()
+        if announced:
+            async with self._db.transaction() as tx:
+                await queue.notify(tx)
+        self._to_seal |= announced
         for organization_id in sorted(self._to_seal):
             await self._seal_all_of(organization_id)
 

@@ -10,7 +10,7 @@ from .conftest import Keys
 
 async def logged(rival: Rival) -> list[tuple[str, str]]:
     """Return what happened to which key, in the order of the queue."""
-    rows = await rival.rows("SELECT entry FROM log_queue ORDER BY id")
+    rows = await rival.rows("SELECT content FROM log_queue ORDER BY id")
     entries: list[dict[str, Any]] = [json.loads(bytes(entry)) for (entry,) in rows]
     return [(entry["kind"], entry["kid"]) for entry in entries]
 

@@ -1,13 +1,13 @@
 """The entries of the transparency log: closed objects that commit to what happened, and reveal nothing of it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from soundmark.core.domain.codes.signed_facts import SignedFacts, read_facts
+from soundmark.core.domain.codes.signed_facts import read_facts
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.text import base64url
 
@@ -16,6 +16,7 @@ KeyEvent = Literal["key.published", "key.activated", "key.superseded", "key.reti
 DIGEST_BYTES: Final = 32
 DIGEST_CHARS: Final = 43
 ENTRY_BYTES_MAX: Final = 512  # The longest kind has less than 250.
+QUEUED_MAX: Final = 256  # Codes whose commitments wait in one row.
 _TAG: Final = "soundmark/log/v1/"
 # The members of each kind that are digests, beside `v` and `kind`.
 _DIGESTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -42,24 +43,60 @@ def digest(kind: str, member: str, canonical: bytes) -> bytes:
 
     Source: contract, section 11.
     """
-    return hashlib.sha256(f"{_TAG}{kind}/{member}\0".encode("ascii") + canonical).digest()
+    return _tagged(kind, member, canonical).digest()
 
 
-def issued_entry(payload: bytes, signature: bytes) -> bytes:
-    """Return the entry of an issued Code, whose payload Core signed."""
-    facts = read_facts(payload)
+class SignedRecord(Protocol):
+    """A Code, or anything else with its signed bytes."""
+
+    @property
+    def payload(self) -> bytes: ...
+
+    @property
+    def signature(self) -> bytes: ...
+
+
+def commit_issued(issued: Sequence[SignedRecord]) -> bytes:
+    """Return the commitments to Codes that were issued together: 64 bytes of each, for its owner and its receivers."""
+    head = issued[0].payload[:-_PAYLOAD_TAIL_BYTES]
+    facts = read_facts(issued[0].payload)
     assert facts is not None, "Core signed it"
-    code = digest("code.issued", "code", signed_code_bytes(payload, signature))
-    answer = digest("code.issued", "answer", answer_bytes(facts))
+    # What they share is hashed once. RFC 8785 sorts what differs to the end, in both values.
+    of_code = _tagged("code.issued", "code", head + b',"signature":"')
+    of_answer = _tagged("code.issued", "answer", b'{"intent":%b,"policy":%b' % (facts.intent, facts.policy))
+    commitments = list[bytes]()
+    for code in issued:
+        assert code.payload.startswith(head), "Codes of one issuance differ at the end alone"
+        tail = code.payload[-_PAYLOAD_TAIL_BYTES:]
+        whole, answer = of_code.copy(), of_answer.copy()
+        whole.update(base64url.encode_to_bytes(code.signature) + b'"' + tail)
+        answer.update(tail.replace(b',"version":1', b"", 1))
+        commitments += (whole.digest(), answer.digest())
+    return b"".join(commitments)
+
+
+def commit_revoked(payload: bytes, signature: bytes) -> bytes:
+    """Return the commitment to a revoked Code, as the function of this name in schema.sql does.
+
+    A payload that somebody altered may give other bytes than canonical JSON; nothing else depends on them.
+    """
+    at = max(0, len(payload) - _PAYLOAD_TAIL_BYTES)
+    signed_code = b'%b,"signature":"%b"%b' % (payload[:at], base64url.encode_to_bytes(signature), payload[at:])
+    return digest("code.revoked", "code", signed_code)
+
+
+def issued_entry(commitments: bytes) -> bytes:
+    """Return the entry of an issued Code with these 64 bytes."""
+    code, answer = commitments[:DIGEST_BYTES], commitments[DIGEST_BYTES:]
     return b'{"answer":"%b","code":"%b","kind":"code.issued","v":1}' % (
         base64url.encode_to_bytes(answer),
         base64url.encode_to_bytes(code),
     )
 
 
-def revoked_entry(payload: bytes, signature: bytes) -> bytes:
-    """Return the entry of a revoked Code, as the function `revoked_log_entry` in schema.sql does."""
-    return _entry_of_one("code.revoked", "code", signed_code_bytes(payload, signature))
+def revoked_entry(commitment: bytes) -> bytes:
+    """Return the entry of a revoked Code with these 32 bytes."""
+    return b'{"code":"%b","kind":"code.revoked","v":1}' % base64url.encode_to_bytes(commitment)
 
 
 def key_entry(kind: KeyEvent, key_id: str, public_key: bytes) -> bytes:
@@ -82,25 +119,6 @@ def audit_head_bytes(organization_id: str, entries: int, chain_hash: str) -> byt
 def document_entry(canonical: bytes) -> bytes:
     """Return the entry of a signed document, given as its RFC 8785 bytes, which include the signature."""
     return _entry_of_one("document.sealed", "document", canonical)
-
-
-def signed_code_bytes(payload: bytes, signature: bytes) -> bytes:
-    """Return the RFC 8785 bytes of a whole `signed_code`: the payload with its signature at the place of the name.
-
-    A payload that somebody altered may give other bytes, which are no canonical JSON; nothing else depends on them.
-    """
-    at = max(0, len(payload) - _PAYLOAD_TAIL_BYTES)
-    return b'%b,"signature":"%b"%b' % (payload[:at], base64url.encode_to_bytes(signature), payload[at:])
-
-
-def answer_bytes(facts: SignedFacts) -> bytes:
-    """Return the RFC 8785 bytes of what a receiver knows of a Code: `{xr_id, token_digest, intent, policy}`."""
-    return b'{"intent":%b,"policy":%b,"token_digest":"%b","xr_id":"%b"}' % (
-        facts.intent,
-        facts.policy,
-        facts.token_digest.encode(),
-        facts.xr_id.encode(),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +148,10 @@ def read_entry(data: bytes) -> LogEntry:
     if not is_exact or not is_committed or any(len(each) != DIGEST_BYTES for each in digests):
         raise NotAnEntry("is no entry")
     return LogEntry(kind, digests)
+
+
+def _tagged(kind: str, member: str, beginning: bytes) -> "hashlib._Hash":
+    return hashlib.sha256(f"{_TAG}{kind}/{member}\0".encode("ascii") + beginning)
 
 
 def _entry_of_one(kind: str, member: str, canonical: bytes) -> bytes:

@@ -69,9 +69,10 @@ async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> Non
                AND revoked_at IS NULL
             RETURNING payload, signature
         )
-        INSERT INTO log_queue (entry)
-        SELECT revoked_log_entry(payload, signature)
+        INSERT INTO log_queue (kind, count, content)
+        SELECT 'code.revoked', count(*), string_agg(commit_revoked(payload, signature), '')
           FROM silenced
+        HAVING count(*) > 0
         """,
         {"tokens": list(tokens), "now": now},
     )

@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 
 from soundmark.core.domain.codes.campaign import Campaign
 from soundmark.core.domain.codes.code import Code, ListedCode
+from soundmark.core.domain.log.entry import QUEUED_MAX
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_CODES_MAX
 from soundmark.kit.postgres.arrays import bytes_array, plain_array, text_array, time_array
@@ -19,10 +20,10 @@ _SELECT: Final[LiteralString] = """
 """
 
 
-async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], log_entries: Sequence[bytes]) -> None:
+async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], commitments: bytes) -> None:
     """Insert Codes of one organisation, issued at the same time under one key, with what belongs to them.
 
-    These are their addresses, their broadcasts, and their entries in the transparency log.
+    These are their addresses, their broadcasts, and their commitments in the transparency log, 64 bytes each.
     """
     first = issued[0]
     assert len(addresses) == len(issued), "every Code has an address"
@@ -41,8 +42,8 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], 
             SELECT token, payload, signature, %(organization_id)s
               FROM fresh
         ), logged AS (
-            INSERT INTO log_queue (entry)
-            SELECT unnest(%(log_entries)s::bytea[])
+            INSERT INTO log_queue (kind, count, content)
+            SELECT 'code.issued', %(count)s::int, (%(commitments)s::bytea[])[1]
         )
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
                            broadcast_token, audience_integration_id, key_id, address)
@@ -65,7 +66,8 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], 
             "signatures": bytes_array(code.signature for code in issued),
             # Few, because a batch has one: to read the same one a hundred times would cost more than to store it.
             "addresses": bytes_array(numbers),
-            "log_entries": bytes_array(log_entries),
+            "count": len(issued),
+            "commitments": bytes_array([commitments]),
             "address_numbers": plain_array(numbers[address] for address in addresses),
         },
     )
@@ -181,8 +183,8 @@ async def update_revoked_in_campaign(
     """Mark every Code of a campaign that is active at `now`, and its broadcast, revoked; return their number.
 
     `lock_in_campaign` locked them. There may be a hundred thousand, so their tokens and ids never leave the server:
-    their log entries are written here and, if the organisation has webhook endpoints, the acts that name the Codes,
-    `act_id` and a number each.
+    their commitments in the log are made here and, if the organisation has webhook endpoints, the acts that name the
+    Codes, `act_id` and a number each.
     """
     count: int = await tx.value(
         """
@@ -201,9 +203,12 @@ async def update_revoked_in_campaign(
              WHERE broadcasts.token = revoked.broadcast_token
             RETURNING broadcasts.payload, broadcasts.signature
         ), logged AS (
-            INSERT INTO log_queue (entry)
-            SELECT revoked_log_entry(payload, signature)
-              FROM silenced
+            INSERT INTO log_queue (kind, count, content)
+            SELECT 'code.revoked', count(*), string_agg(commitment, '')
+              FROM (SELECT (row_number() OVER () - 1) / %(commitments_max)s AS number,
+                           commit_revoked(payload, signature) AS commitment
+                      FROM silenced) AS committed
+             GROUP BY number
         ), listening AS (
             SELECT array_agg(id) AS endpoint_ids
               FROM webhook_endpoints
@@ -229,6 +234,7 @@ async def update_revoked_in_campaign(
             "campaign_id": campaign.id,
             "act_id": act_id,
             "act_codes_max": ACT_CODES_MAX,
+            "commitments_max": QUEUED_MAX,
             "actor_type": scope.actor.type,
             "actor_id": scope.actor.id,
             "traceparent": find_traceparent(),

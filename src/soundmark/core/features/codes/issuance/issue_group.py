@@ -12,7 +12,7 @@ from soundmark.core.domain.codes.code import TOKEN_PREFIX, TOKEN_RANDOM_CHARS, C
 from soundmark.core.domain.codes.issue_request import IssueRequest
 from soundmark.core.domain.codes.quota import Quota
 from soundmark.core.domain.codes.receipt import Receipt
-from soundmark.core.domain.log.entry import issued_entry
+from soundmark.core.domain.log.entry import commit_issued
 from soundmark.core.domain.tenancy.audit import AuditEntry
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_PREFIX
@@ -84,7 +84,7 @@ async def issue_group(ctx: RequestContext, queued: Sequence[QueuedRequest]) -> l
         outcomes = [evaluation.judge(each) for each in queued]
         if evaluation.codes:
             async with tx.ending():
-                await codes.insert(tx, evaluation.codes, evaluation.addresses, evaluation.log_entries)
+                await codes.insert(tx, evaluation.codes, evaluation.addresses, b"".join(evaluation.commitments))
                 await code_usage.insert_or_add(tx, organization_id, day_of(evaluation.quota.at), len(evaluation.codes))
                 await audit.record_all(tx, evaluation.entries)
                 if reached := evaluation.quota.list_reached():
@@ -160,7 +160,7 @@ class _GroupEvaluation:
         self.quota = held.quota
         self.codes: Final[list[Code]] = []
         self.addresses: Final[list[bytes]] = []
-        self.log_entries: Final[list[bytes]] = []
+        self.commitments: Final[list[bytes]] = []
         self.entries: Final[list[AuditEntry]] = []
         self.new_receipts: Final[list[Receipt]] = []
 
@@ -191,7 +191,7 @@ class _GroupEvaluation:
         response = render_response(issued, request.route)
         self.codes.extend(issued)
         self.addresses.extend([address_of(request.intent["resource"])] * len(issued))
-        self.log_entries.extend(issued_entry(code.payload, code.signature) for code in issued)
+        self.commitments.append(commit_issued(issued))
         self.entries.append(self._audit_entry(queued, issued))
         self._keep_receipt(request, response)
         self.quota = self.quota.after(len(issued))

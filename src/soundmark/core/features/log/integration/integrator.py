@@ -16,8 +16,7 @@ from soundmark.kit.postgres.notifications import Listener
 from soundmark.kit.tasks import running, wait_for_event
 
 GATHER_S: Final = 1.0  # What comes within it shares a checkpoint. The contract allows 5 s from a commit to its proof.
-# While something is found, and for some time after that: an entry that finds another one in the queue notifies nobody,
-# and may be committed a little later.
+# While something is found, and for some time after that. Processes notify a moment after they committed something.
 _LOOK_EVERY_S: Final = 1.0
 _LOOK_ON_S: Final = 10.0
 _LOOK_IDLE_S: Final = 30.0  # While notifications arrive.

@@ -1,6 +1,6 @@
 """The only place where the tree grows: what waits is entered, and the new tree is signed, in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -10,12 +10,13 @@ import structlog
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.signed_facts import read_facts
 from soundmark.core.domain.log.checkpoint import Checkpoint, sign_checkpoint, verify_checkpoint
-from soundmark.core.domain.log.entry import LogEntry, NotAnEntry, issued_entry, read_entry
+from soundmark.core.domain.log.entry import LogEntry, NotAnEntry, commit_issued, issued_entry, read_entry, revoked_entry
 from soundmark.core.domain.log.state import LogState, StoredCheckpoint
 from soundmark.core.domain.log.tree import Edge, edge_tiles, hash_leaf
 from soundmark.core.features.log.integration.keys import read_signers
 from soundmark.core.store.codes import broadcasts
 from soundmark.core.store.log import checkpoints, queue, state, tree
+from soundmark.core.store.log.queue import Queued
 from soundmark.kit.crypto.signed_notes import NotANote
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.timestamps import format_timestamp
@@ -39,7 +40,7 @@ class _TreeDamaged(Exception):
 
 
 async def integrate_some(ctx: Context) -> Integration:
-    """Enter up to `ENTRIES_AT_ONCE` of what waits, in random order, and sign the tree; stop if the tree is damaged.
+    """Enter some `ENTRIES_AT_ONCE` of what waits, in random order, and sign the tree; stop if the tree is damaged.
 
     Everything that follows a crash is either as before or as after this transaction. Several processes take turns.
 
@@ -57,11 +58,12 @@ async def integrate_some(ctx: Context) -> Integration:
             return Integration(0, has_more=False)
         waiting = await queue.delete_oldest(tx, limit=ENTRIES_AT_ONCE)
         earlier, entered_token = await _list_earlier(tx, log, now=ctx.clock.now())
-        new = await _find_new(tx, [*waiting, *earlier])
+        new = await _find_new(tx, [*make_entries(waiting), *earlier])
         if new:
             await _append(ctx, tx, log, edge, new)
         await state.update_grown(tx, size=log.size + len(new), entered_token=entered_token)
-        has_more = len(waiting) == ENTRIES_AT_ONCE or entered_token is not None
+        is_full = sum(queued.count for queued in waiting) >= ENTRIES_AT_ONCE
+        has_more = is_full or entered_token is not None
     return Integration(len(new), has_more)
 
 
@@ -94,8 +96,19 @@ async def _list_earlier(tx: Tx, log: LogState, *, now: datetime) -> tuple[list[b
     for broadcast in found:
         facts = read_facts(broadcast.payload)
         if facts is not None and facts.expires_at > moment:  # Timestamps of this format sort chronologically.
-            entries.append(issued_entry(broadcast.payload, broadcast.signature))
+            entries.append(issued_entry(commit_issued([broadcast])))
     return entries, found[-1].token if len(found) == ENTRIES_AT_ONCE else None
+
+
+def make_entries(waiting: Sequence[Queued]) -> Iterator[bytes]:
+    """Yield the entries of what waits."""
+    for queued in waiting:
+        if queued.kind == "entry":
+            yield queued.content
+            continue
+        make, size = (issued_entry, 64) if queued.kind == "code.issued" else (revoked_entry, 32)
+        for at in range(0, len(queued.content), size):
+            yield make(queued.content[at : at + size])
 
 
 async def _find_new(tx: Tx, waiting: Sequence[bytes]) -> list[tuple[bytes, LogEntry]]:
