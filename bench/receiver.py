@@ -23,15 +23,16 @@ from typing import Any, Final
 
 import numpy as np
 import psutil
+import soundfile
 from numpy.typing import NDArray
 from playwright.sync_api import Page, sync_playwright
 from rich.progress import track
-from soundmark_sdk import hear
 
 from bench.console import running_console
 from bench.decoding import make_recordings
 from bench.degradations import CONDITIONS
 from bench.figures import Figure, keep, show
+from bench.hearing import hear_by_ggwave
 from soundmark.audio.synthesis import PROTOCOLS, SAMPLE_RATE_HZ, render_wav
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.wire.private.audio import Protocol
@@ -105,7 +106,7 @@ def _measure_cells(page: Page, count: int) -> Iterator[Cell]:
 def _record(condition: str, protocol: Protocol, count: int) -> tuple[list[tuple[str, bytes]], int]:
     """Return recordings, and how many of them ggwave hears."""
     recordings = list(make_recordings(condition, protocol, count))
-    heard = sum(sent in [frame.text for frame in hear(io.BytesIO(each))] for sent, each in recordings)
+    heard = sum(sent in hear_by_ggwave(*soundfile.read(io.BytesIO(each))) for sent, each in recordings)
     return recordings, heard
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import soundfile
 from numpy.random import default_rng
 from numpy.typing import NDArray
-from soundmark_sdk import hear_samples
 
 from bench.decoding import make_recordings
 from bench.degradations import CONDITIONS, Sound
+from bench.hearing import hear_by_ggwave
 from bench.programmes import PROGRAMME_RMS_DBFS, make_programme
 from soundmark.audio.synthesis import PROTOCOLS, SAMPLE_RATE_HZ, render_wav
 
@@ -109,7 +109,7 @@ def load(recording: bytes) -> Sound:
 def assert_heard_as_by_ggwave(sounds: dict[Any, Sound], folder: Path) -> None:
     """Require that nothing is heard that was not sent, which each key ends with, and all that ggwave hears."""
     heard = dict(zip(sounds, hear(list(sounds.values()), folder), strict=True))
-    by_ggwave = {name: [each.text for each in hear_samples(it.samples, it.rate_hz)] for name, it in sounds.items()}
+    by_ggwave = {name: hear_by_ggwave(sound.samples, sound.rate_hz) for name, sound in sounds.items()}
     assert {name: texts for name, texts in heard.items() if texts not in ([], [name[-1]])} == {}
     assert [name for name, texts in by_ggwave.items() if name[-1] in texts and name[-1] not in heard[name]] == []
     assert sum(name[-1] in texts for name, texts in by_ggwave.items()) > len(sounds) / 2, "it hears most of them"
