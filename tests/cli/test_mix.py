@@ -128,7 +128,7 @@ def test_a_master_without_a_code_or_with_a_weak_one_is_status_1(programme: Path,
     assert json.loads(run("scan", str(programme), "--json").out)["repetitions"] == []
     hiss = 0.05 * np.random.default_rng(3).standard_normal((6 * RATE_HZ, 1))
     write_wav(nowhere / "hiss.wav", hiss)
-    run("mix", "hiss.wav", "--frame", FRAME, "--level", "-8", "--out", "weak.wav")
+    run("mix", "hiss.wav", "--frame", FRAME, "--level", "-18", "--out", "weak.wav")
     weak = run("scan", "weak.wav")
     assert weak.status == 1
     assert "weak or lost" in weak.err or "no Code was heard" in weak.err

@@ -98,8 +98,9 @@ def test_a_code_goes_where_the_programme_is_quiet(tmp_path: Path) -> None:
         best = find_best_place(programme, (0, 1), tones, 0.0, 9.0)
         assert find_best_place(programme, (0, 1), tones, 0.0, 2.0) is None
     starts = [each.start / RATE_HZ for each in places]
-    assert 3.9 <= starts[0] <= 4.8
-    assert 15.9 <= starts[1] <= 16.8
+    # The marker and the first group may lie outside: any receiver knows them before.
+    assert 3.3 <= starts[0] <= 4.8
+    assert 15.3 <= starts[1] <= 16.8
     assert best is not None
     assert best.start / RATE_HZ == pytest.approx(starts[0], abs=0.03)
 

@@ -19,6 +19,8 @@ Grade: TypeAlias = Literal["good", "fair", "weak", "lost"]
 # Any sixteen of the 26 bytes that a receiver does not know before determine the frame.
 _NEEDED_BITS: Final = 128.0
 _BITS_OF_TONE: Final = 4.0
+# What it knows before must tell it where the frame begins.
+_KNOWN_BITS: Final = 24.0
 # The ratio at which 95 of 100 frames of protocol 4 are to be heard in white noise: -19.2 dB against the whole frame.
 _KNEE: Final = 3.4
 # In white noise all 52 tones are alike: 208 bits, of which a receiver learns 128 at the knee.
@@ -39,12 +41,12 @@ def predict_margin(ratios: Powers, tells: NDArray[np.bool_]) -> NDArray[np.float
     """Return the margin for the ratios of one frame, of shape (…, 13, 6); -100 if no level would help."""
     low = np.full(ratios.shape[:-2], -MARGIN_MAX_DB)
     high = np.full(ratios.shape[:-2], MARGIN_MAX_DB)
-    of_interest = ratios[..., tells]
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        falling = of_interest * 10 ** (-middle[..., None] / 10)
-        bits = _BITS_OF_TONE * (1 - np.exp(-falling / _RATIO_OF_TONE)).sum(axis=-1)
-        is_enough = bits >= _NEEDED_BITS
+        falling = ratios * 10 ** (-middle[..., None, None] / 10)
+        bits = _BITS_OF_TONE * (1 - np.exp(-falling / _RATIO_OF_TONE))
+        is_enough = bits[..., tells].sum(axis=-1) >= _NEEDED_BITS
+        is_enough &= bits[..., ~tells].sum(axis=-1) >= _KNOWN_BITS
         low, high = np.where(is_enough, middle, low), np.where(is_enough, high, middle)
     margins: NDArray[np.float64] = np.round((low + high) / 2, 1)
     return margins
