@@ -11,7 +11,7 @@ from soundmark.core.domain.tenancy.scope import Actor
 from soundmark.core.features.tenancy.closure.certificate import write_certificate
 from soundmark.core.live.keyring import read_signing_key
 from soundmark.core.steps import audit
-from soundmark.core.store.platform import deletion_certificates
+from soundmark.core.store.platform import abuse_reports, deletion_certificates
 from soundmark.core.store.tenancy import closures, deletions, organizations, projects
 from soundmark.kit.postgres.database_server import DatabaseServer, read_server
 from soundmark.kit.postgres.transaction import Tx
@@ -140,6 +140,7 @@ async def _delete_rest(ctx: Context, tx: Tx, closure: Closure, actor: Actor) -> 
         for delete in deletions.DELETE_WEBHOOKS:
             while await deletions.delete_some(tx, delete, subject.organization_id, limit=_ROWS_AT_ONCE):
                 pass
+        await abuse_reports.update_orphaned(tx, subject.organization_id, now=ctx.clock.now())
         await deletions.delete_organization(tx, subject.organization_id)
         return
     await deletions.delete_project(tx, subject.organization_id, subject.project_id)
