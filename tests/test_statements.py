@@ -47,6 +47,7 @@ EVERY_TENANT: Final = {
     "core.billing.receipts.update_reread": "a receipt is known by the event's id, which is its primary key",
     "core.billing.checkouts.list_due": "a job asks about the pending checkouts of every organisation",
     "core.codes.broadcasts.find_live": "a receiver names a token, and no organisation",
+    "core.platform.abuse_reports.find_organization_of_code": "whoever reports a Code knows no organisation",
     "core.tenancy.suspensions.list_organizations": "administrators of the platform see every organisation",
     "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",
     "core.tenancy.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",
@@ -174,8 +175,9 @@ def tenant_keys(component: str) -> dict[str, str]:
     keys = {}
     for table, columns in TABLE.findall(schema):
         names = set(re.findall(r"^    ([a-z_]+) ", columns, re.MULTILINE))
-        if table == "broadcasts":
-            continue  # Keyed by its token: its organisation is there to find a suspension.
+        # The first is keyed by its token, and its organisation finds a suspension; the second is the platform's.
+        if table in {"broadcasts", "abuse_reports"}:
+            continue
         if table == "organizations":
             keys[table] = "id"
         elif names & {"organization_id", "integration"}:

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from support.api.core_client import Api
+from support.api.core_settings import MASTER_KEY
 from support.database.rival import Rival
 from support.tenancy.tenant import Tenant, make_tenant
 
@@ -61,6 +62,25 @@ async def test_a_suspension_needs_a_reason(tenant: Tenant, settings: dict[str, s
     assert done.status == 2
     (shown,) = (await tenant.api.get("/v1/organizations")).json["data"]
     assert shown["suspended_at"] is None
+
+
+async def test_reports_of_abuse_are_listed_with_what_people_wrote(tenant: Tenant, settings: dict[str, str]) -> None:
+    code = await tenant.make_code()
+    body = {
+        "token": code["broadcast_token"],
+        "category": "malware",
+        "text": "A fake update.",
+        "contact": "me@example.org",
+    }
+    assert (await tenant.api.other(token=None, peer="198.20.0.1").post("/v1/abuse-reports", json=body)).status == 202
+    with_key = {**settings, "MASTER_KEY": MASTER_KEY}
+    done = await platform(with_key, "abuse-reports", "--status", "open", "--json")
+    (report,) = json.loads(done.out)["data"]
+    assert (report["xr_id"], report["text"], report["contact"]) == (code["xr_id"], "A fake update.", "me@example.org")
+    assert report["id"] in (await platform(with_key, "abuse-reports")).out
+    other_key = {**settings, "MASTER_KEY": "A" * 43}
+    refused = await platform(other_key, "abuse-reports")
+    assert (refused.status, "master key does not open" in refused.err) == (1, True)
 
 
 async def test_a_list_that_goes_on_says_so(settings: dict[str, str], api: Api) -> None:

@@ -9,6 +9,8 @@ import { verifyAnswer } from "./verifying/verification.js";
 
 /** @import { Reason } from "./failures.js" */
 
+/** @typedef {"spam" | "malware" | "impersonation" | "illegal" | "other"} AbuseCategory */
+
 /** A receiver of one service. Keep one for as long as the page listens, because it caches keys. */
 export class Receiver {
   /**
@@ -45,6 +47,32 @@ export class Receiver {
       if (newer === null) throw failure;
       return verifyAnswer(body, token, newer, Date.now());
     }
+  }
+
+  /**
+   * Report a Code that harms people to the operator of the service. It is sent once: a failure leaves open whether it
+   * arrived.
+   *
+   * @param {string} token
+   * @param {AbuseCategory} category
+   * @param {{text?: string, contact?: string | null}} [words] what happened, and how to reach the person, if they wish
+   * @returns {Promise<void>}
+   * @throws {ReceiverFailure} if the service did not say that it received the report
+   */
+  async reportAbuse(token, category, { text = "", contact = null } = {}) {
+    if (!TOKEN.test(token)) throw new ReceiverFailure("codeUnavailable", "That is not a broadcast token.");
+    const request = {
+      method: "POST",
+      headers: { Accept: "application/json", "Content-Type": "application/json" },
+      body: JSON.stringify({ token, category, text, contact }),
+    };
+    const { status, retryAfterS } = await this._service.send("/v1/abuse-reports", request);
+    if (status === 202) return;
+    /** @type {Record<number, Reason | undefined>} */
+    const reasons = { 0: "network", 429: "rateLimited" };
+    const reason = status >= 500 ? "temporarilyUnavailable" : reasons[status];
+    if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS);
+    refuse("The service did not accept the report.");
   }
 
   async _fetchKeys() {

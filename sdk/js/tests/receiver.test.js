@@ -199,3 +199,32 @@ test("a failure has an explanation for each of its reasons", () => {
   const reasons = ["codeUnavailable", "expired", "rateLimited", "temporarilyUnavailable", "unverifiable", "network"];
   for (const reason of reasons) assert.match(new ReceiverFailure(reason).message, new RegExp(`^${reason}: .+\\.$`));
 });
+
+test("a report of abuse is sent once, and each refusal has its reason", async () => {
+  const sent = [];
+  const reporting = (status) =>
+    new Receiver("https://example.org/", {
+      fetch: async (url, request) => {
+        sent.push([new URL(url).pathname, request.method, JSON.parse(request.body)]);
+        if (status === 0) throw new TypeError("no network");
+        return new Response("{}", { status, headers: { "Retry-After": "60" } });
+      },
+    });
+  await reporting(202).reportAbuse(genuine.token, "malware", { text: "It is fake.", contact: "me@example.org" });
+  await reporting(202).reportAbuse(genuine.token, "spam");
+  assert.deepEqual(sent, [
+    [
+      "/v1/abuse-reports",
+      "POST",
+      { token: genuine.token, category: "malware", text: "It is fake.", contact: "me@example.org" },
+    ],
+    ["/v1/abuse-reports", "POST", { token: genuine.token, category: "spam", text: "", contact: null }],
+  ]);
+  const reasons = { 0: "network", 429: "rateLimited", 503: "temporarilyUnavailable", 422: "unverifiable" };
+  for (const [status, reason] of Object.entries(reasons)) {
+    sent.length = 0;
+    await assert.rejects(reporting(Number(status)).reportAbuse(genuine.token, "spam"), failsAs(reason), status);
+    assert.equal(sent.length, 1);
+  }
+  await assert.rejects(reporting(202).reportAbuse("nonsense", "spam"), failsAs("codeUnavailable"));
+});

@@ -8,6 +8,7 @@ import typer
 
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli import Refused, accounting
+from soundmark.cli.abuse_reports import abuse_reports
 from soundmark.cli.catalog import catalog
 from soundmark.cli.cell import cell
 from soundmark.cli.databases import run_on_audience, run_on_core
@@ -31,6 +32,7 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
+app.command()(abuse_reports)
 app.command()(catalog)
 app.command()(cell)
 app.command()(entitle)

@@ -39,6 +39,7 @@ from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
 from soundmark.core.features.log.integration.opening import open_log
 from soundmark.core.features.log.publication import routes as log
+from soundmark.core.features.platform.abuse import routes as abuse
 from soundmark.core.features.platform.organizations import routes as platform_organizations
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
@@ -74,6 +75,7 @@ from soundmark.kit.http.requests.client_address import AddressDigest, AddressRea
 from soundmark.kit.http.requests.cross_origin import CrossOrigin, Preflight
 from soundmark.kit.http.requests.edge import HttpEdge, install_problem_handlers
 from soundmark.kit.http.requests.health import HealthCheck, health_routes
+from soundmark.kit.http.requests.limited_path import HOUR_S, LimitedPath
 from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.http.requests.refusals import ClientAddresses, RefusalLimit
 from soundmark.kit.http.requests.routes import NO_TELEMETRY, install_validation_handler
@@ -90,6 +92,8 @@ from soundmark.settings import CoreSettings
 
 # Web pages of any origin may read these, and resolutions. Contract, section 1.
 _OPEN_PATHS: Final = ("/v1/keys", "/v1/keys/history", "/v1/log", "/openapi.json")
+_REPORTS: Final = "/v1/abuse-reports"
+_REPORTS_MAX: Final = 10  # Of one address in an hour: contract, section 13.
 _OPEN_PREFIXES: Final = (
     *("/v1/deletion-certificates/", "/v1/decode-certificates/", "/v1/log/"),
     *("/schemas/", "/problems/"),
@@ -115,6 +119,9 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
         key_prefix=b"soundmark:resolve:",
         clock=clock,
     )
+    reports_limit = make_rate_limit(
+        settings.rate_limit_url, _REPORTS_MAX, HOUR_S, key_prefix=b"soundmark:abuse-reports:", clock=clock
+    )
     refused_credentials = _refusal_limit(settings, clock, "credentials")
     refused_events = _refusal_limit(settings, clock, "events")
     tokens = _access_tokens(settings, clock)
@@ -124,6 +131,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         limits = (
             limit,
+            reports_limit,
             refused_credentials,
             refused_events,
             ctx.local_notification_limit,
@@ -167,7 +175,20 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
     preflight = Preflight(PROOF_HEADER_NAME, entropy)
     describe = partial(describe_refused, clients)
     tenants = HttpEdge(IssuanceShortcut(app), settings.base_url, entropy, describe, is_trusted=clients.is_proxy)
-    edge = CrossOrigin(tenants, preflight, _OPEN_PATHS, _OPEN_PREFIXES)
+    reports = LimitedPath(
+        tenants,
+        method="POST",
+        path=_REPORTS,
+        name="abuse",
+        quota=_REPORTS_MAX,
+        limit=reports_limit,
+        clients=clients,
+        base_url=settings.base_url,
+        clock=clock,
+        entropy=entropy,
+    )
+    reporting = CrossOrigin(reports, Preflight("Content-Type", entropy, method=b"POST"), (_REPORTS,), ())
+    edge = CrossOrigin(reporting, preflight, _OPEN_PATHS, _OPEN_PREFIXES)
     return _front(trace_endpoint(resolve, ROUTE, entropy, clients.is_proxy), edge)
 
 
@@ -218,6 +239,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         desk_webhook,
         platform,
         platform_organizations,
+        abuse,
         release,
         resolution,
         log,

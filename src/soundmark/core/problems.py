@@ -7,6 +7,12 @@ Those that every component can raise are in `kit.http.responses.problems`, those
 from soundmark.kit.http.responses.problems import Kind, Problem
 
 
+class AbuseReportNotFound(Problem):
+    """There is no abuse report with this id."""
+
+    kind, code, title = Kind.MISSING, "abuse_report_not_found", "Abuse report not found."
+
+
 class AccountingUnavailable(Problem):
     """The accounting system cannot be reached, refuses Core's API key, or does not answer as documented."""
 

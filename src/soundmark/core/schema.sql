@@ -1354,3 +1354,27 @@ CREATE TABLE log_state (
     CONSTRAINT log_state_only_check CHECK (is_only),
     CONSTRAINT log_state_reason_check CHECK (stopped_reason IN ('witness_conflict', 'tree_damaged', 'restored'))
 );
+-- What receivers reported about Codes. The rows are the platform's: one outlives its organisation, whose id it then lost.
+-- What people wrote is sealed, and deleted after a time.
+CREATE TABLE abuse_reports (
+    id              text        NOT NULL,
+    organization_id text,
+    xr_id           text        NOT NULL,
+    category        text        NOT NULL,
+    status          text        NOT NULL,
+    created_at      timestamptz NOT NULL,
+    closed_at       timestamptz,
+    sealed_text     bytea,
+    sealed_contact  bytea,
+    sealed_note     bytea,
+    CONSTRAINT abuse_reports_pkey PRIMARY KEY (id),
+    CONSTRAINT abuse_reports_category_check
+        CHECK (category IN ('spam', 'malware', 'impersonation', 'illegal', 'other')),
+    CONSTRAINT abuse_reports_status_check CHECK (status IN ('open', 'closed')),
+    CONSTRAINT abuse_reports_closed_check CHECK ((closed_at IS NOT NULL) = (status = 'closed'))
+);
+
+CREATE INDEX abuse_reports_newest_first ON abuse_reports (created_at DESC, id DESC);
+CREATE INDEX abuse_reports_of_organization ON abuse_reports (organization_id) WHERE organization_id IS NOT NULL;
+CREATE INDEX abuse_reports_to_forget ON abuse_reports (created_at)
+    WHERE sealed_text IS NOT NULL OR sealed_contact IS NOT NULL OR sealed_note IS NOT NULL;

@@ -16,6 +16,7 @@ from soundmark.core.features.billing.webhooks.healing import keep_asking
 from soundmark.core.features.codes.issuance import jobs as issuance
 from soundmark.core.features.codes.signing_keys import jobs as signing_keys
 from soundmark.core.features.log.integration.integrator import LogIntegrator
+from soundmark.core.features.platform.abuse import jobs as abuse
 from soundmark.core.features.platform.organizations import jobs as suspensions
 from soundmark.core.features.platform.release import jobs as release
 from soundmark.core.features.support.desk_webhook import jobs as desk_webhook
@@ -83,6 +84,7 @@ async def _run(settings: CoreJobsSettings) -> None:
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` do the jobs of every feature."""
     for feature in (
+        abuse,
         accounting,
         audit_log,
         audience_control,

@@ -120,6 +120,8 @@ async def test_an_answer_that_has_ended_is_past_and_its_link_goes(
     assert "Verified" not in shown
     assert GENUINE["answer"]["intent"]["resource"]["url"] in shown, "what it said can still be read"
     await page.keyboard.press("Tab")
+    await expect(heard.locator("summary")).to_be_focused()
+    await page.keyboard.press("Tab")
     await expect(heard.get_by_role("button", name="Check again")).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(heard).to_have_attribute("data-outcome", "verified")

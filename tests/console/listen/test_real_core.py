@@ -33,6 +33,14 @@ async def test_a_code_of_a_real_core_is_heard_until_it_is_revoked(
             assert await heard.get_attribute("data-outcome") == "verified"
             await expect(heard.locator("[data-slot=xr_id]")).to_have_text(code["xr_id"])
             await expect(heard.locator("[data-slot=action]")).to_have_text(INTENT["action"])
+            await heard.locator("summary").click()
+            await heard.locator("select").select_option("impersonation")
+            await heard.locator("textarea").fill("This is not the radio.")
+            await heard.locator("form button").click()
+            await expect(heard.locator("[data-slot=reporting]")).to_have_attribute("data-state", "sent")
+            (report,) = operator.get("/v1/platform/abuse-reports").raise_for_status().json()["data"]
+            written = (report["xr_id"], report["category"], report["text"], report["contact"])
+            assert written == (code["xr_id"], "impersonation", "This is not the radio.", None)
             organization = {"organization_id": code["organization_id"]}
             operator.post(f"/v1/codes/{code['xr_id']}/revoke", params=organization).raise_for_status()
         browsing.tolerate("status of 404")

@@ -38,6 +38,7 @@ PUBLIC = {
     *("receive_card_event", "receive_local_notification", "receive_local_query"),
     *("receive_checkout_notification", "receive_checkout_query"),
     "receive_desk_delivery",
+    "report_abuse",
 }
 # A missing signature is refused with the same problem as a missing credential.
 SIGNED = {"receive_card_event", "receive_desk_delivery"}
@@ -62,7 +63,7 @@ def test_every_operation_names_its_action(published: dict[str, Any]) -> None:
     ]
     assert {action for action in named if action is not None} == set(POLICY)
     assert named.count(None) == len(PUBLIC), (
-        "resolution, the keys, the log, certificates, signed events and providers' webhooks are public"
+        "resolution, keys, the log, certificates, signed events, providers' webhooks and reports of abuse are public"
     )
 
 

@@ -18,6 +18,7 @@ from support.tenancy.tenant import Tenant
 from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
 from soundmark.kit.http.requests.cross_origin import CrossOrigin
 from soundmark.kit.http.requests.edge import HttpEdge
+from soundmark.kit.http.requests.limited_path import LimitedPath
 
 # The answer to a key of another project of the organisation; None where it is an empty list.
 TO_ANOTHER_PROJECT: dict[str, str | None] = {
@@ -28,6 +29,7 @@ TO_ANOTHER_PROJECT: dict[str, str | None] = {
     "issue_code": "project_not_found",
     "issue_codes": "project_not_found",
     "issue_decode_certificate": "code_not_found",
+    "get_allowed_hosts": "project_not_found",
     "list_campaigns": "project_not_found",
     "list_codes": None,
     "list_integrations": "project_not_found",
@@ -188,7 +190,11 @@ def test_the_running_core_has_no_other_routes(people: People) -> None:
     """Besides the operations there are only documents and probes, which everybody may read."""
     parts = [cell.cell_contents for cell in people.api.app.__closure__ or ()]  # type: ignore[attr-defined]  # a function
     (outermost,) = (part for part in parts if isinstance(part, CrossOrigin))
-    edge = outermost._app
+    reporting = outermost._app
+    assert isinstance(reporting, CrossOrigin)
+    limited = reporting._app
+    assert isinstance(limited, LimitedPath)
+    edge = limited._app
     assert isinstance(edge, HttpEdge)
     assert isinstance(edge.app, IssuanceShortcut)
     routed = {route.path_format or route.path for route in iter_route_contexts(edge.app._app.routes)}

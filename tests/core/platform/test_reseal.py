@@ -40,6 +40,7 @@ ROW_IDS = {
     "invitations": "id",
     "webhook_endpoints": "id",
     "tickets": "id",
+    "abuse_reports": "id",
 }
 
 
@@ -131,6 +132,15 @@ async def vault(api: Api, rival: Rival) -> Vault:
         " created_at) SELECT id, 'tkt_one', 'ada', 'supreq_1', 'No sound', 'pending', %s, now(), now()"
         " FROM organizations LIMIT 1",
         OLD.seal(b"quiet", **place),
+    )
+    sealed = {
+        column: OLD.seal(column.encode(), table="abuse_reports", column=column, row="abr_one")
+        for column in ("sealed_text", "sealed_contact", "sealed_note")
+    }
+    await rival.run(
+        "INSERT INTO abuse_reports (id, xr_id, category, status, created_at, sealed_text, sealed_contact, sealed_note)"
+        " VALUES ('abr_one', 'xr_1', 'spam', 'open', now(), %s, %s, %s)",
+        *sealed.values(),
     )
     for name in ("smtp_password", "card_secret_key"):
         assert (await api.call("PUT", f"/v1/platform/settings/secrets/{name}", json={"value": PASSWORD})).status == 200

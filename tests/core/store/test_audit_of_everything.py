@@ -28,6 +28,8 @@ OF_CLOSURES = {"organization.deletion_requested", "project.deleted", "project.de
 READING = {"bundle_codes", "deliver_event", "open_portal", "recover_code", "recover_codes", "replay_webhook_events"}
 # Or a message is sent once, and nothing of it is kept.
 READING |= {"test_webhook_endpoint"}
+# Or receivers report a Code: the reports are the platform's.
+READING |= {"report_abuse"}
 # Their changes are entries of Soundmark itself: tests/core/billing/webhooks.
 NOTIFYING = {"receive_card_event", "receive_checkout_notification", "receive_local_notification"}
 # A status of the desk is announced to webhook endpoints: tests/core/support.

@@ -17,6 +17,7 @@ from soundmark.kit.postgres.database import EVERY_TENANT
 # Tables that carry an organisation's id and are read before it is known which organisation it is about, and why. They
 # hold ids and digests, and nothing that a tenant said.
 WITHOUT_TENANT: Final = {
+    "abuse_reports": "reports are the platform's; what people wrote in them is sealed",
     "broadcasts": "a receiver knows a token, and no organisation",
     "suspended_organizations": "a resolution asks whether the organisation of a token is suspended",
     "api_key_digests": "a key comes without its organisation; what is looked up is the digest of its secret",

@@ -27,6 +27,7 @@ from support.api.prepared_calls import (
     issue_certificate,
     issue_one_before,
     issue_two_before,
+    make_abuse_report,
     make_campaign,
     make_certificate,
     make_code,
@@ -160,6 +161,7 @@ ROWS: Final[Mapping[str, Row]] = {
         measure_code, roles=READERS, foreign="code_not_found", audited="decode_certificate.issued"
     ),
     "issue_codes": Row(fill_codes, roles=ADMINS, foreign="project_not_found", audited="code.batch_issued"),
+    "list_abuse_reports": Row(plain()),
     "list_api_keys": Row(name_organization, roles=ADMINS),
     "list_audit_entries": Row(name_organization, roles=ADMINS),
     "list_campaigns": Row(name_project, roles=EVERYBODY, foreign="project_not_found"),
@@ -180,6 +182,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "open_portal": Row(find_portal, roles=BUYERS),
     "preview_organization_deletion": Row(preview_organization, roles=OWNERS),
     "preview_project_deletion": Row(preview_project, roles=ADMINS, foreign="project_not_found"),
+    "put_abuse_report": Row(make_abuse_report),
     "put_allowed_hosts": Row(
         fill_allowed_hosts, roles=ADMINS, foreign="project_not_found", audited="project.allowed_hosts_changed"
     ),
@@ -214,6 +217,7 @@ ROWS: Final[Mapping[str, Row]] = {
         make_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_core_key_update"
     ),
     "replay_webhook_events": Row(replay_webhooks, roles=ADMINS, foreign="webhook_endpoint_not_found"),
+    "report_abuse": Row(plain(json={"token": "brd_" + "A" * 16, "category": "spam", "text": "It is spam."})),
     "resolve": Row(make_token),
     "restore_organization": Row(name_suspended_organization),
     "revoke_api_key": Row(make_key, roles=ADMINS, foreign="api_key_not_found", audited="api_key.revoked"),

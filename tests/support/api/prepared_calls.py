@@ -24,6 +24,18 @@ async def name_project(world: World) -> Call:
     return Call(params=world.tenant.in_project)
 
 
+async def make_abuse_report(world: World) -> Call:
+    """Insert a report, whatever the limit on reports, and prepare to close it."""
+    number = await count_rows(world, "abuse_reports")
+    report_id = f"abr_{number:022}"
+    await world.rival.run(
+        "INSERT INTO abuse_reports (id, xr_id, category, status, created_at)"
+        " VALUES (%s, 'xr_1', 'spam', 'open', now())",
+        report_id,
+    )
+    return Call(path={"report_id": report_id}, json={"status": "closed", "note": None})
+
+
 async def fill_suspension(world: World) -> Call:
     """Prepare the suspension of an organisation that the following calls need not use."""
     owner = world.people.person("somebody")

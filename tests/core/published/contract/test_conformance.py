@@ -144,6 +144,10 @@ SEMANTIC_RULES = [
     SemanticRule(
         "An intent leads where its project allows.", ISSUANCE, "validation_failed", frozenset({"/intent/resource/url"})
     ),
+    SemanticRule("An address may send few reports in an hour.", frozenset({"report_abuse"}), "rate_limited"),
+    SemanticRule(
+        "A report names its Code once.", frozenset({"report_abuse"}), "validation_failed", frozenset({"", "/"})
+    ),
     SemanticRule("A Code ends in the future.", ISSUANCE, "validation_failed", frozenset({"/expires_at"})),
     SemanticRule("A dry run takes no idempotency key.", ISSUANCE, "validation_failed", frozenset({"/Idempotency-Key"})),
     SemanticRule(

@@ -121,6 +121,9 @@ PUT    /v1/platform/organizations/{organization_id}/suspension
 DELETE /v1/platform/organizations/{organization_id}/suspension
 POST   /v1/codes/{xr_id}/decode-certificates
 GET    /v1/decode-certificates/{certificate_id}
+POST   /v1/abuse-reports
+GET    /v1/platform/abuse-reports
+PUT    /v1/platform/abuse-reports/{report_id}
 """
 # API v1, "Versioning" 1: it takes an operator's credentials.
 UNPUBLISHED: Final = {"PUT /v1/platform/settings/secrets/{name}"}

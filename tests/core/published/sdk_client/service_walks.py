@@ -130,6 +130,11 @@ async def walk_platform(tenant: Tenant) -> None:
     assert (await platform.organizations_page(search=tenant.organization_id)).data == (restored,)
     assert (await platform.put_configuration("smtp_host", "mail.example.org")).source == "database"
     assert (await platform.put_secret("smtp_password", "correct horse battery staple")).configured
+    (report,) = [one async for one in platform.abuse_reports(status="open", page_size=1)]
+    assert (report.organization_id, report.category, report.text) == (tenant.organization_id, "spam", "It is spam.")
+    closed = await platform.put_abuse_report(report.id, "closed", "Warned.")
+    assert (closed.note, closed.closed_at is None) == ("Warned.", False)
+    assert (await platform.abuse_reports_page(status="closed")).data == (closed,)
     settings = await platform.settings()
     assert settings.configuration["smtp_host"].value == "mail.example.org"
     assert settings.secrets["smtp_password"].configured

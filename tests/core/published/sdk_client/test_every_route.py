@@ -44,7 +44,12 @@ from .conftest import Recording, Tenant, World
 from .service_walks import walk_billing, walk_platform, walk_support, walk_webhooks
 
 # Receivers and publishers call these, with their own halves of the SDK.
-RECEIVERS: Final = {"GET /v1/resolve/{broadcast_token}", "GET /v1/keys", "POST /v1/events"}
+RECEIVERS: Final = {
+    "GET /v1/resolve/{broadcast_token}",
+    "GET /v1/keys",
+    "POST /v1/abuse-reports",
+    "POST /v1/events",
+}
 # Payment providers and the support desk call these, with what they sign or are asked about.
 PROVIDERS: Final = (" /v1/billing/webhooks/", " /v1/support/webhooks/")
 # Auditors, monitors and witnesses read it, with tools for any log.
@@ -294,6 +299,7 @@ async def measure_through(world: World, hmac_secret: str, code: Code) -> tuple[l
     """Return the outcomes of an event that is delivered twice, through a receiver and a publisher."""
     async with AsyncReceiver(world.url) as receiver:
         resolution = await receiver.resolve(code.broadcast_token)
+        await receiver.report_abuse(code.broadcast_token, "spam", "It is spam.", contact="me@example.org")
     measurement = measured(resolution)
     return [await forward(world, hmac_secret, measurement) for _ in range(2)], resolution
 

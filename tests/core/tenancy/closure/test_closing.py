@@ -32,7 +32,8 @@ GOING_ON: Final[frozenset[Action]] = frozenset(
         *("checkout.read", "code.list", "code.read", "code.recover", "code.render", "code.revoke"),
         *("code.revoke_batch", "invitation.list", "invitation.revoke", "member.list", "member.remove"),
         *("member.update", "organization.export", "organization.preflight", "organization.update", "portal.open"),
-        *("project.export", "project.list", "project.preflight", "project.update", "subscription.list"),
+        *("project.change_hosts", "project.export", "project.list", "project.preflight", "project.read_hosts"),
+        *("project.update", "subscription.list"),
         *("ticket.list", "ticket.read", "usage.read", "webhook_endpoint.change", "webhook_endpoint.read"),
     }
 )

@@ -80,6 +80,22 @@ class Resolver:
             )
         return resolution
 
+    async def report_abuse(self, report: bytes) -> None:
+        """Send a report of abuse, once.
+
+        Raises: ReceiverFailure. RuntimeError when the connection is closed.
+        """
+        headers = {**_HEADERS, "Content-Type": "application/json"}
+        try:
+            async with self._connection.send(
+                "POST", "/v1/abuse-reports", headers, report, timeout_s=self._timeout_s
+            ) as response:
+                self._check_availability(response)
+                if response.status != httpx2.codes.ACCEPTED:
+                    raise Unverifiable("The service did not accept the report.")
+        except NoAnswer as error:
+            raise ReceiverFailure("network", error.explanation) from None
+
     async def _retry(self, act: Callable[[], Awaitable[T]], budget: RetryBudget) -> T:
         return await retry(
             act, ReceiverFailure, may_retry=lambda failure: failure.retryable, budget=budget, clock=self._clock

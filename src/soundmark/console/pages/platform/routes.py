@@ -5,7 +5,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.platform import catalog, contracts, settings
+from soundmark.console.pages.platform import abuse, catalog, contracts, organizations, settings
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
 
@@ -27,5 +27,12 @@ routes: Final[list[Route]] = [
     form_page(f"{_CATALOG}/offer", catalog.show_offer, catalog.put_offer),
     form_page(f"{_CATALOG}/contract", contracts.show_contract, contracts.put_contract),
     form_page(f"{_CATALOG}/customer", contracts.show_customer, contracts.put_customer),
+    page(organizations.PATH, organizations.show_organizations),
+    form_page(
+        f"{organizations.PATH}/{{suspended_id}}/suspension", organizations.show_suspension, organizations.suspend
+    ),
+    action(f"{organizations.PATH}/{{suspended_id}}/restoration", organizations.restore),
+    page(abuse.PATH, abuse.show_reports),
+    action(f"{abuse.PATH}/{{report_id}}", abuse.put_report),
     page("/platform/readiness", show_readiness),
 ]

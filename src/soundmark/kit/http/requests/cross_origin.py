@@ -30,13 +30,13 @@ def is_preflight(scope: Scope) -> bool:
 
 
 class Preflight:
-    """The response to every preflight of a path that allows `GET` with one additional request header."""
+    """The response to every preflight of a path that allows one method with one additional request header."""
 
-    def __init__(self, allowed_header: str, entropy: Entropy) -> None:
+    def __init__(self, allowed_header: str, entropy: Entropy, *, method: bytes = b"GET") -> None:
         self._entropy: Final = entropy
         self._headers: Final[list[Header]] = [
             _ANY_ORIGIN,
-            (b"access-control-allow-methods", b"GET"),
+            (b"access-control-allow-methods", method),
             (b"access-control-allow-headers", allowed_header.encode()),
             (b"access-control-max-age", b"%d" % _MAX_AGE_S),
             (b"cache-control", b"no-store"),

@@ -1,4 +1,4 @@
-"""Every organisation, platform settings, and release readiness."""
+"""Every organisation, reports of abuse, platform settings, and release readiness."""
 
 from collections.abc import AsyncIterator
 from typing import Literal
@@ -6,6 +6,7 @@ from typing import Literal
 from soundmark_sdk.client._async.group import AsyncGroup
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, make_call, make_get, quote_id
 from soundmark_sdk.client.records import (
+    AbuseReport,
     Page,
     PlatformOrganization,
     PlatformSettings,
@@ -15,11 +16,12 @@ from soundmark_sdk.client.records import (
     SuspendedOrganization,
 )
 
+AbuseStatus = Literal["open", "closed"]
 OrganizationStatus = Literal["active", "suspended", "closing"]
 
 
 class AsyncPlatform(AsyncGroup):
-    """Every organisation, settings and release readiness, for administrators of the platform."""
+    """Organisations, reports of abuse, settings and release readiness, for administrators of the platform."""
 
     async def organizations_page(
         self,
@@ -50,6 +52,25 @@ class AsyncPlatform(AsyncGroup):
         """End the suspension of an organisation."""
         path = f"/v1/platform/organizations/{quote_id(organization_id)}/suspension"
         return await self._sender.call(PlatformOrganization, make_call("DELETE", path, is_repeatable=True))
+
+    async def abuse_reports_page(
+        self, *, status: AbuseStatus | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[AbuseReport]:
+        """Return one page of the reports of abuse."""
+        call = make_get("/v1/platform/abuse-reports", status=status, limit=limit, cursor=cursor)
+        return await self._sender.get_page(AbuseReport, call)
+
+    def abuse_reports(
+        self, *, status: AbuseStatus | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> AsyncIterator[AbuseReport]:
+        """Yield every report of abuse."""
+        return self._sender.iterate(AbuseReport, make_get("/v1/platform/abuse-reports", status=status, limit=page_size))
+
+    async def put_abuse_report(self, report_id: str, status: AbuseStatus, note: str | None = None) -> AbuseReport:
+        """Close or reopen a report of abuse, and replace the note on it."""
+        path = f"/v1/platform/abuse-reports/{quote_id(report_id)}"
+        call = make_call("PUT", path, {"status": status, "note": note}, is_repeatable=True)
+        return await self._sender.call(AbuseReport, call)
 
     async def settings(self) -> PlatformSettings:
         """Return every setting and its source, and for each credential only whether it is set."""

@@ -1,5 +1,5 @@
 # Generated from `../_async/platform.py` by `make_blocking.py`: change that file, then run this program.
-"""Every organisation, platform settings, and release readiness."""
+"""Every organisation, reports of abuse, platform settings, and release readiness."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -7,6 +7,7 @@ from typing import Literal
 from soundmark_sdk.client._sync.group import Group
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, make_call, make_get, quote_id
 from soundmark_sdk.client.records import (
+    AbuseReport,
     Page,
     PlatformOrganization,
     PlatformSettings,
@@ -16,11 +17,12 @@ from soundmark_sdk.client.records import (
     SuspendedOrganization,
 )
 
+AbuseStatus = Literal["open", "closed"]
 OrganizationStatus = Literal["active", "suspended", "closing"]
 
 
 class Platform(Group):
-    """Every organisation, settings and release readiness, for administrators of the platform."""
+    """Organisations, reports of abuse, settings and release readiness, for administrators of the platform."""
 
     def organizations_page(
         self,
@@ -51,6 +53,25 @@ class Platform(Group):
         """End the suspension of an organisation."""
         path = f"/v1/platform/organizations/{quote_id(organization_id)}/suspension"
         return self._sender.call(PlatformOrganization, make_call("DELETE", path, is_repeatable=True))
+
+    def abuse_reports_page(
+        self, *, status: AbuseStatus | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[AbuseReport]:
+        """Return one page of the reports of abuse."""
+        call = make_get("/v1/platform/abuse-reports", status=status, limit=limit, cursor=cursor)
+        return self._sender.get_page(AbuseReport, call)
+
+    def abuse_reports(
+        self, *, status: AbuseStatus | None = None, page_size: int = PAGE_SIZE_MAX
+    ) -> Iterator[AbuseReport]:
+        """Yield every report of abuse."""
+        return self._sender.iterate(AbuseReport, make_get("/v1/platform/abuse-reports", status=status, limit=page_size))
+
+    def put_abuse_report(self, report_id: str, status: AbuseStatus, note: str | None = None) -> AbuseReport:
+        """Close or reopen a report of abuse, and replace the note on it."""
+        path = f"/v1/platform/abuse-reports/{quote_id(report_id)}"
+        call = make_call("PUT", path, {"status": status, "note": note}, is_repeatable=True)
+        return self._sender.call(AbuseReport, call)
 
     def settings(self) -> PlatformSettings:
         """Return every setting and its source, and for each credential only whether it is set."""

@@ -1,7 +1,7 @@
 """The settings of the platform, and the readiness of the SDK's release."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -50,6 +50,22 @@ class SuspendedOrganization(PlatformOrganization):
     """An organisation that was just suspended, and until when offline packs of it may still be answered from."""
 
     packs_valid_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AbuseReport(Record):
+    """What a receiver reported about a Code. What people wrote is None once it was deleted."""
+
+    id: str
+    xr_id: str
+    organization_id: str | None
+    category: Literal["spam", "malware", "impersonation", "illegal", "other"]
+    text: str | None = field(repr=False)
+    contact: str | None = field(repr=False)
+    status: Literal["open", "closed"]
+    note: str | None = field(repr=False)
+    created_at: datetime
+    closed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import httpx2
 
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.http_exchange import ServiceConnection
+from soundmark_sdk.receiver.abuse_reports import AbuseCategory, write_report
 from soundmark_sdk.receiver.resolver import Resolver
 from soundmark_sdk.records import Resolution
 from soundmark_sdk.runners import BlockingRunner
@@ -71,3 +72,16 @@ class Receiver:
         Source: API v1, "Receiver-facing"; wire contract, section 4.
         """
         return self._runner.run(self._resolver.resolve, token)
+
+    def report_abuse(self, token: str, category: AbuseCategory, text: str = "", *, contact: str | None = None) -> None:
+        """Report a Code that harms people to the operator of the service.
+
+        `text` of up to 2,000 characters says what happened, `contact` of up to 254 how to reach the person, if they
+        wish. It is sent once: a failure of the network leaves open whether it arrived.
+
+        Raises: ReceiverFailure if the service did not say that it received the report. ValueError for a text or a
+            contact that is too long. RuntimeError after closing.
+        Source: contract, section 13.
+        """
+        report = write_report(token, category, text, contact)
+        self._runner.run(self._resolver.report_abuse, report)

@@ -1,6 +1,7 @@
 // What was heard: each token once, resolved and verified here, or why there is nothing to show.
 
 import { getElement } from "../elements.js";
+import { offerReport } from "./abuse.js";
 import { copyTemplate, fill, fillState } from "./words.js";
 import { writeResource } from "./intent.js";
 import { makeVisible } from "./safe_text.js";
@@ -90,6 +91,7 @@ export class Heard {
       replace(article, "verified", show(resolution));
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
       makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', article));
+      offerReport(article, this._receiver, token);
       // Not awaited, because a slow publisher must not keep the next Code from being resolved.
       this._consent.report(resolution, getElement(HTMLElement, '[data-slot="measured"]', article));
     } catch (error) {

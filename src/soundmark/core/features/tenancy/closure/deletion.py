@@ -13,7 +13,7 @@ from soundmark.core.features.tenancy.closure.certificate import write_certificat
 from soundmark.core.live.keyring import read_signing_key
 from soundmark.core.steps import audit
 from soundmark.core.steps.log import log_document
-from soundmark.core.store.platform import deletion_certificates
+from soundmark.core.store.platform import abuse_reports, deletion_certificates
 from soundmark.core.store.tenancy import closures, deletions, organizations, projects
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.postgres.database_server import DatabaseServer, read_server
@@ -163,6 +163,7 @@ async def _delete_rest(ctx: Context, tx: Tx, closure: Closure, actor: Actor) -> 
         for delete in deletions.DELETE_WEBHOOKS:
             while await deletions.delete_some(tx, delete, subject.organization_id, limit=_ROWS_AT_ONCE):
                 pass
+        await abuse_reports.update_orphaned(tx, subject.organization_id, now=ctx.clock.now())
         await deletions.delete_organization(tx, subject.organization_id)
         return
     await deletions.delete_project(tx, subject.organization_id, subject.project_id)

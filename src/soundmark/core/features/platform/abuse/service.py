@@ -1,0 +1,156 @@
+"""Commands on abuse reports."""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import structlog
+from prometheus_client import Counter
+
+from soundmark.core.context import Context
+from soundmark.core.domain.codes.signed_facts import read_facts
+from soundmark.core.domain.platform.abuse_report import (
+    KEPT_AFTER_CLOSING,
+    KEPT_AT_MOST,
+    REPORT_PREFIX,
+    AbuseCategory,
+    AbuseReport,
+    AbuseStatus,
+    OpenedReport,
+)
+from soundmark.core.problems import AbuseReportNotFound
+from soundmark.core.store.codes import broadcasts
+from soundmark.core.store.platform import abuse_reports
+from soundmark.core.store.tenancy import organizations
+from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.postgres.database import EVERY_TENANT
+from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.text.ids import mint
+from soundmark.kit.text.paging import Page, Position, cut_page
+
+_AT_ONCE: Final = 500
+_TABLE: Final = "abuse_reports"
+_NOBODY: Final = "org_nobody"  # No id has this shape.
+_log: Final = structlog.get_logger()
+_received: Final = Counter("soundmark_abuse_reports_total", "Well-formed abuse reports, by outcome.", ["outcome"])
+
+
+@dataclass(frozen=True, slots=True)
+class NewReport:
+    """What somebody reports; exactly one of `token` and `xr_id` names the Code."""
+
+    token: str | None
+    xr_id: str | None
+    category: AbuseCategory
+    text: str = field(repr=False)
+    contact: str | None = field(repr=False)
+
+
+async def receive_report(ctx: Context, new: NewReport) -> None:
+    """Store a report about a Code. What fits no Code is not stored, with the same work.
+
+    1. Find the Code and its organisation.
+    2. Keep the organisation from being deleted, and insert the report; without an organisation, delete it again.
+
+    Source: contract, section 13.
+    """
+    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+        organization_id, xr_id = await _find_code(tx, new)
+    report_id = mint(ctx.entropy, REPORT_PREFIX)
+    async with ctx.db.transaction(tenant=organization_id or _NOBODY) as tx:
+        marker = await organizations.hold_marker(tx, organization_id or _NOBODY)
+        report = AbuseReport(
+            id=report_id,
+            organization_id=None if marker is None else organization_id,
+            xr_id=xr_id,
+            category=new.category,
+            status="open",
+            created_at=ctx.clock.now(),
+            closed_at=None,
+            sealed_text=_seal(ctx.sealer, report_id, "sealed_text", new.text),
+            sealed_contact=_seal(ctx.sealer, report_id, "sealed_contact", new.contact),
+            sealed_note=None,
+        )
+        await abuse_reports.insert(tx, report)
+        is_unknown = await abuse_reports.delete_without_organization(tx, report_id)
+    _received.labels("unknown" if is_unknown else "stored").inc()
+    if not is_unknown:
+        _log.info("abuse_reported", report_id=report_id, xr_id=xr_id, category=new.category)
+
+
+async def _find_code(tx: Tx, new: NewReport) -> tuple[str | None, str]:
+    """Return the organisation of the reported Code, None if there is no such Code, and the Code's id."""
+    if new.token is None:
+        assert new.xr_id is not None, "one of the two names the Code"
+        return await abuse_reports.find_organization_of_code(tx, new.xr_id), new.xr_id
+    found = (await broadcasts.find_many(tx, [new.token])).get(new.token)
+    facts = None if found is None else read_facts(found.payload)
+    return (None, "") if facts is None else (facts.organization_id, facts.xr_id)
+
+
+async def list_reports(
+    ctx: Context, *, status: AbuseStatus | None, before: Position | None, limit: int
+) -> Page[OpenedReport]:
+    """Return the reports, newest first, with what people wrote.
+
+    Raises: SealBroken if one was sealed under another master key.
+    """
+    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+        rows = await abuse_reports.list_newest_first(tx, status=status, before=before, limit=limit + 1)
+    page = cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
+    return Page([_open(ctx.sealer, row) for row in page.entries], page.next_position)
+
+
+async def put_report(
+    ctx: Context, report_id: str, *, status: AbuseStatus, note: str | None, subject_id: str
+) -> OpenedReport:
+    """Set the state of a report and the note on it. Reopening does not restore what was deleted.
+
+    Raises: AbuseReportNotFound.
+    """
+    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+        found = await abuse_reports.lock(tx, report_id)
+        if found is None:
+            raise AbuseReportNotFound
+        now = ctx.clock.now()
+        closed_at = None if status == "open" else found.closed_at or now
+        sealed_note = _seal(ctx.sealer, report_id, "sealed_note", note)
+        changed = replace(found, status=status, closed_at=closed_at, sealed_note=sealed_note)
+        await abuse_reports.update(tx, changed)
+    _log.info("abuse_report_changed", report_id=report_id, status=status, subject_id=subject_id)
+    return _open(ctx.sealer, changed)
+
+
+async def forget_reports(ctx: Context) -> int:
+    """Delete what people wrote: 90 days after a report was closed, and 365 days after it was made; return how many.
+
+    Safe at any time and concurrently.
+
+    Raises: DatabaseUnavailable.
+    Source: contract, section 13, and its details.
+    """
+    forgotten = 0
+    while True:
+        now = ctx.clock.now()
+        async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+            count = await abuse_reports.update_forgotten(
+                tx, closed_before=now - KEPT_AFTER_CLOSING, created_before=now - KEPT_AT_MOST, limit=_AT_ONCE
+            )
+        forgotten += count
+        if count < _AT_ONCE:
+            return forgotten
+
+
+def _open(sealer: Sealer, report: AbuseReport) -> OpenedReport:
+    def unseal(column: str, sealed: bytes | None) -> str | None:
+        return None if sealed is None else sealer.unseal(sealed, table=_TABLE, column=column, row=report.id).decode()
+
+    return OpenedReport(
+        report,
+        text=unseal("sealed_text", report.sealed_text),
+        contact=unseal("sealed_contact", report.sealed_contact),
+        note=unseal("sealed_note", report.sealed_note),
+    )
+
+
+def _seal(sealer: Sealer, report_id: str, column: str, text: str | None) -> bytes | None:
+    return None if text is None else sealer.seal(text.encode(), table=_TABLE, column=column, row=report_id)
