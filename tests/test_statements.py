@@ -51,6 +51,7 @@ EVERY_TENANT: Final = {
     "core.tenancy.suspensions.list_organizations": "administrators of the platform see every organisation",
     "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",
     "core.tenancy.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",
+    "core.tenancy.logged_heads.list_grown": "a job asks once a minute whose chain has grown",
     "core.webhooks.dispatch.list_waiting": "the dispatcher serves the endpoints of every organisation in turn",
     "core.webhooks.dispatch.list_postponed_tenants": "a clock that was set back postpones deliveries everywhere",
     "core.webhooks.dispatch.find_backlog": "metrics are about all organisations together",

@@ -25,6 +25,7 @@ WITHOUT_TENANT: Final = {
     "integration_cells": "an event names an integration, and no organisation",
     "decode_certificate_owners": "everybody who knows the id of a certificate may read it",
     "audit_unsealed": "a sealer asks which organisations have entries to seal",
+    "audit_unlogged": "a job asks whose chain has grown since its head was logged",
     "desk_conversations": "a delivery of the support desk names no organisation",
     "billing_references": "a provider's notification names no organisation; what is looked up is a digest",
     "payment_receipts": "an event is recorded before it is understood which organisation it is about",
@@ -91,6 +92,7 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
             tenant.organization_id,
             tenant.project_id,
         )
+        await rival.run("INSERT INTO audit_logged_heads VALUES (%s, 1, '', '', now())", tenant.organization_id)
         await insert_billing_rows(rival, tenant)
         await insert_webhook_rows(rival, tenant, endpoint_id)
     return made[0][0], made[1][0]

@@ -155,7 +155,7 @@ class AuditChain:
                         await audit_chain.insert_seals(tx, organization_id, seals)
                         await audit_chain.update_head(tx, organization_id, new_head)
                         if new_head.chain_position > head.chain_position:
-                            await audit_chain.note_grown(tx, organization_id)
+                            await audit_chain.insert_grown(tx, organization_id)
                     await audit_chain.delete_waiting(tx, organization_id, waiting)
         # Notes of sealed stages may stay for as long as a deletion locks them, so they alone are no progress.
         return len(waiting) if seals else 0

@@ -156,7 +156,7 @@ async def update_head(tx: AnyTx, organization_id: str, head: Head) -> None:
     )
 
 
-async def note_grown(tx: AnyTx, organization_id: str) -> None:
+async def insert_grown(tx: AnyTx, organization_id: str) -> None:
     """Note that the locked head must be entered into the transparency log, unless that is noted."""
     await tx.run(
         """
