@@ -27,8 +27,8 @@ from soundmark.core.features.log.integration.sequencing import integrate_some
 from soundmark.core.worker import make_job_context
 from soundmark.embedded.postgres import RunningCluster
 
-_ROUNDS: Final = 7
-_ROUND_S: Final = 4.0
+_ROUNDS: Final = 20  # Short and many: a slow moment of the machine then hits both sides.
+_ROUND_S: Final = 1.5
 _BATCH: Final = 100
 _WRITERS: Final = 16
 _LEAVES: Final = 1_000_000

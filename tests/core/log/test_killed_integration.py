@@ -1,5 +1,7 @@
 """A worker in a process of its own, which lets the log grow, and is killed in each phase of it."""
 
+from typing import Final
+
 import pytest
 from support.database.rival import Rival
 from support.log.stored_log import StoredLog
@@ -11,7 +13,10 @@ from support.tenancy.tenant import Tenant
 from .conftest import Integrators
 from .test_integration import queue_entries
 
-PUBLISHED = "SELECT max(size) FROM log_checkpoints WHERE published_at IS NOT NULL"
+PUBLISHED: Final = (
+    "SELECT count(*) FROM log_leaves WHERE strpos(convert_from(entry, 'UTF8'), '{}') > 0"
+    " AND position < (SELECT max(size) FROM log_checkpoints WHERE published_at IS NOT NULL)"
+)
 
 
 async def test_a_worker_is_woken_by_what_others_commit(
@@ -21,10 +26,10 @@ async def test_a_worker_is_woken_by_what_others_commit(
     async with killable.worker():
         await rival.until_rows("SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN \"log_queue\"'", (1,))
         code = await tenant.make_code()
-        await rival.until_rows(PUBLISHED, (3,))
+        await rival.until_rows(PUBLISHED.format("code.issued"), (1,))
         await tenant.revoke(code["xr_id"])
-        await rival.until_rows(PUBLISHED, (4,))
-    assert await stored.audit() == 4
+        await rival.until_rows(PUBLISHED.format("code.revoked"), (1,))
+    assert await stored.audit() >= 4, "the heads of audit chains enter it too"
 
 
 @pytest.mark.parametrize("table", ["log_leaves", "log_tiles", "log_checkpoints"])
