@@ -50,6 +50,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
         Panel("Resolutions", "reqps", rate_by("soundmark_resolutions_total", "outcome")),
         Panel("Tokens in one query", "short", quantiles("soundmark_resolve_batch_size")),
         Panel("Codes and keys that do not verify", "short", shared("soundmark_integrity_failures_total", "reader")),
+        Panel("Reports of abuse", "reqps", rate_by("soundmark_abuse_reports_total", "outcome")),
         Panel("Payment notifications", "reqps", rate_by("soundmark_payment_notifications_total", "provider, outcome")),
         Panel("Deliveries of the support desk", "reqps", rate_by("soundmark_desk_deliveries_total", "outcome")),
         Panel("Draft invoices", "short", shared("soundmark_draft_invoices", "status")),

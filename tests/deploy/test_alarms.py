@@ -51,6 +51,7 @@ CASES: Final[dict[str, tuple[Series, Series]]] = {
     "SoundmarkLookupsQueue": slow_histogram("soundmark_resolve_batch_size", "128.0"),
     "SoundmarkReceiversRateLimited": share("soundmark_resolutions_total", 'outcome="rate_limited"'),
     "SoundmarkCodesUnavailable": share("soundmark_resolutions_total", 'outcome="code_unavailable"'),
+    "SoundmarkAbuseReported": rate('soundmark_abuse_reports_total{outcome="stored"}'),
     "SoundmarkForwardedUnreadable": rate("soundmark_forwarded_unreadable_total"),
     "SoundmarkConnectionsEnded": level('soundmark_connections_ended_total{limit="slow_request"}', FAST, "0+30x90"),
     "SoundmarkDeskDeliveriesUnauthenticated": share("soundmark_desk_deliveries_total", 'outcome="unauthenticated"'),

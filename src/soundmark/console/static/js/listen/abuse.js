@@ -3,7 +3,10 @@
 import { getElement } from "../elements.js";
 import { say } from "./words.js";
 
-/** @import { AbuseCategory, Receiver, ReceiverFailure } from "/static/receiver/index.js" */
+/**
+ * @import { ReceiverFailure, Receiver } from "/static/receiver/index.js"
+ * @import { AbuseCategory } from "/static/receiver/receiver.js"
+ */
 
 /**
  * Let the person report a Code once, with the form in its article.
