@@ -24,20 +24,27 @@ def verify(file: Path, *arguments: str) -> Done:
 def download(service: Service, tmp_path: Path) -> Path:
     """The audit log of an organisation with three entries, which are chained."""
     query = {"organization_id": service.make_code()["organization_id"]}
-    while service.client.get("/v1/audit-log/verification", params=query).json()["unsealed"]:
-        time.sleep(0.05)
+    wait_for_chain(service, query)
     file = tmp_path / "audit-log.ndjson"
     answer = service.client.get("/v1/audit-log", params=query, headers={"accept": "application/x-ndjson"})
     file.write_bytes(answer.raise_for_status().content)
     return file
 
 
-async def integrate_heads(service: Service) -> None:
+def wait_for_chain(service: Service, query: dict[str, str]) -> Any:
+    """Wait until every entry has its place; return what the service says of them."""
+    while (found := service.client.get("/v1/audit-log/verification", params=query).json())["unsealed"]:
+        time.sleep(0.05)
+    return found
+
+
+async def integrate_heads(service: Service, *, renew: bool = True) -> None:
     """Do what the worker does within two minutes, on a log of its own."""
     ctx = make_job_context(jobs_settings(service.database_url))
     await ctx.db.open()
     try:
-        await renew_log(ctx, "core.test/v1/log")
+        if renew:
+            await renew_log(ctx, "core.test/v1/log")
         await log_heads(ctx)
         await LogIntegrator(ctx).integrate_once()
     finally:
@@ -79,6 +86,18 @@ async def test_a_chain_that_was_made_anew_is_found_with_the_log(service: Service
     write(download, entries_of(download)[1:])
     cut = verify(download, "--base-url", service.url)
     assert (cut.status, "has no head of it" in cut.err) == (1, True)
+
+
+async def test_an_end_that_was_cut_off_shows_by_its_number_alone(service: Service, download: Path) -> None:
+    """An older head covers what is left, so docs/trust.md says with what to compare it."""
+    await integrate_heads(service)
+    query = {"organization_id": entries_of(download)[0]["organization_id"]}
+    service.client.post("/v1/projects", json={**query, "name": "Evening show"}).raise_for_status()
+    wait_for_chain(service, query)
+    await integrate_heads(service, renew=False)
+    cut = verify(download, "--base-url", service.url, "--json")
+    assert (cut.status, json.loads(cut.out)["covered"]) == (0, 3)
+    assert wait_for_chain(service, query)["logged_head"]["entries"] == 4
 
 
 def test_the_first_fault_is_named(download: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
