@@ -28,6 +28,7 @@ _ORGANIZATION: Final = {
     "role": "owner",
     "created_at": AT,
     "deletion_requested_at": None,
+    "suspended_at": None,
 }
 _PROJECT: Final = {
     "id": PROJECT,
