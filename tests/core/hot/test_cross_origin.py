@@ -38,6 +38,7 @@ OPEN_TEMPLATES = {
     "/v1/keys/history",
     "/v1/deletion-certificates/{certificate_id}",
     "/v1/decode-certificates/{certificate_id}",
+    *(operation.path for operation in list_operations() if operation.path.startswith("/v1/log")),
 }
 # Pages may send to it, with a preflight of its own: tests/core/platform/abuse.
 SENT_TO = {"/v1/abuse-reports"}
