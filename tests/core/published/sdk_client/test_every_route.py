@@ -201,6 +201,10 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
         assert archive.namelist() == [f"{xr_id}.wav" for xr_id in ids]
 
     await certify(tenant, code.xr_id)
+    pack = io.BytesIO()
+    tenant_ids = {"organization_id": organization_id, "project_id": tenant.project_id}
+    assert await codes.make_offline_pack(pack, valid_for_s=300, **tenant_ids) == len(pack.getvalue())
+    assert code.xr_id in [each["xr_id"] for each in json.loads(pack.getvalue())["codes"]]
     assert (await codes.revoke(code.xr_id, organization_id=organization_id)).status == "revoked"
     revoked = await codes.revoke_batch(
         [code.xr_id, *ids], organization_id=organization_id, project_id=tenant.project_id
