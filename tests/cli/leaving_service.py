@@ -119,6 +119,23 @@ def make_decode_certificate(measured: dict[str, Any]) -> dict[str, Any]:
     )
 
 
+def make_pack() -> dict[str, Any]:
+    """Return an offline pack without Codes."""
+    return sign(
+        {
+            "version": 1,
+            "format": "svc-offline-pack-v1",
+            "pack_id": "opk_0123456789abcdefABCDEF",
+            "project_id": PROJECT,
+            "campaign_id": None,
+            "issued_at": AT,
+            "valid_until": "2026-11-20T16:00:00.000Z",
+            "codes": [],
+            "key_id": KEY_ID,
+        }
+    )
+
+
 def answer(document: Any, status: int = 200, **headers: str) -> Answer:
     return status, {"content-type": "application/json", **headers}, json.dumps(document).encode()
 

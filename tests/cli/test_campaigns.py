@@ -74,6 +74,16 @@ def test_a_campaign_is_stopped_and_stopped_again(tenant: Tenant) -> None:
     assert (again["revoked_count"], again["campaign"]["status"]) == (0, "archived")
 
 
+def test_a_stop_says_until_when_offline_packs_are_valid(tenant: Tenant) -> None:
+    campaign = tenant.make_campaign()
+    query = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    body = {"campaign_id": None, "valid_for_s": 300}
+    pack = tenant.service.client.post("/v1/offline-packs", params=query, json=body).raise_for_status().json()
+    done = tenant.run("campaigns", "stop", campaign["id"])
+    told = f"receivers without a network answer from offline packs until {pack['valid_until']}"
+    assert done.out == f"{campaign['id']} is archived; 0 Codes were revoked now; {told}\n"
+
+
 def test_a_stop_succeeds_over_a_connection_that_breaks(tenant: Tenant) -> None:
     campaign = tenant.make_campaign()
     tenant.make_codes(1, campaign_id=campaign["id"])

@@ -12,7 +12,7 @@ SETTINGS = {"BASE_URL": BASE_URL}
 NAMES = {
     *("xr-code-v1", "xr-code-issued-v1", "xr-code-detail-v1", "xr-resolution-v1", "audience-event-v1"),
     *("svc-project-archive-v1", "svc-organization-archive-v1", "deletion-certificate-v1", "log-entry-v1"),
-    "decode-certificate-v1",
+    *("decode-certificate-v1", "svc-offline-pack-v1"),
 }
 
 

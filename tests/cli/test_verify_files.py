@@ -17,6 +17,7 @@ from .leaving_service import (
     make_certificate,
     make_decode_certificate,
     make_key,
+    make_pack,
     serving_leavers,
 )
 
@@ -130,6 +131,24 @@ def test_a_decode_certificate_states_its_weakest_repetition(nowhere: Path, keys:
     assert run(*verify).refusal.startswith(f"{file} is not genuine: signature_invalid at signature: ")
     file.write_text(file.read_text().replace("dcc_", "dct_"))
     assert run(*verify).refusal.startswith(f"{file} is not genuine: wrong_shape at certificate_id: ")
+
+
+def test_an_offline_pack_states_its_end_and_how_many_codes_it_has(nowhere: Path, keys: Path) -> None:
+    file, pack = nowhere / "pack.json", make_pack()
+    file.write_text(json.dumps(pack))
+    verify = ("certificate", "verify", str(file), "--keys", str(keys))
+
+    done = run(*verify)
+    assert (done.status, done.err) == (0, "")
+    for text in (pack["pack_id"], pack["project_id"], "Codes", "Valid until"):
+        assert text in done.out
+    described = answered(run(*verify, "--json"))
+    assert described["codes"] == 0
+    for name in ("pack_id", "project_id", "campaign_id", "issued_at", "valid_until", "key_id"):
+        assert described[name] == pack[name]
+
+    file.write_text(file.read_text().replace("T16:00", "T17:00"))
+    assert run(*verify).refusal.startswith(f"{file} is not genuine: signature_invalid at signature: ")
 
 
 @pytest.mark.parametrize("kind", ["archive", "certificate"])

@@ -44,16 +44,17 @@ def make_document(subject_type: str = "organization") -> Json:
     }
 
 
-def test_a_count_of_decode_certificates_may_be_there() -> None:
+@pytest.mark.parametrize("name", ["decode_certificates", "offline_packs"])
+def test_a_later_count_may_be_there(name: str) -> None:
     """Certificates of before this count existed have none."""
     document = make_document()
     for counts in (document["deleted"], document["remaining"]):
-        counts["core"] = {**counts["core"], "decode_certificates": 0}
-    assert verify_certificate(Issuer().signed(document), KEYS).deleted_in_core["decode_certificates"] == 0
-    wrong = Issuer().signed(change(document, "deleted.core.decode_certificates", -1))
-    assert reject(wrong) == ("wrong_shape", "deleted.core.decode_certificates")
-    left = Issuer().signed(change(document, "remaining.core.decode_certificates", 1))
-    assert reject(left) == ("incomplete", "remaining.core.decode_certificates")
+        counts["core"] = {**counts["core"], name: 0}
+    assert verify_certificate(Issuer().signed(document), KEYS).deleted_in_core[name] == 0
+    wrong = Issuer().signed(change(document, f"deleted.core.{name}", -1))
+    assert reject(wrong) == ("wrong_shape", f"deleted.core.{name}")
+    left = Issuer().signed(change(document, f"remaining.core.{name}", 1))
+    assert reject(left) == ("incomplete", f"remaining.core.{name}")
 
 
 def change(document: Json, path: str, value: Any) -> Json:

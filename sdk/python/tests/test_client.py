@@ -156,7 +156,7 @@ async def test_an_id_cannot_change_the_path(issuing: IssuingService, clock: Fake
     async with make_client(issuing, clock) as client:
         with pytest.raises(ValueError, match="not an id"):
             await client.campaigns.stop(identity)
-        issuing.add_faults(make_answer({"campaign": CAMPAIGN, "revoked_count": 0}))
+        issuing.add_faults(make_answer({"campaign": CAMPAIGN, "revoked_count": 0, "packs_valid_until": None}))
         await client.campaigns.stop("../codes?x=y#z")
     assert issuing.routes == ["/v1/campaigns/..%2Fcodes%3Fx%3Dy%23z/stop"]
 
@@ -306,7 +306,7 @@ async def test_a_compressed_answer_is_refused(issuing: IssuingService, clock: Fa
 async def test_a_call_that_is_safe_to_repeat_is_repeated(
     issuing: IssuingService, clock: FakeClock, fault: Fault
 ) -> None:
-    issuing.add_faults(fault, make_answer({"campaign": CAMPAIGN, "revoked_count": 4}))
+    issuing.add_faults(fault, make_answer({"campaign": CAMPAIGN, "revoked_count": 4, "packs_valid_until": None}))
     async with make_client(issuing, clock) as client:
         assert (await client.campaigns.stop(CAMPAIGN["id"])).revoked_count == 4
     assert len(issuing.routes) == 2

@@ -8,6 +8,7 @@ from soundmark_sdk.client.records import Campaign
 
 from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_outcome, show_page
 from soundmark.cli.options import OrganizationCall, Paging, ProjectCall, Quiet, command, read_moment
+from soundmark.kit.text.timestamps import format_timestamp
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -59,9 +60,11 @@ def stop(campaign_id: CampaignId, *, call: OrganizationCall) -> None:
     """
     with open_client(call.connection, call.organization) as client:
         stopped = client.campaigns.stop(campaign_id)
-    show_outcome(
-        stopped, f"{stopped.campaign.id} is archived; {_codes(stopped.revoked_count)} revoked now", as_json=call.as_json
-    )
+    line = f"{stopped.campaign.id} is archived; {_codes(stopped.revoked_count)} revoked now"
+    if stopped.packs_valid_until is not None:
+        until = format_timestamp(stopped.packs_valid_until)
+        line += f"; receivers without a network answer from offline packs until {until}"
+    show_outcome(stopped, line, as_json=call.as_json)
 
 
 @command(app)

@@ -9,12 +9,15 @@ import typer
 from soundmark_sdk import (
     CertificateRejected,
     KeySet,
+    OfflinePack,
     VerifiedCertificate,
     VerifiedDecodeCertificate,
     verify_certificate,
     verify_decode_certificate,
+    verify_offline_pack,
 )
-from soundmark_sdk.decode_certificate import DECODE_CERTIFICATE_BYTES_MAX, MeasuredRepetition
+from soundmark_sdk.decode_certificate import MeasuredRepetition
+from soundmark_sdk.offline_pack import PACK_BYTES_MAX, PACK_FORMAT
 
 from soundmark.cli import Refused
 from soundmark.cli.api import make_label, show_facts, show_json
@@ -24,16 +27,16 @@ from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_bounded, read_keys
 from soundmark.kit.text.timestamps import format_timestamp
 
-Verified: TypeAlias = VerifiedCertificate | VerifiedDecodeCertificate
+Verified: TypeAlias = VerifiedCertificate | VerifiedDecodeCertificate | OfflinePack
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
-# A decode certificate is the longest of all.
-_BYTES_MAX: Final = DECODE_CERTIFICATE_BYTES_MAX
+# An offline pack is the longest of all.
+_BYTES_MAX: Final = PACK_BYTES_MAX
 
 
 @app.callback()
 def certificate() -> None:
-    """Verify the certificate of a deletion, or of what was measured of a Code."""
+    """Verify the certificate of a deletion, or of what was measured of a Code, or an offline pack."""
 
 
 @app.command()
@@ -44,7 +47,7 @@ def verify(
     base_url: BaseUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a deletion certificate or a decode certificate: its signature, and what it states.
+    """Verify a deletion certificate, a decode certificate or an offline pack: its signature, and what it states.
 
     Exit status 0 if the service signed exactly this certificate. Exit status 1 if not; the error message names the
     first fault and its place. A certificate contains no keys: without --keys, they come from the service, which
@@ -78,12 +81,16 @@ def _verify(text: bytes, trusted: KeySet) -> Verified:
         members = None
     if isinstance(members, dict) and "measured" in members:
         return verify_decode_certificate(text, trusted)
+    if isinstance(members, dict) and members.get("format") == PACK_FORMAT:
+        return verify_offline_pack(text, trusted)
     return verify_certificate(text, trusted)
 
 
 def _list_facts(verified: Verified) -> list[tuple[str, Any]]:
     if isinstance(verified, VerifiedDecodeCertificate):
         return _list_facts_of_decoding(verified)
+    if isinstance(verified, OfflinePack):
+        return [(make_label(name), value) for name, value in _list_members(verified)]
     deleted = {**verified.deleted_in_core, **verified.deleted_in_audience}
     return [
         ("Certificate", verified.certificate_id),
@@ -113,6 +120,12 @@ def _list_facts_of_decoding(verified: VerifiedDecodeCertificate) -> list[tuple[s
     ]
 
 
+def _list_members(pack: OfflinePack) -> list[tuple[str, Any]]:
+    """Return the members of a pack, with the number of its Codes instead of the Codes."""
+    names = ("pack_id", "project_id", "campaign_id", "issued_at", "valid_until")
+    return [*((name, getattr(pack, name)) for name in names), ("codes", pack.codes_count)]
+
+
 def _describe_repetition(repetition: MeasuredRepetition) -> str:
     return f"at {repetition.at_ms / 1000:.1f} s, margin {repetition.margin_db:.1f} dB"
 
@@ -120,6 +133,9 @@ def _describe_repetition(repetition: MeasuredRepetition) -> str:
 def _describe(verified: Verified) -> dict[str, Any]:
     if isinstance(verified, VerifiedDecodeCertificate):
         return {**asdict(verified), "issued_at": format_timestamp(verified.issued_at)}
+    if isinstance(verified, OfflinePack):
+        times = {name: format_timestamp(getattr(verified, name)) for name in ("issued_at", "valid_until")}
+        return {**dict(_list_members(verified)), **times, "key_id": verified.key_id}
     return {
         "certificate_id": verified.certificate_id,
         "subject": {

@@ -32,6 +32,7 @@ ACTIONS: Final = (
     "invitation.revoked",
     "member.removed",
     "member.role_changed",
+    "offline_pack.created",
     "organization.created",
     "organization.deletion_requested",
     "organization.exported",

@@ -34,6 +34,7 @@ from soundmark.core.features.codes.codes import routes as codes
 from soundmark.core.features.codes.decode_certificates import routes as decode_certificates
 from soundmark.core.features.codes.issuance import routes as issuance
 from soundmark.core.features.codes.issuance.shortcut import IssuanceShortcut
+from soundmark.core.features.codes.offline_packs import routes as offline_packs
 from soundmark.core.features.codes.resolution import routes as resolution
 from soundmark.core.features.codes.signing_keys.service import ensure_active
 from soundmark.core.features.codes.usage import routes as usage
@@ -140,6 +141,7 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
             ctx.certificate_limit,
             ctx.webhook_tests,
             ctx.exports,
+            ctx.packs,
         )
         async with _running(ctx, clock_offset, lease, lookup, limits):
             if tokens is not None:
@@ -221,6 +223,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         codes,
         code_audio,
         decode_certificates,
+        offline_packs,
         audience_control,
         audience_reports,
         events,

@@ -245,6 +245,12 @@ class OfferNotFound(Problem):
     kind, code, title = Kind.MISSING, "offer_not_found", "Offer not found."
 
 
+class OfflinePackTooLarge(Problem):
+    """The pack would have more than 10,000 Codes or 32 MiB. No part of it is returned."""
+
+    kind, code, title = Kind.INVALID, "offline_pack_too_large", "These are too many Codes for one offline pack."
+
+
 class OrganizationExportTooLarge(Problem):
     """The organisation's archive would exceed the size limit. No part of it is returned."""
 

@@ -701,6 +701,32 @@ ALTER TABLE decode_certificates FORCE ROW LEVEL SECURITY;
 CREATE POLICY decode_certificates_of_tenant ON decode_certificates USING (organization_id = current_tenant());
 CREATE POLICY decode_certificates_of_backup ON decode_certificates FOR SELECT USING (is_backup());
 
+-- Records of offline packs, whose documents are not kept. A pack may outlive the Codes in it.
+CREATE TABLE offline_packs (
+    organization_id text        NOT NULL,
+    id              text        NOT NULL,
+    project_id      text        NOT NULL,
+    campaign_id     text,
+    issued_at       timestamptz NOT NULL,
+    valid_until     timestamptz NOT NULL,
+    CONSTRAINT offline_packs_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT offline_packs_project_fkey FOREIGN KEY (organization_id, project_id)
+        REFERENCES projects (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT offline_packs_life_check CHECK (valid_until > issued_at)
+);
+
+-- Limits how many an organisation makes in an hour.
+CREATE INDEX offline_packs_newest_first ON offline_packs (organization_id, issued_at DESC);
+-- Finds those that receivers may still answer from.
+CREATE INDEX offline_packs_by_end ON offline_packs (organization_id, valid_until);
+-- Finds those of a project that is being deleted.
+CREATE INDEX offline_packs_of_project ON offline_packs (organization_id, project_id);
+
+ALTER TABLE offline_packs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE offline_packs FORCE ROW LEVEL SECURITY;
+CREATE POLICY offline_packs_of_tenant ON offline_packs USING (organization_id = current_tenant());
+CREATE POLICY offline_packs_of_backup ON offline_packs FOR SELECT USING (is_backup());
+
 -- Signed certificates of deletions, kept for ever. Whoever knows an id may read its certificate, so there is no tenant here.
 CREATE TABLE deletion_certificates (
     id           text        NOT NULL,

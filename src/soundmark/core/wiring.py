@@ -63,6 +63,7 @@ _WEBHOOK_CONNECTIONS_MAX: Final = 512  # The dispatcher has no more attempts und
 _WEBHOOK_TESTS_AT_ONCE: Final = 16
 _WEBHOOK_TESTS_PER_MINUTE: Final = 30
 _EXPORTS_AT_ONCE: Final = 4  # Each holds a connection while its archive is written; others wait for their turn.
+_PACKS_AT_ONCE: Final = 2  # Each may have 200 MB for some seconds.
 
 
 class _NotWired:
@@ -121,6 +122,7 @@ def make_request_context(
         pipelined=PipelinedTransactions(db, size=settings.database_pool_size),
         issuances=Batcher(issue, size_max=_BATCH_MAX, waiting_max=_WAITING_MAX),
         exports=Slots(min(_EXPORTS_AT_ONCE, settings.database_pool_size // 2), shared_keys(b"soundmark:exports:")),
+        packs=Slots(min(_PACKS_AT_ONCE, settings.database_pool_size // 2), shared_keys(b"soundmark:offline-packs:")),
         webhook_tests=Slots(_WEBHOOK_TESTS_AT_ONCE, shared_keys(b"soundmark:webhook-tests-running:")),
         webhook_test_limit=make_rate_limit(
             settings.rate_limit_url,

@@ -39,8 +39,9 @@ class _OrganizationRows(Wire, Generic[Count]):
     checkouts: Count
     subscriptions: Count
     webhook_endpoints: Count
-    # Certificates of before this count existed have none.
+    # Certificates of before these counts existed have none.
     decode_certificates: Count = Field(default=0)  # type: ignore[assignment]  # 0 is a count of either kind
+    offline_packs: Count = Field(default=0)  # type: ignore[assignment]  # 0 is a count of either kind
 
 
 class _ProjectRows(Wire, Generic[Count]):
@@ -51,6 +52,7 @@ class _ProjectRows(Wire, Generic[Count]):
     api_keys: Count
     webhook_endpoints: Count
     decode_certificates: Count = Field(default=0)  # type: ignore[assignment]  # 0 is a count of either kind
+    offline_packs: Count = Field(default=0)  # type: ignore[assignment]  # 0 is a count of either kind
 
 
 class AudienceRows(Wire, Generic[Count]):

@@ -30,6 +30,7 @@ TO_ANOTHER_PROJECT: dict[str, str | None] = {
     "issue_codes": "project_not_found",
     "issue_decode_certificate": "code_not_found",
     "get_allowed_hosts": "project_not_found",
+    "make_offline_pack": "project_not_found",
     "list_campaigns": "project_not_found",
     "list_codes": None,
     "list_integrations": "project_not_found",

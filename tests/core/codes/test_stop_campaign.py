@@ -56,7 +56,7 @@ async def test_every_active_code_is_revoked_and_the_campaign_archived(api: Api, 
     answer = await stop(tenant, campaign)
     now = api.clock.now()
     stopped = {**campaign, "status": "archived", "archived_at": format_timestamp(now)}
-    assert (answer.status, answer.json) == (200, {"campaign": stopped, "revoked_count": 3})
+    assert (answer.status, answer.json) == (200, {"campaign": stopped, "revoked_count": 3, "packs_valid_until": None})
     assert [await heard(tenant, code) for code in codes] == ["code_unavailable"] * 3
     assert [await status_of(tenant, code) for code in codes] == ["revoked"] * 3
     assert await revoked_at(rival) == {(now, now)}
@@ -126,7 +126,10 @@ async def test_a_repeated_stop_revokes_nothing_and_is_audited(api: Api, tenant: 
     first = (await stop(tenant, campaign)).json
     api.clock.advance(seconds=5)
     again = await stop(tenant, campaign)
-    assert (again.status, again.json) == (200, {"campaign": first["campaign"], "revoked_count": 0})
+    assert (again.status, again.json) == (
+        200,
+        {"campaign": first["campaign"], "revoked_count": 0, "packs_valid_until": None},
+    )
     assert [entry["revoked_count"] for _, _, entry in await rival.audited("campaign.stopped")] == [3, 0]
 
 
@@ -137,7 +140,7 @@ async def test_a_stop_of_an_archived_campaign_revokes_what_is_active(api: Api, t
     archiving = await api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)
     api.clock.advance(seconds=5)
     answer = await stop(tenant, campaign)
-    assert answer.json == {"campaign": archiving.json, "revoked_count": 3}
+    assert answer.json == {"campaign": archiving.json, "revoked_count": 3, "packs_valid_until": None}
     assert [await heard(tenant, code) for code in codes] == ["code_unavailable"] * 3
 
 

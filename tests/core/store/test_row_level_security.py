@@ -92,6 +92,11 @@ async def tenants(api: Api, rival: Rival) -> tuple[Tenant, Tenant]:
             tenant.organization_id,
             tenant.project_id,
         )
+        await rival.run(
+            "INSERT INTO offline_packs VALUES (%s, 'opk_1', %s, NULL, now(), now() + interval '1 hour')",
+            tenant.organization_id,
+            tenant.project_id,
+        )
         await rival.run("INSERT INTO audit_logged_heads VALUES (%s, 1, '', '', now())", tenant.organization_id)
         await insert_billing_rows(rival, tenant)
         await insert_webhook_rows(rival, tenant, endpoint_id)

@@ -127,6 +127,11 @@ async def fill_codes(world: World) -> Call:
     return Call(json=world.tenant.code_body(count=2))
 
 
+async def fill_pack(world: World) -> Call:
+    params = {**world.tenant.query, "project_id": world.tenant.project_id}
+    return Call(params=params, json={"campaign_id": None, "valid_for_s": 3600})
+
+
 async def fill_integration(world: World) -> Call:
     return Call(json=world.tenant.integration_body())
 

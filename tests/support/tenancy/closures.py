@@ -77,6 +77,7 @@ async def fill(tenant: Tenant) -> Measured:
     audience = {"enabled": True, "integration_id": integration["id"]}
     broadcast = await tenant.make_code(campaign_id=campaign["id"])
     await tenant.certify(broadcast["xr_id"])
+    await tenant.make_pack()
     await tenant.make_key()
     await tenant.make_invitation()
     code = await tenant.make_code(audience=audience)

@@ -183,6 +183,18 @@ class Tenant:
     async def ask_to_certify(self, xr_id: str, measurement: Any) -> Answer:
         return await self.api.post(f"/v1/codes/{xr_id}/decode-certificates", params=self.query, json=measurement)
 
+    async def make_pack(self, campaign_id: str | None = None, **changes: Any) -> dict[str, Any]:
+        """Have an offline pack made, valid for an hour, except for `changes`."""
+        answer = await self.ask_for_pack(campaign_id=campaign_id, **changes)
+        assert answer.status == 201, answer.body
+        pack: dict[str, Any] = answer.json
+        return pack
+
+    async def ask_for_pack(self, **changes: Any) -> Answer:
+        body = {"campaign_id": None, "valid_for_s": 3600, **changes}
+        params = {**self.query, "project_id": self.project_id}
+        return await self.api.post("/v1/offline-packs", params=params, json=body)
+
     async def revoke(self, xr_id: str) -> Answer:
         return await self.api.post(f"/v1/codes/{xr_id}/revoke", params=self.query)
 

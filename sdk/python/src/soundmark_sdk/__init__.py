@@ -32,6 +32,10 @@ from soundmark_sdk.measuring import Measurement as Measurement
 from soundmark_sdk.measuring import MeasurementRefused as MeasurementRefused
 from soundmark_sdk.measuring import ReceiverClass as ReceiverClass
 from soundmark_sdk.measuring import measure as measure
+from soundmark_sdk.offline_pack import OfflinePack as OfflinePack
+from soundmark_sdk.offline_pack import OfflineResolution as OfflineResolution
+from soundmark_sdk.offline_pack import find_in_packs as find_in_packs
+from soundmark_sdk.offline_pack import verify_offline_pack as verify_offline_pack
 from soundmark_sdk.receiver import AsyncReceiver as AsyncReceiver
 from soundmark_sdk.receiver import AsyncReporter as AsyncReporter
 from soundmark_sdk.receiver import Receiver as Receiver

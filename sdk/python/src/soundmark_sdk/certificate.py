@@ -97,8 +97,9 @@ def _make_shape(subject_type: Literal["organization", "project"]) -> Shape:
     counts: Shape = {
         "core": {
             **dict.fromkeys(_CORE_COUNTS[subject_type], is_count),
-            # Certificates of before this count existed have none.
+            # Certificates of before these counts existed have none.
             "decode_certificates": Absentable(is_count),
+            "offline_packs": Absentable(is_count),
         },
         "audience": dict.fromkeys(_AUDIENCE_COUNTS, is_count),
     }

@@ -19,6 +19,7 @@ PROJECT_ID: Final = re.compile(r"prj_[A-Za-z0-9_-]+")
 API_KEY_ID: Final = re.compile(r"key_[A-Za-z0-9_-]+")
 CERTIFICATE_ID: Final = re.compile(r"dct_[A-Za-z0-9_-]{22}")
 DECODE_CERTIFICATE_ID: Final = re.compile(r"dcc_[A-Za-z0-9_-]{22}")
+PACK_ID: Final = re.compile(r"opk_[A-Za-z0-9_-]{22}")
 BROADCAST_FRAME: Final = re.compile(r"XRC1:brd_[A-Za-z0-9_-]{16}")
 # SHA-256 and Ed25519 signatures in unpadded base64url.
 DIGEST: Final = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -26,7 +26,7 @@ _EXPLANATIONS: Final[Mapping[CertificateFailure, str]] = {
     "key_unknown": "The signing key is not among the keys that it is verified with.",
     "signature_invalid": "The signature is wrong: something in the certificate was changed.",
     "wrong_subject": "The organisation of the subject is another one.",
-    "wrong_times": "The deletion ends before it begins.",
+    "wrong_times": "It ends before it begins, or later than it may.",
     "incomplete": "Something was left.",
 }
 assert tuple(_EXPLANATIONS) == get_args(CertificateFailure), "each failure has its sentence"

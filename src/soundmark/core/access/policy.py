@@ -88,6 +88,7 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "code.revoke": Rule(roles=_ADMINS, key_scope="codes:write"),
     "code.revoke_batch": Rule(roles=_ADMINS, mfa=True, key_scope="codes:write"),
     "decode_certificate.issue": Rule(roles=_READERS, key_scope="codes:read"),
+    "offline_pack.make": Rule(roles=_ADMINS, key_scope="codes:read"),
     "code.render": Rule(roles=_READERS, key_scope="codes:read"),
     "audience.create": Rule(roles=_ADMINS, key_scope="audience:write"),
     "audience.list": Rule(roles=_READERS, key_scope="audience:read"),

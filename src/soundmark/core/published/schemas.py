@@ -10,6 +10,7 @@ from soundmark.wire.audience_event import AudienceEvent
 from soundmark.wire.decode_certificate import DecodeCertificate
 from soundmark.wire.deletion_certificate import DeletionCertificate
 from soundmark.wire.log_entry import LogEntryDocument
+from soundmark.wire.offline_pack import PACK_FORMAT, OfflinePack
 from soundmark.wire.resolution import Resolution
 from soundmark.wire.xr_code import CodeDetail, CodeIssued, SignedCode
 
@@ -23,6 +24,7 @@ _SHAPES: Final[Mapping[str, type[BaseModel]]] = {
     "deletion-certificate-v1": DeletionCertificate,
     "log-entry-v1": LogEntryDocument,
     "decode-certificate-v1": DecodeCertificate,
+    PACK_FORMAT: OfflinePack,
     PROJECT_FORMAT: ProjectArchive,
     ORGANIZATION_FORMAT: OrganizationArchive,
 }

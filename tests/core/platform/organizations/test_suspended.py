@@ -22,6 +22,8 @@ REFUSED = {
     "create_project",
     "issue_code",
     "issue_codes",
+    "issue_decode_certificate",
+    "make_offline_pack",
     "put_audience_contract",
 }
 # Suspends or restores it, has a test of its own, or is about another organisation than the caller's.

@@ -121,6 +121,7 @@ PUT    /v1/platform/organizations/{organization_id}/suspension
 DELETE /v1/platform/organizations/{organization_id}/suspension
 POST   /v1/codes/{xr_id}/decode-certificates
 GET    /v1/decode-certificates/{certificate_id}
+POST   /v1/offline-packs
 POST   /v1/abuse-reports
 GET    /v1/platform/abuse-reports
 PUT    /v1/platform/abuse-reports/{report_id}

@@ -24,6 +24,7 @@ from soundmark_sdk import (
     verify_archive,
     verify_certificate,
     verify_decode_certificate,
+    verify_offline_pack,
     verify_signed_code,
 )
 from soundmark_sdk.client import (
@@ -201,6 +202,13 @@ async def walk_codes(world: World, tenant: Tenant) -> None:
         assert archive.namelist() == [f"{xr_id}.wav" for xr_id in ids]
 
     await certify(tenant, code.xr_id)
+    pack = io.BytesIO()
+    tenant_ids = {"organization_id": organization_id, "project_id": tenant.project_id}
+    assert await codes.make_offline_pack(pack, valid_for_s=300, **tenant_ids) == len(pack.getvalue())
+    verified = verify_offline_pack(pack.getvalue(), await tenant.client.get_key_history())
+    found = verified.find(code.broadcast_token, verified.issued_at)
+    assert found is not None
+    assert (found.xr_id, found.intent) == (code.xr_id, code.intent)
     assert (await codes.revoke(code.xr_id, organization_id=organization_id)).status == "revoked"
     revoked = await codes.revoke_batch(
         [code.xr_id, *ids], organization_id=organization_id, project_id=tenant.project_id

@@ -10,7 +10,14 @@ from support.database.rival import Rival
 from support.tenancy.closures import SUBJECTS, fill, organization_of, project_of, verify_certificate
 from support.tenancy.tenant import Tenant
 
-OF_PROJECT = {"campaigns": 1, "codes": 2, "api_keys": 1, "webhook_endpoints": 0, "decode_certificates": 1}
+OF_PROJECT = {
+    "campaigns": 1,
+    "codes": 2,
+    "api_keys": 1,
+    "webhook_endpoints": 0,
+    "decode_certificates": 1,
+    "offline_packs": 1,
+}
 OF_AUDIENCE = {"integrations": 1, "events": 1, "integrity_days": 0, "legacy_days": 0, "spent_proofs": 1}
 
 

@@ -22,6 +22,7 @@ ADDING: Final[frozenset[Action]] = frozenset(
         *("invitation.accept", "audience.create", "audience.revoke", "audience.rotate_secret"),
         *("audience.change_retention", "audience.replace_core_key", "checkout.create", "ticket.create"),
         *("project.delete", "webhook_endpoint.create", "decode_certificate.issue"),
+        "offline_pack.make",
     }
 )
 GOING_ON: Final[frozenset[Action]] = frozenset(

@@ -68,7 +68,7 @@ async def require_true_certificate(subject: Subject, rival: Rival, measuring: Ri
 async def require_counts(certificate: dict[str, Any], rival: Rival, measuring: Rival) -> None:
     core, audience = certificate["deleted"]["core"], certificate["deleted"]["audience"]
     assert (core["codes"], core["campaigns"], core["api_keys"], core["projects"]) == (2, 1, 1, 1)
-    assert core["decode_certificates"] == 1
+    assert (core["decode_certificates"], core["offline_packs"]) == (1, 1)
     assert (audience["integrations"], audience["events"], audience["spent_proofs"]) == (1, 1, 1)
     assert await rival.rows("SELECT count(*) FROM organizations") == [(0,)]
     assert await rival.rows("SELECT count(*) FROM broadcasts") == [(0,)]

@@ -32,10 +32,11 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class StopResult:
-    """A stopped campaign, and how many Codes this stop revoked."""
+    """A stopped campaign, how many Codes this stop revoked, and the end of the offline packs that still name some."""
 
     campaign: Campaign
     revoked_count: int
+    packs_valid_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ AuditAction = Literal[
     "invitation.revoked",
     "member.removed",
     "member.role_changed",
+    "offline_pack.created",
     "organization.created",
     "organization.deletion_requested",
     "organization.exported",

@@ -184,6 +184,25 @@ class Codes(Group):
         call = make_call("POST", path, dict(measured), is_repeatable=False, **tenant)
         return self._sender.call(DecodeCertificate, call)
 
+    def make_offline_pack(
+        self,
+        into: BinaryIO,
+        *,
+        valid_for_s: int,
+        campaign_id: str | None = None,
+        organization_id: str | None = None,
+        project_id: str | None = None,
+    ) -> int:
+        """Write a signed pack of the active Codes of a campaign, or of the project, into a file; return its size.
+
+        Receivers that cannot reach the service answer from it, for 300 to 86,400 seconds. Not repeated by itself: each
+        call makes a pack of its own.
+        """
+        tenant = self._sender.choose_project(organization_id, project_id)
+        document = {"campaign_id": campaign_id, "valid_for_s": valid_for_s}
+        call = make_call("POST", "/v1/offline-packs", document, is_repeatable=False, **tenant)
+        return self._sender.download(call, into, None)
+
     def _make_document(self, request: IssueRequest) -> dict[str, Any]:
         # First, because an impossible request is no reason to ask the service about the key.
         document = request.make_document()

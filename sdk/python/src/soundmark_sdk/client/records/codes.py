@@ -98,10 +98,14 @@ class Campaign(Record):
 
 @dataclass(frozen=True, slots=True)
 class StoppedCampaign(Record):
-    """A campaign after an emergency stop, and the number of Codes that the stop revoked."""
+    """A campaign after an emergency stop, and the number of Codes that the stop revoked.
+
+    Until `packs_valid_until`, receivers without a network may still answer from offline packs; None without any.
+    """
 
     campaign: Campaign
     revoked_count: int
+    packs_valid_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

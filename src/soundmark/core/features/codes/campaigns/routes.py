@@ -103,7 +103,7 @@ async def archive_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath)
     "POST",
     "/v1/campaigns/{campaign_id}/stop",
     Operation("campaign.stop", problems=(CampaignNotFound,)),
-    example=stopped_view(StopResult(example.ARCHIVED, revoked_count=60)),
+    example=stopped_view(StopResult(example.ARCHIVED, revoked_count=60, packs_valid_until=None)),
 )
 async def stop_campaign(ctx: Ctx, scope: Tenant, campaign_id: CampaignIdPath) -> StoppedView:
     """Stop a campaign in an emergency: archive it and revoke all its active Codes together."""

@@ -10,6 +10,7 @@ from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_PREFIX
 from soundmark.core.problems import CampaignArchived, CampaignNotFound
 from soundmark.core.steps import audit
+from soundmark.core.steps.offline_packs import find_packs_valid_until
 from soundmark.core.steps.tenancy import hold_active_project, hold_authority, require_project
 from soundmark.core.store.codes import campaigns, codes
 from soundmark.kit.http.responses.problems import FieldError, ValidationFailed
@@ -156,7 +157,8 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
     """Archive the campaign and revoke all its active Codes, in one transaction.
 
     No resolution that starts afterwards returns an intent of the campaign, and no further Code appears in it. Repeating
-    a stop is safe and audited each time: it revokes whatever is active.
+    a stop is safe and audited each time: it revokes whatever is active. The offline packs that still name its Codes
+    are read afterwards, so that the revocation does not wait for a pack that is being made.
 
     Raises: CampaignNotFound, also for a campaign of a project that the caller's API key does not belong to.
     Source: API v1, "States and transitions", Campaign; contract, section 3.
@@ -184,7 +186,7 @@ async def stop_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> S
         )
         server = await read_server(tx)
     await ctx.promotions.outlast_leases(server)
-    return StopResult(campaign, revoked_count)
+    return StopResult(campaign, revoked_count, await find_packs_valid_until(ctx, campaign))
 
 
 async def summarise_campaign(ctx: Context, scope: TenantScope, campaign_id: str) -> Summary:

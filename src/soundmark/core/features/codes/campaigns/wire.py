@@ -73,6 +73,13 @@ class StoppedView(Wire):
 
     campaign: CampaignView
     revoked_count: int
+    packs_valid_until: Annotated[
+        Timestamp | None,
+        Field(
+            description="Until when receivers without a network may still answer from offline packs of the campaign "
+            "or its whole project; null if there are none."
+        ),
+    ]
 
 
 class CountsView(Wire):
@@ -96,7 +103,7 @@ class SummaryView(Wire):
 
 def stopped_view(stopped: StopResult) -> StoppedView:
     """Return the view of a stopped campaign."""
-    return StoppedView(campaign=CampaignView.from_record(stopped.campaign), revoked_count=stopped.revoked_count)
+    return StoppedView.from_record(stopped, campaign=CampaignView.from_record(stopped.campaign))
 
 
 def summary_view(summary: Summary) -> SummaryView:

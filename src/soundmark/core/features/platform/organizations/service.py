@@ -11,6 +11,7 @@ from soundmark.core.domain.tenancy.organization import OrganizationStatus, Platf
 from soundmark.core.domain.tenancy.scope import PLATFORM
 from soundmark.core.problems import OrganizationNotFound
 from soundmark.core.steps import audit
+from soundmark.core.store.codes import offline_packs
 from soundmark.core.store.tenancy import suspensions
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.database_server import read_server
@@ -70,9 +71,11 @@ async def suspend_organization(
             if is_new:
                 await _tell(ctx, tx, organization_id, "suspended", now=now)
             _log.info("organization_suspended", organization_id=organization_id, subject_id=subject_id)
+        # Whoever was making a pack held the organisation's row, and has been waited for.
+        valid_until = await offline_packs.find_valid_until(tx, organization_id, campaign=None, now=ctx.clock.now())
         server = await read_server(tx)
     await ctx.promotions.outlast_leases(server)
-    return SuspendedOrganization(found, packs_valid_until=None)  # There are no offline packs yet.
+    return SuspendedOrganization(found, valid_until)
 
 
 async def restore_organization(ctx: Context, organization_id: str, *, subject_id: str) -> PlatformOrganization:

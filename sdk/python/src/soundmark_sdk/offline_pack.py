@@ -1,0 +1,159 @@
+"""Answer from an offline pack: what the service signed for receivers that cannot reach it."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from soundmark_sdk import timestamps
+from soundmark_sdk.closed_shapes import (
+    Shape,
+    encoding,
+    is_object,
+    is_timestamp,
+    is_version_1,
+    list_of,
+    matching,
+    one_of,
+    optional,
+)
+from soundmark_sdk.keys import KeySet
+from soundmark_sdk.members import BROADCAST_TOKEN, CAMPAIGN_ID, PACK_ID, PROJECT_ID, SHORT_TEXT, XR_ID
+from soundmark_sdk.records import Intent
+from soundmark_sdk.signed_documents import CertificateRejected, check_shape, check_signature, read_object
+from soundmark_sdk.verification import CLOCK_SKEW_MAX, digest_token
+
+PACK_FORMAT: Final = "svc-offline-pack-v1"
+PACK_BYTES_MAX: Final = 32 * 1024 * 1024
+
+_CODES_MAX: Final = 10_000
+_LIFE_MAX: Final = timedelta(hours=24)
+_SIGNATURE_BYTES: Final = 64
+_DIGEST_BYTES: Final = 32
+_CODE: Final[Shape] = {
+    "xr_id": matching(XR_ID),
+    "token_digest": encoding(_DIGEST_BYTES),
+    "intent": {"type": matching(SHORT_TEXT), "action": matching(SHORT_TEXT), "resource": is_object},
+    "expires_at": is_timestamp,
+}
+_PACK: Final[Shape] = {
+    "version": is_version_1,
+    "format": one_of(PACK_FORMAT),
+    "pack_id": matching(PACK_ID),
+    "project_id": matching(PROJECT_ID),
+    "campaign_id": optional(matching(CAMPAIGN_ID)),
+    "issued_at": is_timestamp,
+    "valid_until": is_timestamp,
+    "codes": list_of(_CODE, 0, _CODES_MAX),
+    "key_id": matching(SHORT_TEXT),
+    "signature": encoding(_SIGNATURE_BYTES),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineResolution:
+    """What a Code meant at `as_of`, from a pack. It may have been revoked since.
+
+    It is no `Resolution`, which is a fresh answer of the service. After `valid_until` it says nothing.
+    """
+
+    xr_id: str
+    intent: Intent
+    as_of: datetime
+    valid_until: datetime
+    pack_id: str
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfflinePack:
+    """A verified pack of the Codes of a campaign, or of the whole project if `campaign_id` is None."""
+
+    pack_id: str
+    project_id: str
+    campaign_id: str | None
+    issued_at: datetime
+    valid_until: datetime
+    codes_count: int
+    key_id: str
+    _codes: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    def find(self, token: str, now: datetime) -> OfflineResolution | None:
+        """Return what the pack says of a broadcast token (`brd_…`) at `now`, which has a time zone.
+
+        None if the pack does not name it, if the pack or the Code has ended, and if the pack was made more than two
+        minutes after `now`: the clock is wrong. Ask only when the service cannot be reached, and see `find_in_packs`.
+
+        Source: wire contract, section 12, "Offline pack".
+        """
+        if self.issued_at - now > CLOCK_SKEW_MAX or now >= self.valid_until:
+            return None
+        code = self._code_of(token)
+        if code is None:
+            return None
+        expires_at = timestamps.parse(code["expires_at"])
+        if now >= expires_at:
+            return None
+        return OfflineResolution(
+            xr_id=code["xr_id"],
+            intent=Intent(**code["intent"]),
+            as_of=self.issued_at,
+            valid_until=min(self.valid_until, expires_at),
+            pack_id=self.pack_id,
+            key_id=self.key_id,
+        )
+
+    def leaves_out(self, token: str, other: "OfflinePack") -> bool:
+        """Return whether this pack is newer than `other`, should name what it names, and does not name the token."""
+        covers = self.project_id == other.project_id and self.campaign_id in {None, other.campaign_id}
+        return covers and self.issued_at > other.issued_at and self._code_of(token) is None
+
+    def _code_of(self, token: str) -> Mapping[str, Any] | None:
+        return self._codes.get(digest_token(token)) if BROADCAST_TOKEN.fullmatch(token) else None
+
+
+def find_in_packs(packs: Iterable[OfflinePack], token: str, now: datetime) -> OfflineResolution | None:
+    """Return what the newest of all known packs that answers says of a token; None if no pack may answer.
+
+    A pack may not answer if a newer one of its project, of its campaign or of all, leaves the Code out: the Code was
+    revoked, or has expired. Give it ended packs too, as long as they are known.
+
+    Source: wire contract, section 12, "Offline pack"; details, point A24.
+    """
+    known = sorted(packs, key=lambda pack: pack.issued_at, reverse=True)
+    for pack in known:
+        found = pack.find(token, now)
+        if found is not None and not any(newer.leaves_out(token, pack) for newer in known):
+            return found
+    return None
+
+
+def verify_offline_pack(document: bytes | Mapping[str, Any], keys: KeySet) -> OfflinePack:
+    """Verify an `svc-offline-pack-v1` document; return the pack, which may have ended.
+
+    `document` is the text or its JSON object. `keys` are the service's, from `read_key_history`, kept from when there
+    was a network. The checks have a fixed order, and the first that fails is named: JSON, shape, key, signature, times.
+
+    Raises: CertificateRejected.
+    Source: wire contract, section 12, "Offline pack".
+    """
+    members = read_object(document, PACK_BYTES_MAX)
+    check_shape(members, _PACK)
+    codes = members["codes"]
+    if any(former["xr_id"] >= later["xr_id"] for former, later in itertools.pairwise(codes)):
+        raise CertificateRejected("wrong_shape", "codes")
+    check_signature(members, keys)
+    issued_at, valid_until = timestamps.parse(members["issued_at"]), timestamps.parse(members["valid_until"])
+    if not issued_at < valid_until <= issued_at + _LIFE_MAX:
+        raise CertificateRejected("wrong_times", "valid_until")
+    return OfflinePack(
+        pack_id=members["pack_id"],
+        project_id=members["project_id"],
+        campaign_id=members["campaign_id"],
+        issued_at=issued_at,
+        valid_until=valid_until,
+        codes_count=len(codes),
+        key_id=members["key_id"],
+        _codes={code["token_digest"]: code for code in codes},
+    )

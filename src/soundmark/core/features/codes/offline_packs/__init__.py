@@ -1,0 +1,1 @@
+"""Offline packs: the active Codes of a campaign or a project, signed for receivers without a network."""
