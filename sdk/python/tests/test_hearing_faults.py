@@ -154,7 +154,7 @@ def test_permanent_prefixes_cost_a_bounded_number_of_decodings(monkeypatch: pyte
     monkeypatch.setattr(decoder, "decode", count_sets)
     prefixes = make_hostile_sounds()["prefixes"]
     with Listener() as listener:
-        for _ in range(4):
+        for _ in range(2):
             listener.feed(add_floor(prefixes))
     # Eight seconds' worth are there at the beginning.
-    assert sum(tried) <= (40 + 8) * 4
+    assert sum(tried) <= (20 + 8) * 4
