@@ -30,11 +30,11 @@ _PIECE_S: Final = 0.25  # The stream is searched in pieces of this length.
 _PIECE: Final = int(_PIECE_S * RATE_HZ)
 _KEPT_S: Final = 5.0  # Longer than a frame.
 # Hostile sound may look like a beginning all the time. These bound the work in a second, and what may be saved up.
-_READINGS_PER_S: Final = 15.0
+_READINGS_PER_S: Final = 12.0
 _SETS_PER_S: Final = 4.0
 _SAVED_S: Final = 8.0
 # What is doubtful, and repetitions together, are left alone while no more than this is left for clear frames.
-_READINGS_RESERVED: Final = 60
+_READINGS_RESERVED: Final = 48
 _SETS_RESERVED: Final = 12
 _FAILED_KEPT: Final = 8
 # Where a frame is read, in parts of a group, and the sets for it: an echo may be stronger than the first sound.
