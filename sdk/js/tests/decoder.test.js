@@ -89,6 +89,16 @@ test("of two frames at once, the stronger is heard", () => {
   }
 });
 
+test("every Code in a long row of mixed speeds is heard", () => {
+  const texts = Array.from({ length: 30 }, (_, number) => `XRC1:brd_${String(number).padStart(16, "0")}`);
+  const decoder = new Decoder(RATE_HZ);
+  const heard = texts.flatMap((text, at) => [
+    ...decoder.feed(synthesize(text, [3, 6, 9, 3, 6, 3][at % 6])),
+    ...decoder.feed(silence([0, 0.05, 0.5, 0][at % 4])),
+  ]);
+  assert.deepEqual(textsOf([...heard, ...decoder.finish()]).sort(), texts);
+});
+
 test("two repetitions are heard together where neither is alone", () => {
   const chance = makeChance(8);
   const deviation = Math.sqrt(powerOf(groups) / 10 ** -1.86);

@@ -1,6 +1,8 @@
 """What the decoder makes of damaged, foreign and hostile sound."""
 
+import itertools
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,19 +144,40 @@ def test_memory_does_not_grow_with_the_stream() -> None:
     assert grown < 3_000_000
 
 
-def test_permanent_prefixes_cost_a_bounded_number_of_decodings(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = []
-    original = ordered_statistics.decode
+@pytest.fixture
+def sets_tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sets that each decoding tried."""
+    tried: list[int] = []
 
-    def count_sets(*arguments: object, **options: object) -> object:
-        answer = original(*arguments, **options)  # type: ignore[arg-type]
+    def count_sets(*arguments: Any, **options: Any) -> Any:
+        answer = ordered_statistics.decode(*arguments, **options)
         tried.append(answer[1])
         return answer
 
     monkeypatch.setattr(decoder, "decode", count_sets)
+    return tried
+
+
+def test_permanent_prefixes_cost_a_bounded_number_of_decodings(sets_tried: list[int]) -> None:
     prefixes = make_hostile_sounds()["prefixes"]
     with Listener() as listener:
         for _ in range(2):
             listener.feed(add_floor(prefixes))
     # Eight seconds' worth are there at the beginning.
-    assert sum(tried) <= (20 + 8) * 4
+    assert sum(sets_tried) <= (20 + 8) * 4
+
+
+def test_codes_in_a_row_are_heard_for_less_than_each_second_brings(
+    sets_tried: list[int], subtests: pytest.Subtests
+) -> None:
+    """One protocol's search finds beginnings in another's frame, which once left no time for the third or tenth."""
+    rows = (((5, 4, 5), 0.0, 3), ((3, 4, 5), 2.0, 3), ((5, 4, 5), 0.05, 30), ((4,), 0.0, 6), ((5, 3), 0.5, 6))
+    for protocols, gap_s, count in rows:
+        with subtests.test(protocols=protocols, gap_s=gap_s, count=count):
+            tokens = TOKENS if count == 3 else [f"brd_{number:016}" for number in range(count)]
+            gap = np.zeros(round(gap_s * RATE_HZ))
+            plays = zip(tokens, itertools.cycle(protocols), strict=False)
+            sound = np.concatenate([part for token, protocol in plays for part in (play(frame(token), protocol), gap)])
+            sets_tried.clear()
+            assert hear_tokens(sound) == list(tokens)
+            assert sum(sets_tried) <= 4 * len(sound) / RATE_HZ

@@ -9,7 +9,7 @@ import numpy as np
 
 from soundmark_sdk.hearing.alignment import align
 from soundmark_sdk.hearing.baseband import BAND_RATE_HZ, Band, Baseband
-from soundmark_sdk.hearing.frame_code import GROUP_BLOCKS, GROUPS
+from soundmark_sdk.hearing.frame_code import GROUP_BLOCKS, GROUPS, KNOWN_GROUPS
 from soundmark_sdk.hearing.likelihoods import find_evidence, find_likelihoods, normalise
 from soundmark_sdk.hearing.ordered_statistics import SETS_MAX, Bits, decode
 from soundmark_sdk.hearing.prefix_search import Candidate, PrefixSearch
@@ -30,13 +30,16 @@ _PIECE_S: Final = 0.25  # The stream is searched in pieces of this length.
 _PIECE: Final = int(_PIECE_S * RATE_HZ)
 _KEPT_S: Final = 5.0  # Longer than a frame.
 # Hostile sound may look like a beginning all the time. These bound the work in a second, and what may be saved up.
-_TRIES_PER_S: Final = 6.0
+_READINGS_PER_S: Final = 12.0
 _SETS_PER_S: Final = 4.0
 _SAVED_S: Final = 8.0
-# Repetitions are combined only while so many sets are left for frames that come alone.
+# What is doubtful, and repetitions together, are left alone while no more than this is left for clear frames.
+_READINGS_RESERVED: Final = 48
 _SETS_RESERVED: Final = 12
 _FAILED_KEPT: Final = 8
-_SHIFTS: Final = (0.0, 1 / 6, -1 / 12)  # Of a group: an echo may be stronger than the first sound.
+# Where a frame is read, in parts of a group, and the sets for it: an echo may be stronger than the first sound.
+_TRIES: Final = ((0.0, SETS_MAX), (1 / 6, _SETS_FEW), (-1 / 12, _SETS_FEW))
+_DOUBTFUL_TRIES: Final = ((0.0, _SETS_FEW),)
 
 
 @dataclass(slots=True)
@@ -59,13 +62,14 @@ class Decoder:
         self._band: Band = np.zeros(0, np.complex64)
         # Their starts count from the first sample of the band that is kept.
         self._waiting: list[Candidate] = []
+        self._heard: list[Candidate] = []
         self._failed: Final[deque[tuple[int, Bits, float]]] = deque(maxlen=_FAILED_KEPT)
-        self._tries: Final = _Budget(_TRIES_PER_S, _TRIES_PER_S * _SAVED_S)
+        self._readings: Final = _Budget(_READINGS_PER_S, _READINGS_PER_S * _SAVED_S)
         self._sets: Final = _Budget(_SETS_PER_S, _SETS_PER_S * _SAVED_S)
         self._pending: Samples = np.zeros(0, np.float32)
 
     def feed(self, samples: Samples) -> list[str]:
-        """Return the letters of each token that these samples complete, in the order in which they were found."""
+        """Return the letters of each token that these samples complete, in the order in which they end."""
         found: list[str] = []
         for first in range(0, len(samples), _PIECE):
             self._pending = np.concatenate([self._pending, samples[first : first + _PIECE]])
@@ -77,8 +81,7 @@ class Decoder:
     def finish(self) -> list[str]:
         """Return the tokens that the end of the stream completes, as if silence followed."""
         found = self.feed(np.zeros(2 * _PIECE, np.float32))
-        waiting, self._waiting = self._waiting, []
-        return [*found, *self._try(waiting)]
+        return [*found, *self._try(self._waiting)]
 
     def _advance(self, samples: Samples) -> list[str]:
         band = self._baseband.feed(samples)
@@ -87,36 +90,61 @@ class Decoder:
             self._waiting += [replace(each, start=each.start + len(self._band)) for each in found]
         self._band = np.concatenate([self._band, band])
         seconds = len(band) / BAND_RATE_HZ
-        self._tries.earn(seconds)
+        self._readings.earn(seconds)
         self._sets.earn(seconds)
-        ready = [each for each in self._waiting if each.start + 1.05 * grid_of(each.protocol).frame < len(self._band)]
-        tokens = self._try(ready)
+        tokens = self._try(self._find_ready())
         surplus = max(0, len(self._band) - int(_KEPT_S * BAND_RATE_HZ))
         self._band = self._band[surplus:]
-        self._waiting = [replace(each, start=each.start - surplus) for each in self._waiting if each not in ready]
+        self._waiting = [replace(each, start=each.start - surplus) for each in self._waiting]
+        heard = (replace(each, start=each.start - surplus) for each in self._heard)
+        self._heard = [each for each in heard if each.start > -len(self._band)]
         return tokens
 
-    def _try(self, candidates: list[Candidate]) -> list[str]:
-        """Try the strongest first, as long as there is time."""
-        found: list[str] = []
-        heard: list[Candidate] = []
-        for candidate in sorted(candidates, key=lambda each: -each.score):
-            if self._tries.left < 1:
-                break
-            # Beside the place of a frame that was heard, its traces look like a beginning too.
-            if any(_is_beside(candidate, each) for each in heard):
-                continue
-            self._tries.left -= 1
-            token = self._decode(candidate, grid_of(candidate.protocol))
-            if token is not None:
-                heard.append(candidate)
-                found.append(token)
-        return found
+    def _find_ready(self) -> list[Candidate]:
+        """Return the candidates whose frame has ended, except for those that a stronger one may explain later."""
+        ready: list[Candidate] = []
+        unfinished: list[Candidate] = []
+        for candidate in sorted(self._waiting, key=lambda each: -each.score):
+            if candidate.start + 1.05 * grid_of(candidate.protocol).frame >= len(self._band):
+                unfinished.append(candidate)
+            elif not any(each.score > candidate.score and _is_within(candidate, each) for each in unfinished):
+                ready.append(candidate)
+        return ready
 
-    def _decode(self, candidate: Candidate, grid: ToneGrid) -> str | None:
+    def _try(self, candidates: list[Candidate]) -> list[str]:
+        """Try the strongest first, as long as there is time, and those last that a frame which was heard explains."""
+        self._waiting = [each for each in self._waiting if each not in candidates]
+        found: list[tuple[float, str]] = []
+        doubtful: list[Candidate] = []
+        for candidate in sorted(candidates, key=lambda each: -each.score):
+            if any(_is_within(candidate, each) for each in self._heard):
+                doubtful.append(candidate)
+            else:
+                found += self._hear(candidate, is_doubtful=False)
+        for candidate in doubtful:
+            # Beside the place of a frame that was heard, its traces look like a beginning too.
+            if not any(_is_beside(candidate, each) for each in self._heard):
+                found += self._hear(candidate, is_doubtful=True)
+        return [token for _, token in sorted(found)]
+
+    def _hear(self, candidate: Candidate, *, is_doubtful: bool) -> list[tuple[float, str]]:
+        """Return the end of the frame at this place and its token, if it is one."""
+        if self._readings.left < 1:
+            return []
+        if is_doubtful and (self._readings.left < _READINGS_RESERVED or self._sets.left < _SETS_RESERVED):
+            return []
+        grid = grid_of(candidate.protocol)
+        token = self._decode(candidate, grid, is_doubtful=is_doubtful)
+        if token is None:
+            return []
+        self._heard.append(candidate)
+        return [(candidate.start + grid.frame, token)]
+
+    def _decode(self, candidate: Candidate, grid: ToneGrid, *, is_doubtful: bool) -> str | None:
         start, clock = align(candidate, self._band, grid)
         kept: tuple[Bits, float] | None = None
-        for shift, sets_max in zip(_SHIFTS, (SETS_MAX, _SETS_FEW, _SETS_FEW), strict=True):
+        for shift, sets_max in _DOUBTFUL_TRIES if is_doubtful else _TRIES:
+            self._readings.left -= 1
             groups = grid.cut(self._band, start + shift * grid.group, clock, GROUPS)
             likelihoods = find_likelihoods(*grid.find_powers(groups, clock), grid)
             likelihoods[~groups.any(axis=1)] = 1  # A group that is not there says nothing.
@@ -128,7 +156,7 @@ class Decoder:
                 return None
             if kept is None or known_bits > kept[1]:
                 kept = evidence, known_bits
-        return self._combine(candidate.protocol, *kept) if kept is not None else None
+        return self._combine(candidate.protocol, *kept) if kept is not None and not is_doubtful else None
 
     def _judge(self, evidence: Bits, known_bits: float, sets_max: int) -> str | None:
         """Return the letters of the token if the evidence suffices."""
@@ -161,3 +189,10 @@ class Decoder:
 
 def _is_beside(one: Candidate, other: Candidate) -> bool:
     return one.protocol == other.protocol and abs(one.start - other.start) < grid_of(one.protocol).group
+
+
+def _is_within(one: Candidate, other: Candidate) -> bool:
+    """Return whether a candidate begins in the other one's frame, or shortly before: it may be made of its tones."""
+    grid = grid_of(other.protocol)
+    near = KNOWN_GROUPS * max(grid.group, grid_of(one.protocol).group)
+    return -near < one.start - other.start < grid.frame
