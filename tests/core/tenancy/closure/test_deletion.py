@@ -60,7 +60,7 @@ async def test_nothing_of_others_is_touched(
     after = await read_content(rival, without=tenant.organization_id)
     changed = {old[0] for old, new in zip(before, after, strict=True) if old != new}
     # Those tables name no organisation in a column of their own.
-    assert changed <= {"broadcasts", "organizations", "deletion_certificates", "instance_secrets"}
+    assert changed <= {"broadcasts", "organizations", "deletion_certificates", "instance_secrets", "log_queue"}
     assert await rival.rows(codes, other.organization_id) == core_before
     assert audience_before == await measuring.rows(
         "SELECT e.* FROM events e JOIN integrations i ON i.number = e.integration WHERE i.organization_id = %s",
