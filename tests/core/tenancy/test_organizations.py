@@ -27,6 +27,7 @@ async def test_the_creator_of_an_organisation_owns_it(api: Api) -> None:
         "role": "owner",
         "created_at": format_timestamp(now),
         "deletion_requested_at": None,
+        "suspended_at": None,
     }
     assert (await api.get("/v1/organizations")).json == {"data": [answer.json], "next_cursor": None}
 

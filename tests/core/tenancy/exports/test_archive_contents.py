@@ -90,7 +90,8 @@ async def test_an_organisation_is_archived_as_its_routes_show_it(tenant: Tenant,
 
     assert list(archive) == ORGANIZATION_MEMBERS
     assert archive["format"] == "svc-organization-archive-v1"
-    assert archive["organization"] == organization
+    assert {**archive["organization"], "suspended_at": None} == organization
+    assert "suspended_at" not in archive["organization"]
     assert archive["members"] == await read_all(tenant, "/v1/members")
     assert {member["subject_id"] for member in archive["members"]} == {"operator", "somebody"}
     assert archive["projects"] == await read_all(tenant, "/v1/projects")
