@@ -79,7 +79,7 @@ def count_heard(
 ) -> int:
     """Return how many of `count` sounds a stock ggwave hears in white noise.
 
-    The level is that of ggwave's own sounds over the noise between 0 and 24 kHz, whoever makes the sound.
+    The level is that of ggwave's own sounds over the noise between 0 and 24 kHz, also for our own sounds.
     """
     chance = default_rng([_SEED, protocol])
     heard_count = 0

@@ -1,11 +1,14 @@
 """`soundmark audit verify-download`: the owner of an audit log checks it, without any key of the service."""
 
+import base64
+import hashlib
 import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 from support.api.core_settings import jobs_settings
 
 from soundmark.core.features.log.integration.integrator import LogIntegrator
@@ -81,9 +84,15 @@ async def test_without_a_head_in_the_log_only_the_chain_is_verified(service: Ser
 
 
 async def test_a_chain_that_was_made_anew_is_found_with_the_log(service: Service, download: Path) -> None:
-    """Whoever runs the service can chain other entries; the log knows the head of the first ones."""
+    """The operator of the service can chain other entries; the log knows the head of the first ones."""
     await integrate_heads(service)
-    write(download, entries_of(download)[1:])
+    previous, chained = bytes(32), []
+    for entry in reversed(entries_of(download)):
+        other = {name: value for name, value in entry.items() if name != "chain_hash"} | {"action": "project.updated"}
+        previous = hashlib.sha256(previous + rfc8785.dumps(other)).digest()
+        chained.append({**other, "chain_hash": base64.urlsafe_b64encode(previous).decode().rstrip("=")})
+    write(download, chained)
+    assert verify(download, "--offline").status == 0, "as a chain, it is whole"
     cut = verify(download, "--base-url", service.url)
     assert (cut.status, "has no head of it" in cut.err) == (1, True)
 

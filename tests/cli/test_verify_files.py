@@ -113,7 +113,7 @@ def test_an_altered_certificate_is_refused(certificate: Path, keys: Path) -> Non
 
 
 def test_a_decode_certificate_states_its_weakest_repetition(nowhere: Path, keys: Path) -> None:
-    """Text of whoever measured is shown without what could control a terminal."""
+    """Text from outside is shown without what could control a terminal."""
     body = make_measurement(file_name="m\u202eorning.wav", tool={"name": "\x1b[2Jtool", "version": "1"})
     file = nowhere / "decoded.json"
     file.write_text(json.dumps(make_decode_certificate(body)))

@@ -71,7 +71,7 @@ def test_every_unit_has_a_user_and_settings_that_suit_its_command(subtests: pyte
             environ = re.findall(r"^(SOUNDMARK_\w+)=", files[value_of(unit, "EnvironmentFile")], re.MULTILINE)
             check_settings(command, environ)
             if command[0] == "serve":
-                assert command[command.index("--port") + 1] == str(_PORTS[command[1]])  # type: ignore[index]
+                assert command[command.index("--port") + 1] == str(_PORTS[command[1]])  # type: ignore[index]  # it has one
 
 
 def test_a_timer_names_the_unit_of_the_backup_and_a_type_that_pgbackrest_knows() -> None:

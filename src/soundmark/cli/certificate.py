@@ -104,7 +104,7 @@ def _list_facts(verified: Verified) -> list[tuple[str, Any]]:
 
 
 def _list_facts_of_decoding(verified: VerifiedDecodeCertificate) -> list[tuple[str, Any]]:
-    """Return the facts, with the weakest repetition alone. What was measured is text of whoever measured."""
+    """Return the facts, with the weakest repetition alone. The measured values are text from outside."""
     weakest = min(verified.repetitions, key=lambda each: each.margin_db)
     return [
         ("Certificate", verified.certificate_id),

@@ -81,7 +81,7 @@ def deployment_environ(data_dir: Path | None) -> Mapping[str, str]:
 def _read_up_file(data_dir: Path) -> dict[str, Any]:
     """Raises: Refused."""
     # Imported only now, so that a serving process, which has no data dir, loads nothing of `up`.
-    from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file  # noqa: PLC0415
+    from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file  # noqa: PLC0415 - see above
 
     try:
         return read_up_file(data_dir / UP_FILE)

@@ -114,7 +114,7 @@ def monitor(
     logged = LoggedCodes()
     checkpoint, known = _examine(find_service(connection).base_url, trust, logged, keep=False)
     if gone:
-        raise Refused(f"the Code {min(gone)} was listed before, and is not any more")
+        raise Refused(f"the Code {min(gone)} was listed before, and no longer is")
     try:
         revoked = judge_codes(codes, logged, at=at, ordered=allowed, since=began)
     except LogFault as fault:
@@ -140,7 +140,7 @@ def witness(
 ) -> None:
     """Cosign the checkpoints of logs, if each extends what this witness has seen, until Ctrl-C.
 
-    It prints its key, which the log's operator adds to SOUNDMARK_TRANSPARENCY_WITNESSES. Whoever runs the log must not
+    It prints its key, which the log's operator adds to SOUNDMARK_TRANSPARENCY_WITNESSES. The operator of a log must not
     run its witnesses.
     """
     from soundmark.cli.log_witness_server import serve_witness  # noqa: PLC0415 - a server, which no other command needs
@@ -192,7 +192,7 @@ def resume(
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Let a restored log go on without witnesses. If it had more entries before, whoever saw them can prove a fork."""
+    """Let a restored log go on without witnesses. If it had more entries, anybody who saw them can prove a fork."""
     if not may_fork:
         raise Refused("nobody confirms what the log had before; add --i-know-it-may-fork, or `soundmark log renew`")
     _run(read_settings(CoreDatabaseSettings, data_dir), commands.resume)

@@ -189,7 +189,7 @@ def read_known(file: Path | None) -> KnownLog | None:
 
 
 def read_others(file: Path | None) -> dict[str, Any]:
-    """Return whatever an earlier run kept; nothing without a file, or if it is none of ours (`read_known` says so)."""
+    """Return everything that an earlier run kept; nothing without a file, or if `read_known` refuses it."""
     if file is None or not file.exists():
         return {}
     try:

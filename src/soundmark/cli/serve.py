@@ -57,7 +57,7 @@ def serve(
             _warn_of_settings(given, workers)
         if workers > 1:
             # Imported only now, so that a serving process loads no supervisor.
-            from soundmark.supervision.workers import run_workers  # noqa: PLC0415
+            from soundmark.supervision.workers import run_workers  # noqa: PLC0415 - see above
 
             asyncio.run(run_workers(component, listen, workers, drain_s=given.drain_s))
         else:

@@ -727,7 +727,7 @@ ALTER TABLE offline_packs FORCE ROW LEVEL SECURITY;
 CREATE POLICY offline_packs_of_tenant ON offline_packs USING (organization_id = current_tenant());
 CREATE POLICY offline_packs_of_backup ON offline_packs FOR SELECT USING (is_backup());
 
--- Signed certificates of deletions, kept for ever. Whoever knows an id may read its certificate, so there is no tenant here.
+-- Signed certificates of deletions, kept for ever. Anybody who knows an id may read its certificate, so there is no tenant here.
 CREATE TABLE deletion_certificates (
     id           text        NOT NULL,
     document     bytea       NOT NULL,

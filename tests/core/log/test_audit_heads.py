@@ -1,4 +1,4 @@
-"""Heads of audit chains in the log: whoever holds a download proves with them that nobody altered it later."""
+"""Heads of audit chains in the log: with them, the owner of a download proves that nobody altered it later."""
 
 import asyncio
 

@@ -60,7 +60,7 @@ class WitnessClient:
         # Equal sizes with different roots are 422 since July 2026, and were 409 before.
         if status in {409, 422}:
             raise WitnessSawAnother
-        if status != 200:  # noqa: PLR2004
+        if status != 200:  # noqa: PLR2004 - HTTP
             raise WitnessAbsent(f"answered {status}")
         return _find_cosignature(witness, checkpoint, answer)
 
@@ -71,7 +71,7 @@ class WitnessClient:
         """
         name = hashlib.sha256(origin.encode()).hexdigest()
         status, answer = await self._send(OutboundRequest("GET", f"{witness.url}/{name}/checkpoint", _TEXT))
-        if status != 200:  # noqa: PLR2004
+        if status != 200:  # noqa: PLR2004 - HTTP
             raise WitnessAbsent(f"answered {status}")
         return answer
 

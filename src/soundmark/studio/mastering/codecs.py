@@ -99,7 +99,7 @@ def parse_codec(text: str) -> Codec:
     """
     name, *numbers = text.strip().split(":")
     if name not in _ENCODERS:
-        raise ValueError(f"{name!r} is none of {', '.join(_ENCODERS)}")
+        raise ValueError(f"{name!r} is not one of {', '.join(_ENCODERS)}")
     if len(numbers) not in {1, 2} or not all(number.isdecimal() for number in numbers):
         raise ValueError(f"{text!r} must be written like mp3:192 or mp3:192:{CUTOFF_ADVISED_HZ}")
     kbits, *cutoff = (int(number) for number in numbers)

@@ -45,7 +45,7 @@ async def suspended(api: Api, organization_id: str) -> AsyncIterator[None]:
 
 
 async def test_of_all_operations_only_those_that_add_are_refused(world: World) -> None:
-    """Whatever the owner, or an administrator of the platform, may do otherwise."""
+    """Tried as the owner, or as an administrator of the platform, who may call them otherwise."""
     found = {}
     for operation_id in sorted(ROWS.keys() - APART):
         operation = OPERATIONS[operation_id]

@@ -30,8 +30,8 @@ async def read_report(
     if media_type is None:
         raise NotAcceptable(f"This is available as {_JSON} and {_CSV}.")
     # Imported with the first report, because NumPy takes 14 MiB, and most processes record all day and count seldom.
-    from soundmark.audience.features.reports import service  # noqa: PLC0415
-    from soundmark.audience.features.reports.wire import report_view  # noqa: PLC0415
+    from soundmark.audience.features.reports import service  # noqa: PLC0415 - see above
+    from soundmark.audience.features.reports.wire import report_view  # noqa: PLC0415 - see above
 
     workspace = _find_workspace(query) or await service.get_workspace(ctx, integration_id)
     report = report_view(await service.read_report(ctx, workspace, integration_id, query), query)

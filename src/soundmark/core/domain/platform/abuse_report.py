@@ -19,7 +19,7 @@ AbuseStatus = Literal["open", "closed"]
 class AbuseReport:
     """A report as it is stored. `organization_id` is None once the organisation was deleted.
 
-    What people wrote is sealed, and None if there is nothing, or nothing any more.
+    What people wrote is sealed, and None if it was not given or has been deleted.
     """
 
     id: str

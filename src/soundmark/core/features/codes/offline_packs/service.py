@@ -35,7 +35,7 @@ async def make_pack(
 ) -> bytes:
     """Sign the active Codes of a campaign, or of the whole project, that are not measured; return the JSON text.
 
-    The lock that lets an organisation make one at a time is held until the commit, so whoever revokes a Code can wait
+    The lock that lets an organisation make one at a time is held until the commit, so the revocation of a Code can wait
     for the packs that may still name it: `steps.offline_packs`.
 
     Raises: CampaignNotFound, also for a campaign of another project; OfflinePackTooLarge; RateLimited while another

@@ -1,6 +1,6 @@
 """Asking witnesses to cosign the newest checkpoint, and publishing it once enough of them have.
 
-A checkpoint is stored before it is sent to anybody. If the process dies at any later moment, whoever continues sends
+A checkpoint is stored before it is sent to anybody. If the process dies later, the next one sends
 the same bytes again, which every witness cosigns again.
 """
 

@@ -24,6 +24,6 @@ class LogView(Wire):
     state: Literal["integrating", "stopped"]
     stopped_reason: Annotated[
         Literal["witness_conflict", "tree_damaged", "restored"] | None,
-        Field(description="Why nothing is added any more; null while the log is integrating."),
+        Field(description="Why the log has stopped; null while the log is integrating."),
     ]
     witnesses: list[LogWitness]

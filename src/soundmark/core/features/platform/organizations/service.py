@@ -48,8 +48,8 @@ async def suspend_organization(
 ) -> SuspendedOrganization:
     """Suspend an organisation: from the answer on, no process returns an intent of it, and nothing is added to it.
 
-    1. Lock the organisation's row, for which everybody who is adding to it is waited for; whoever comes later waits,
-       and is refused. Mark it, which every look-up reads in its own statement. A job carries it to Audience.
+    1. Lock the organisation's row, and so wait for every request that is adding to it; a later one waits, and is
+       refused. Mark it, which every look-up reads in its own statement. A job carries it to Audience.
     2. Outlast the leases of processes that may still read an old primary.
 
     Of a suspended one, another reason replaces the first; the same changes nothing.
@@ -71,7 +71,7 @@ async def suspend_organization(
             if is_new:
                 await _tell(ctx, tx, organization_id, "suspended", now=now)
             _log.info("organization_suspended", organization_id=organization_id, subject_id=subject_id)
-        # Whoever was making a pack held the organisation's row, and has been waited for.
+        # A request that was making a pack held the organisation's row, and has been waited for.
         valid_until = await offline_packs.find_valid_until(tx, organization_id, campaign=None, now=ctx.clock.now())
         server = await read_server(tx)
     await ctx.promotions.outlast_leases(server)
