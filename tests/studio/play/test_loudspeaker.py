@@ -1,8 +1,9 @@
 """A sound card that is missing, plays, is unplugged and comes back; PortAudio is stood in for."""
 
+import asyncio
 import importlib
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ async def test_a_device_that_plays_nothing_gets_no_more_than_one_that_does(
     async def sleep(duration_s: float) -> None:
         pauses_s.append(duration_s)
 
-    monkeypatch.setattr(outputs.asyncio, "sleep", sleep)
+    monkeypatch.setattr(outputs, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))  # Nobody else's.
     speaker = Loudspeaker(None, FakeClock())
     await speaker.open()
     for _ in range(8):

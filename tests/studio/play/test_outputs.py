@@ -8,6 +8,7 @@ import select
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ def paused_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(duration_s: float) -> None:
         pauses.append(duration_s)
 
-    monkeypatch.setattr(outputs.asyncio, "sleep", sleep)
+    # In this module alone: with the loop's own `sleep`, a Core that the other tests share would never yield again.
+    monkeypatch.setattr(outputs, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     return pauses
 
 
@@ -123,7 +125,7 @@ async def test_a_full_disk_is_the_end_and_leaves_a_file_that_can_be_read(
     output = open_file(path, SystemClock(), force=False)
     await output.open()
     await output.write(BLOCK)
-    monkeypatch.setattr(outputs.os, "write", failing(errno.ENOSPC))
+    monkeypatch.setattr(outputs, "os", SimpleNamespace(**{**vars(os), "write": failing(errno.ENOSPC)}))
     with pytest.raises(OutputEnded, match=r"out\.wav cannot be written: No space left on device"):
         await output.write(BLOCK)
     output.close()
