@@ -75,17 +75,40 @@ async def test_another_intent_is_issued_exactly_as_it_was_typed(
     assert intent == {"type": "coupon", "action": "redeem", "resource": json.loads(resource)}
 
 
-async def test_a_batch_leads_to_a_list_of_its_codes(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, clock: FakeClock
+async def test_a_batch_leads_to_its_sounds_and_its_codes(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
 ) -> None:
+    campaign = await tenant.make_campaign()
     await tenant.make_code()
-    clock.advance(seconds=1)
+    answer = await operator.submit(f"{codes}/issue", fields(count="3", campaign_id=campaign["id"]))
 
-    page = await operator.follow(await operator.submit(f"{codes}/issue", fields(count="3")))
+    page = await operator.follow(answer)
 
-    assert "3 Codes were issued." in page.text
-    assert len(page.find_all(".//tbody/tr")) == 3
-    assert len(await _codes(tenant)) == 4
+    issued = {code["xr_id"] for code in await _codes(tenant) if code["campaign_id"]}
+    assert page.find(".//h1").text == "3 Codes were issued."
+    assert "example.org/offer" in page.text
+    assert {each.get("value") for each in page.find_all(".//input[@name='xr_ids']")} == issued
+    assert {str(each.get("href")).rpartition("/")[2] for each in page.find_all(".//ul[@class='ids']//a")} == issued
+    links = {each.text: each.get("href") for each in page.find_all(".//main//a")}
+    assert links["Open the list"] == f"{codes}?campaign_id={campaign['id']}"
+    assert links["Issue more"] == f"{codes}/issue?campaign_id={campaign['id']}"
+    assert answer.location.endswith("#answered=key-of-the-tests")
+
+
+async def test_the_way_to_a_hundred_codes_fits_into_the_headers_that_proxies_take(
+    operator: ConsoleClient, codes: str, fields: Fields
+) -> None:
+    """nginx takes 4 KiB of them unless it is told otherwise."""
+    answer = await operator.submit(f"{codes}/issue", fields(count="100"))
+
+    assert len(answer.location) < 2600
+    page = await operator.follow(answer)
+    assert len(page.find_all(".//ul[@class='ids']/li")) == 100
+
+
+@pytest.mark.parametrize("ids", ["", "short", "..", "a" * 22, ".".join(f"{number:022}" for number in range(101))])
+async def test_what_was_not_issued_is_a_page_that_does_not_exist(operator: ConsoleClient, codes: str, ids: str) -> None:
+    assert (await operator.get(f"{codes}/issued", params={"ids": ids})).status == 404
 
 
 async def test_campaign_audience_and_expiry_are_taken_from_the_form(

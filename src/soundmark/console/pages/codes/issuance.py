@@ -12,7 +12,9 @@ from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.codes.choices import find_campaigns, find_integrations
-from soundmark.console.pages.codes.issuance_forms import Issuance, make_key, read_issuance, read_key
+from soundmark.console.pages.codes.detail import check_xr_id
+from soundmark.console.pages.codes.intents import write_headline
+from soundmark.console.pages.codes.issuance_forms import BATCH_MAX, Issuance, make_key, read_issuance, read_key
 from soundmark.console.pages.codes.remembered import (
     NOTHING_ISSUED,
     RecoveryTuple,
@@ -22,8 +24,9 @@ from soundmark.console.pages.codes.remembered import (
     make_tuple,
     read_remembered,
     read_tuple,
+    split_ids,
 )
-from soundmark.console.troubles import describe, make_trouble
+from soundmark.console.troubles import TenantUnknown, describe, make_trouble
 from soundmark.console.visit import Visit
 
 _DEFAULT_LIFETIME: Final = timedelta(days=30)
@@ -66,6 +69,16 @@ async def issue(visit: Visit) -> Response:
         kept = None if failure.unsettled is None else read_tuple(visit.form) or make_tuple(visit, issuance)
         return await _show_form(visit, kept, settled_key=key if visit.trouble.code in NOTHING_ISSUED else None)
     return lead_to_codes(visit, codes, key)
+
+
+async def show_issued(visit: Visit) -> Response:
+    """Show what an issuance of several Codes made."""
+    xr_ids = [check_xr_id(each) for each in split_ids(visit.query("ids") or "")]
+    if not 1 <= len(xr_ids) <= BATCH_MAX:
+        raise TenantUnknown
+    # The Codes of a batch differ only in their ids and tokens.
+    code = await visit.core.codes.show(xr_ids[0], project_id=visit.project_id)
+    return visit.page("codes/issued.html", xr_ids=xr_ids, code=code, what=write_headline(code.intent))
 
 
 async def judge(visit: Visit) -> Response:
