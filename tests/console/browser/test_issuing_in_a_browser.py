@@ -43,7 +43,6 @@ async def test_a_verdict_is_shown_while_somebody_types(
     await tenant.make_quota(rival, 50)
     page = await served.open(f"{codes}/issue", clock.now())
     verdict = page.locator("#verdict")
-    await page.fill("#field-issuer", "Radio Nordlicht")
     await expect(verdict).to_have_text("")
 
     await page.fill("#field-url", "https://example.org/")
@@ -246,3 +245,40 @@ async def test_a_double_click_issues_once(served: ServedConsole, tenant: Tenant,
 
     await page.wait_for_url("**/codes/xr_*")
     assert len(await _issued(tenant)) == 1
+
+
+async def test_a_refusal_goes_when_its_field_is_edited(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    served.browsing.tolerate("status of 422")
+    page = await served.open(f"{codes}/issue", clock.now())
+    await _fill(page, expires_at="2020-01-01T00:00")
+    await page.click("#issuance button:not([name])")
+    await expect(page.locator("#refused-expires_at")).to_be_visible()
+    await expect(page.locator("#field-expires_at")).to_have_attribute("aria-invalid", "true")
+
+    await page.click("text=1 week")
+
+    await expect(page.locator("#refused-expires_at")).to_have_count(0)
+    await expect(page.locator("#trouble")).to_have_count(0)
+    await expect(page.locator("#field-expires_at")).not_to_have_attribute("aria-invalid", "true")
+    await expect(page.locator("#verdict")).to_have_attribute("data-would-issue", "yes")
+    assert await _issued(tenant) == []
+
+
+async def test_the_form_shows_what_listeners_see_and_completes_the_address(
+    served: ServedConsole, codes: str, clock: FakeClock
+) -> None:
+    page = await served.open(f"{codes}/issue", clock.now(), timezone_id="Asia/Tokyo")
+    await expect(page.locator("#field-url")).to_be_focused()
+    await expect(page.locator("#preview")).to_be_hidden()
+
+    await page.keyboard.type("\u0430pple.com/tonight")
+    await page.fill("#field-title", "<b>Tonight</b>")
+
+    await expect(page.locator("#preview .host")).to_have_text("xn--pple-43d.com")
+    await expect(page.locator("#preview .text")).to_have_text("/tonight")
+    await expect(page.locator("#preview .title")).to_have_text("<b>Tonight</b>")
+    await expect(page.locator("#field-url")).to_have_value("https://\u0430pple.com/tonight")
+    await page.check("#mode-json")
+    await expect(page.locator("#preview")).to_be_hidden()

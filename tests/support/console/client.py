@@ -80,6 +80,11 @@ class PageAnswer:
         return self.tree.findall(path)
 
     @property
+    def heading(self) -> str:
+        """The text of the page's first heading."""
+        return " ".join("".join(self.find(".//h1").itertext()).split())
+
+    @property
     def tiles(self) -> dict[str, str]:
         """The figures of the page by their labels."""
         found = [(each.find(".//dt"), each.find(".//dd")) for each in self.find_all(".//dl[@class='tiles']/*")]
