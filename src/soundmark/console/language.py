@@ -53,6 +53,10 @@ class Language:
         # Digits and names of months need no escaping, which would take longer than all the rest.
         return Markup(f'<time datetime="{value.isoformat()}">{self.moment(value)}</time>')  # noqa: S704 - only dates
 
+    def span(self, value: datetime, now: datetime) -> str:
+        """Return how far a moment is from now, in its largest unit, such as "in 6 days"."""
+        return dates.format_timedelta(value - now, threshold=1, add_direction=True, locale=self._locale)
+
     def day(self, value: date) -> str:
         """Return a date."""
         return dates.format_date(value, "d MMM y", locale=self._locale)

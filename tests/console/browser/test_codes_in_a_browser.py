@@ -148,6 +148,7 @@ async def test_without_keys_the_browser_says_nothing_about_the_code(
 async def test_the_sound_is_played_and_drawn(
     served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
 ) -> None:
+    served.browsing.tolerate("willReadFrequently")  # Only this test reads the picture.
     code = await tenant.make_code()
 
     page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
@@ -160,6 +161,14 @@ async def test_the_sound_is_played_and_drawn(
         " let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i + 1] < 128) n += 1; return n / (d.length / 4); }"
     )
     assert 0.02 < dark < 0.6, "tones stand out from silence"
+    assert await page.locator("#spectrogram .times li").all_text_contents() == ["0 s", "0.5 s", "1 s", "1.5 s", "2 s"]
+    assert await page.locator("#spectrogram .frequencies li").all_text_contents() == [
+        *("19.5 kHz", "18 kHz", "16.5 kHz", "15 kHz")
+    ]
+    ground = "() => [...document.querySelector('#spectrogram canvas').getContext('2d').getImageData(0, 0, 1, 1).data]"
+    assert min(await page.evaluate(ground)) > 160
+    await page.emulate_media(color_scheme="dark")
+    await page.wait_for_function(f"Math.max(...({ground})().slice(0, 3)) < 80")
     seconds = await page.evaluate(
         "async () => { const a = document.querySelector('audio'); a.muted = true; await a.play(); return a.duration; }"
     )
@@ -202,11 +211,7 @@ async def test_a_code_is_issued_and_revoked_with_the_keyboard_alone(
     served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
 ) -> None:
     page = await served.open(f"{codes}/issue", clock.now())
-    await page.focus("#field-issuer")
-    await page.keyboard.type("Radio Nordlicht")
-    await page.keyboard.press("Tab")
-    assert await page.evaluate("document.activeElement.id") == "mode-link"
-    await page.keyboard.press("Tab")
+    await expect(page.locator("#field-url")).to_be_focused()
     await page.keyboard.type("https://example.org/")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/codes/xr_*")

@@ -73,6 +73,15 @@ async def test_every_filter_of_the_api_narrows_the_list(
     assert "No Codes match these filters." in page.text
 
 
+async def test_issuing_keeps_the_campaign_of_the_list(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
+    campaign = await tenant.make_campaign()
+
+    page = await operator.get(f"{codes}?campaign_id={campaign['id']}")
+
+    [issue] = [each for each in page.find_all(".//main//a") if each.text == "Issue Codes"]
+    assert (await operator.get(str(issue.get("href")))).value("campaign_id") == campaign["id"]
+
+
 async def test_a_filter_time_is_read_in_its_zone(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
     code = await tenant.make_code()
     here = tenant.api.clock.now() + timedelta(hours=8, minutes=30)

@@ -1,16 +1,18 @@
 """One Code: everything about it, its verification, its sound, and its revocation."""
 
+import asyncio
 import re
 from typing import Final, Literal, TypeAlias, cast
 
-from soundmark_sdk import verify_signed_code
-from soundmark_sdk.client import ClientFailure
+from soundmark_sdk import KeySet, verify_signed_code
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.failures import Unverifiable
 from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
-from soundmark.console.pages.codes.intents import find_link, write_json
+from soundmark.console.pages.codes.choices import find_campaigns
+from soundmark.console.pages.codes.intents import find_link, write_headline, write_json
+from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
@@ -22,15 +24,20 @@ _XR_ID: Final = re.compile(r"xr_[A-Za-z0-9_-]{16,128}")
 
 
 async def show(visit: Visit) -> Response:
-    """Show one Code and whether its signature holds."""
-    code = await _get_code(visit)
+    """Show what one Code does, its sound, and whether its signature holds."""
+    code, keys, campaigns = await asyncio.gather(
+        _get_code(visit), read_part(visit.core.get_key_history()), find_campaigns(visit, only_active=False)
+    )
     return visit.page(
         "codes/detail.html",
         code=code,
+        what=write_headline(code.intent),
+        campaign_name=dict(campaigns.options).get(code.campaign_id or ""),
+        now=visit.console.clock.now(),
         resource=write_json(code.intent.resource),
         link=find_link(code.intent),
         signed=write_json(code.signed_code),
-        verdict=await _verify(visit, code),
+        verdict=_verify(code, keys),
         keys_url=f"{visit.console.addresses.core}/v1/keys/history",
         protocols=PROTOCOLS,
         protocol=read_protocol(visit),
@@ -85,11 +92,9 @@ async def _get_code(visit: Visit) -> Code:
     return await visit.core.codes.show(_read_xr_id(visit), project_id=visit.project_id)
 
 
-async def _verify(visit: Visit, code: Code) -> Verdict:
+def _verify(code: Code, keys: KeySet | None) -> Verdict:
     """Return whether the signed Code is authentic and belongs to the Code's token; unknown without Core's keys."""
-    try:
-        keys = await visit.core.get_key_history()
-    except ClientFailure:
+    if keys is None:
         return "unknown"
     try:
         verify_signed_code(code.signed_code, keys, token=code.broadcast_token)
