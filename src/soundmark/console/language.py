@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from babel import Locale, dates, numbers
 from babel.core import negotiate_locale
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 # The first is the one of a browser that asks for none of them.
 LOCALES: Final[Mapping[str, Locale]] = {"en": Locale("en", "GB"), "fr": Locale("fr", "FR")}
@@ -37,6 +37,13 @@ class Language:
             key = f"{key}.{self._locale.plural_form(count)}"
             values["count"] = self.number(count)
         return self._messages[key].format_map(values)
+
+    def mark(self, key: str, **values: object) -> Markup:
+        """Return a message whose values may have marks of their own, such as links; all else is escaped.
+
+        Raises: KeyError for an unknown key.
+        """
+        return escape(self._messages[key]).format_map(values)
 
     def knows(self, key: str) -> bool:
         """Return whether there is such a message."""
