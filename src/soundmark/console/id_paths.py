@@ -1,4 +1,4 @@
-"""The pages of things that are known by their ids, and ids written short."""
+"""The pages of things that are known by their ids."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,7 +20,7 @@ _PATHS: Final[Mapping[str, str]] = {
     "whe": "/organizations/{organization_id}/webhooks/{id}",
     "xr": f"{_IN_PROJECT}/codes/{{id}}",
 }
-_SHORT_CHARS_MAX: Final = 16
+_WHOLE_CHARS_MAX: Final = 14
 
 
 def find_path(organization_id: str, project_id: str | None, identity: str) -> str | None:
@@ -31,16 +31,17 @@ def find_path(organization_id: str, project_id: str | None, identity: str) -> st
     return path.format(organization_id=organization_id, project_id=project_id, id=identity)
 
 
-def shorten_id(identity: str) -> str:
-    """Return an id as people compare it: its prefix and first characters, and its last ones."""
-    return f"{identity[:7]}…{identity[-4:]}" if len(identity) > _SHORT_CHARS_MAX and _is_id(identity) else identity
-
-
 def mark_id(organization_id: str, project_id: str | None, identity: str) -> Markup:
-    """Return an id, shortened, as a link to the page of what it names, if there is one."""
-    shown = Markup('<code title="{}">{}</code>').format(identity, shorten_id(identity))
+    """Return an id without its middle, as `copy_id` of the components does, and as a link to what it names, if any."""
+    shown = Markup('<code class="id" title="{}">{}</code>').format(identity, _leave_out_middle(identity))
     path = find_path(organization_id, project_id, identity)
     return shown if path is None else Markup('<a href="{}">{}</a>').format(path, shown)
+
+
+def _leave_out_middle(identity: str) -> str:
+    if len(identity) <= _WHOLE_CHARS_MAX:
+        return identity
+    return Markup('{}<span class="middle">{}</span>{}').format(identity[:8], identity[8:-4], identity[-4:])
 
 
 def _is_id(text: str) -> bool:
