@@ -11,7 +11,7 @@ from soundmark_sdk.client.records import Code, DryRun
 from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
-from soundmark.console.pages.codes.choices import find_campaigns, find_integrations
+from soundmark.console.pages.codes.choices import find_allowed_hosts, find_campaigns, find_integrations
 from soundmark.console.pages.codes.issuance_forms import Issuance, make_key, read_issuance, read_key
 from soundmark.console.pages.codes.remembered import (
     NOTHING_ISSUED,
@@ -23,7 +23,7 @@ from soundmark.console.pages.codes.remembered import (
     read_remembered,
     read_tuple,
 )
-from soundmark.console.troubles import describe, make_trouble
+from soundmark.console.troubles import Trouble, describe, make_trouble
 from soundmark.console.visit import Visit
 
 _DEFAULT_LIFETIME: Final = timedelta(days=30)
@@ -79,7 +79,7 @@ async def judge(visit: Visit) -> Response:
         verdict = await _dry_run(visit, issuance)
     except ClientFailure as failure:
         trouble = describe(failure, visit.language)
-        sentence = _say_fields(visit, trouble.fields) or trouble.title
+        sentence = _say_fields(visit, _place_fields(visit, trouble)) or trouble.title
         return JSONResponse({"would_issue": False, "sentence": sentence}, headers=_NO_STORE)
     sentence = say_verdict(visit, verdict, issuance)
     return JSONResponse({"would_issue": verdict.would_issue, "sentence": sentence}, headers=_NO_STORE)
@@ -115,6 +115,12 @@ def _say_fields(visit: Visit, fields: Mapping[str, str]) -> str:
         label = visit.say(f"fields.{name}") if visit.language.knows(f"fields.{name}") else name
         sentences.append(f"{label}{visit.say('lists.colon')} {message}")
     return " ".join(sentences)
+
+
+def _place_fields(visit: Visit, trouble: Trouble) -> Mapping[str, str]:
+    """Return the refused fields by the names of this form: the address of a typed intent stands in its resource."""
+    is_link = visit.form.text("mode") == "link"
+    return {"resource" if name == "url" and not is_link else name: text for name, text in trouble.fields.items()}
 
 
 async def _send(visit: Visit, issuance: Issuance, key: str) -> tuple[Code, ...]:
@@ -154,7 +160,11 @@ async def _show_form(
     """Show the form; while the answer of an issuance is `unsettled`, under the same idempotency key."""
     code = None if visit.trouble is None else visit.trouble.code
     key = visit.form.text("idempotency_key")
-    campaigns, integrations = await asyncio.gather(find_campaigns(visit, only_active=True), find_integrations(visit))
+    if visit.trouble is not None:
+        visit.trouble = replace(visit.trouble, fields=_place_fields(visit, visit.trouble))
+    campaigns, integrations, allowed_hosts = await asyncio.gather(
+        find_campaigns(visit, only_active=True), find_integrations(visit), find_allowed_hosts(visit)
+    )
     return visit.page(
         "codes/issue.html",
         key=key if key and code != _CONFLICT else make_key(visit),
@@ -165,4 +175,5 @@ async def _show_form(
         default_expiry=(visit.console.clock.now() + _DEFAULT_LIFETIME).strftime("%Y-%m-%dT%H:%M"),
         campaigns=campaigns,
         integrations=integrations,
+        allowed_hosts=allowed_hosts,
     )
