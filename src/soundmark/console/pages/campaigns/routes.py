@@ -1,5 +1,6 @@
 """The pages of campaigns."""
 
+import asyncio
 from datetime import datetime
 from typing import Final
 
@@ -9,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.forms import Form
+from soundmark.console.offline_packs import ValidPacks, find_valid_packs, redirect_after_stop
 from soundmark.console.routing import form_page
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
@@ -30,7 +32,8 @@ async def create(visit: Visit) -> Response:
 
 async def show_summary(visit: Visit) -> Response:
     """Show one campaign and the counts of its Codes."""
-    return visit.page("campaigns/summary.html", summary=await _find_summary(visit))
+    summary, packs = await asyncio.gather(_find_summary(visit), _find_packs(visit))
+    return visit.page("campaigns/summary.html", summary=summary, packs=packs)
 
 
 async def change(visit: Visit) -> Response:
@@ -61,7 +64,8 @@ async def archive(visit: Visit) -> Response:
 async def show_stop(visit: Visit) -> Response:
     """Show what the emergency stop of a campaign would stop, and ask for its confirmation."""
     visit.require_managing_role()
-    return visit.page("campaigns/stop.html", summary=await _find_summary(visit))
+    summary, packs = await asyncio.gather(_find_summary(visit), _find_packs(visit))
+    return visit.page("campaigns/stop.html", summary=summary, packs=packs)
 
 
 async def stop(visit: Visit) -> Response:
@@ -69,8 +73,13 @@ async def stop(visit: Visit) -> Response:
     await _find_summary(visit)
     stopped = await visit.core.campaigns.stop(_campaign_id(visit))
     notice = "campaigns.stopped" if stopped.revoked_count else "campaigns.stopped_nothing"
-    return visit.redirect(
-        _path(visit, stopped.campaign.id), notice, name=stopped.campaign.name, count=stopped.revoked_count
+    return redirect_after_stop(
+        visit,
+        _path(visit, stopped.campaign.id),
+        notice,
+        packs_valid_until=stopped.packs_valid_until,
+        name=stopped.campaign.name,
+        count=stopped.revoked_count,
     )
 
 
@@ -91,6 +100,11 @@ async def _find_summary(visit: Visit) -> CampaignSummary:
     if summary.campaign.project_id != visit.project_id:
         raise TenantUnknown
     return summary
+
+
+async def _find_packs(visit: Visit) -> ValidPacks | None:
+    """Return the offline packs that may name Codes of the campaign in the URL, to people who may stop it."""
+    return await find_valid_packs(visit, campaign_id=_campaign_id(visit)) if visit.may_manage else None
 
 
 def _read_change(form: Form, name: str) -> datetime | Unchanged | None:
