@@ -12,7 +12,7 @@ ORGANIZATION = "/organizations/{organization_id}"
 PROJECT = ORGANIZATION + "/projects/{project_id}"
 PATHS = [
     *("/organizations", ORGANIZATION, ORGANIZATION + "/delete", ORGANIZATION + "/projects"),
-    *(PROJECT, PROJECT + "/delete"),
+    *(PROJECT, PROJECT + "/allowed-hosts", PROJECT + "/delete"),
 ]
 
 

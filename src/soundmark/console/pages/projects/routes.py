@@ -6,6 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.downloads import answer_download
+from soundmark.console.pages.projects import allowed_hosts
 from soundmark.console.routing import form_page, page
 from soundmark.console.visit import Visit
 
@@ -68,6 +69,7 @@ _ONE: Final = f"{_ALL}/{{project_id}}"
 routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
     form_page(_ONE, show_overview, rename),
+    form_page(f"{_ONE}/allowed-hosts", allowed_hosts.show, allowed_hosts.save),
     page(f"{_ONE}/export", export, offered_by=_ONE),
     form_page(f"{_ONE}/delete", show_deletion, delete),
 ]
