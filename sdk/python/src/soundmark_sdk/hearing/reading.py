@@ -9,8 +9,13 @@ import numpy as np
 
 from soundmark_sdk.hearing.alignment import align
 from soundmark_sdk.hearing.baseband import Band
-from soundmark_sdk.hearing.frame_code import GROUPS
-from soundmark_sdk.hearing.likelihoods import find_evidence, find_likelihoods, normalise
+from soundmark_sdk.hearing.frame_code import GROUPS, KNOWN_GROUPS
+from soundmark_sdk.hearing.likelihoods import (
+    find_evidence,
+    find_known_bits,
+    find_likelihoods,
+    normalise,
+)
 from soundmark_sdk.hearing.ordered_statistics import SETS_MAX, Bits, decode
 from soundmark_sdk.hearing.power_sums import PowerSums
 from soundmark_sdk.hearing.prefix_search import Candidate
@@ -100,21 +105,33 @@ class Reader:
         if is_doubtful and (self._readings.left < _READINGS_RESERVED or self._sets.left < _SETS_RESERVED):
             return None
         grid = grid_of(candidate.protocol)
+        # Clear sounds have many places that only look like a beginning, and none is worth an alignment.
+        if self._find_known_bits(grid, candidate) < _KNOWN_MIN_BITS:
+            return None
         start, clock = align(candidate, self._band.samples, self._band.first, grid)
         evidence, known_bits = self._measure(grid, start, clock)
         token = self._judge(evidence, known_bits, _SETS_FEW if is_doubtful else SETS_MAX)
         if token is None and known_bits >= _KNOWN_MIN_BITS:
             token = self._read_sums(candidate.protocol, start)
-        if token is not None or is_doubtful or known_bits < _KNOWN_MIN_BITS:
-            return token
+            if token is None and not is_doubtful:
+                token = self._read_again(grid, start, clock, (evidence, known_bits))
+        return token
+
+    def _read_again(self, grid: ToneGrid, start: float, clock: float, first: tuple[Bits, float]) -> str | None:
+        """Read later and earlier, and then together with earlier failures."""
+        clearest = first
         for shift in _LATER_SHIFTS:
             again = self._measure(grid, start + shift * grid.group, clock)
             token = self._judge(*again, _SETS_FEW)
             if token is not None:
                 return token
-            if again[1] > known_bits:
-                evidence, known_bits = again
-        return self._combine(candidate.protocol, evidence, known_bits)
+            clearest = max(clearest, again, key=lambda each: each[1])
+        return self._combine(grid.protocol, *clearest)
+
+    def _find_known_bits(self, grid: ToneGrid, candidate: Candidate) -> float:
+        start = candidate.start - self._band.first
+        groups = grid.cut(self._band.samples, start, candidate.clock, KNOWN_GROUPS)
+        return find_known_bits(*grid.find_powers(groups, candidate.clock), grid)
 
     def _measure(self, grid: ToneGrid, start: float, clock: float) -> tuple[Bits, float]:
         """Return the evidence for each value of the unknown bytes, and for what is known."""
