@@ -28,11 +28,11 @@ async def test_at_most_100_codes_are_selected_over_the_pages_of_the_list(
 
     await page.click("a[rel=next]")
     await expect(status).to_have_text("1 of at most 100 Codes selected.")
-    await page.click("text=Select this page")
+    await page.click("#every input")
     await expect(status).to_have_text("4 of at most 100 Codes selected.")
     await page.goto(codes)
     await expect(page.locator("input[name=xr_ids]").first).to_be_checked()
-    await page.click("text=Select this page")
+    await page.click("#every input")
     await expect(status).to_have_text("Select at most 100 Codes.")
     last = page.locator("input[name=xr_ids]").last
     await last.click()
@@ -50,9 +50,12 @@ async def test_the_sounds_of_a_selection_are_downloaded_and_the_page_stays_usabl
 ) -> None:
     await tenant.make_code()
     page = await served.open(codes, clock.now())
-    await page.click("text=Download the sounds")
-    await expect(page.locator("#selected")).to_have_text("Select at least one Code.")
+    await expect(page.locator(".bulk")).to_be_hidden()
     await page.locator("input[name=xr_ids]").check()
+    await expect(page.locator("#every input")).to_be_checked()
+    await page.click("text=Clear the selection")
+    await expect(page.locator(".bulk")).to_be_hidden()
+    await page.locator("#every input").check()
 
     for _ in range(2):
         async with page.expect_download() as downloading:
@@ -60,6 +63,35 @@ async def test_the_sounds_of_a_selection_are_downloaded_and_the_page_stays_usabl
         assert (await downloading.value).suggested_filename == f"{tenant.project_id}.codes.zip"
     await page.click("text=Revoke the selected Codes")
     await expect(page.locator("h1")).to_have_text("Revoke the selected Codes")
+
+
+async def test_without_a_script_a_selection_can_always_be_acted_on(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    code = await tenant.make_code()
+    page = await served.open(codes, clock.now(), java_script_enabled=False)
+    await expect(page.locator(".bulk")).to_be_visible()
+    await page.locator("input[name=xr_ids]").check()
+
+    await page.click("text=Revoke the selected Codes")
+
+    await expect(page.locator("main")).to_contain_text(code["xr_id"])
+
+
+async def test_rows_are_cards_on_a_narrow_screen(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    await tenant.make_code()
+    page = await served.open(codes, clock.now(), viewport={"width": 390, "height": 844})
+    label = "getComputedStyle(document.querySelector('td[data-label]'), '::before').content"
+
+    assert await page.evaluate(label) == '"Status"'
+    row = await page.locator("tbody tr").bounding_box()
+    link = await page.locator("tbody th a").bounding_box()
+    assert row is not None
+    assert link is not None
+    assert link["height"] < 30, "an address is a line"
+    assert row["height"] < 400
 
 
 async def test_a_signed_code_is_verified_before_ones_eyes(

@@ -381,5 +381,5 @@ async def test_the_pages_speak_french(operator: ConsoleClient, tenant: Tenant, c
     french = operator.other(language="fr").sign_in_as_operator(clock.now())
     campaign = await tenant.make_campaign(starts_at=f"{datetime.now(UTC).year + 1}-06-21T07:30:00.000Z")
 
-    assert (await french.get(path_of(tenant))).find(".//h1").text == "Campagnes"
+    assert (await french.get(path_of(tenant))).heading == "Campagnes"
     assert "à partir du 21 juin" in (await french.get(path_of(tenant, campaign["id"]))).text
