@@ -8,6 +8,7 @@ from markupsafe import Markup
 _IN_PROJECT: Final = "/organizations/{organization_id}/projects/{project_id}"
 # By the prefix of an id. API keys have one page together. Source: contract, section 1.
 _PATHS: Final[Mapping[str, str]] = {
+    "aud": "/organizations/{organization_id}/audit-log",
     "bco": "/billing/checkouts/{id}",
     "bsu": "/organizations/{organization_id}/billing",
     "cmp": f"{_IN_PROJECT}/campaigns/{{id}}",
