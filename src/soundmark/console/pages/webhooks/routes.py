@@ -73,9 +73,9 @@ async def switch(visit: Visit) -> Response:
     return visit.redirect(_path(visit), "webhooks.was_enabled" if is_wanted else "webhooks.was_disabled")
 
 
-async def roll_secret(visit: Visit) -> Response:
+async def rotate_secret(visit: Visit) -> Response:
     """Give an endpoint a new secret, and show it once."""
-    endpoint = await visit.core.webhooks.roll_secret(_endpoint_id(visit))
+    endpoint = await visit.core.webhooks.rotate_secret(_endpoint_id(visit))
     return visit.page("webhooks/secret.html", endpoint=endpoint, is_new=False)
 
 
@@ -135,7 +135,7 @@ routes: Final[list[Route]] = [
     page(f"{_ALL}/events/{{event_id}}", deliveries.show_event),
     form_page(_ONE, show_endpoint, update),
     action(f"{_ONE}/enabled", switch),
-    action(f"{_ONE}/secret", roll_secret),
+    action(f"{_ONE}/secret", rotate_secret),
     action(f"{_ONE}/test", send_test),
     page(f"{_ONE}/deliveries", deliveries.show_deliveries),
     form_page(f"{_ONE}/replay", deliveries.show_replay, deliveries.replay),
