@@ -133,6 +133,7 @@ def test_a_path_in_another_spelling_names_nothing(subtests: pytest.Subtests) -> 
         "0/000 ",
         "0/\u0660\u0660\u0660",
         "entries/" + "x999/" * 6 + "999",
+        "0/" + "x001/" * 1500 + "001",
     ):
         with subtests.test(path):
             assert parse_path(path) is None
