@@ -49,6 +49,18 @@ async def test_an_organisation_is_suspended_listed_and_restored(
         assert await rival.audited(action) == [("platform operator", None, {})]
 
 
+async def test_a_suspension_says_until_when_receivers_answer_from_offline_packs(
+    tenant: Tenant, settings: dict[str, str]
+) -> None:
+    """Nothing that the operator does can end a pack earlier."""
+    without = await platform(settings, "suspend", tenant.organization_id, "--reason", "Spam.")
+    assert "none is valid" in without.out
+    await platform(settings, "restore", tenant.organization_id)
+    pack = await tenant.make_pack()
+    done = await platform(settings, "suspend", tenant.organization_id, "--reason", "Spam.")
+    assert pack["valid_until"][:19].replace("T", " ") in done.out
+
+
 @pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "nobody", "org_\N{SNOWMAN}"])
 async def test_an_unknown_organisation_is_refused(settings: dict[str, str], organization_id: str, api: Api) -> None:
     for arguments in (("suspend", organization_id, "--reason", "Spam."), ("restore", organization_id)):

@@ -1,6 +1,6 @@
 """`soundmark platform organizations`, `suspend` and `restore`: stopping an organisation that abuses the service."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from pydantic import ValidationError
@@ -95,7 +95,7 @@ def suspend(
     except OrganizationNotFound:
         raise Refused(f"there is no organisation {organization}") from None
     view = SuspendedOrganizationView.from_record(suspended.organization, packs_valid_until=suspended.packs_valid_until)
-    _show(view, as_json=as_json)
+    _show(view, ("Offline packs valid until", view.packs_valid_until or "none is valid"), as_json=as_json)
 
 
 def restore(organization: _Organization, *, data_dir: DataDir = None, as_json: AsJson = False) -> None:
@@ -118,7 +118,7 @@ def _require_id(organization: str) -> None:
         raise OrganizationNotFound
 
 
-def _show(view: PlatformOrganizationView, *, as_json: bool) -> None:
+def _show(view: PlatformOrganizationView, *more: tuple[str, Any], as_json: bool) -> None:
     if as_json:
         show_json(view.model_dump(mode="json"))
         return
@@ -128,5 +128,6 @@ def _show(view: PlatformOrganizationView, *, as_json: bool) -> None:
             ("Name", view.name),
             ("Suspended", view.suspended_at or "no"),
             ("Reason", view.suspension_reason),
+            *more,
         )
     )
