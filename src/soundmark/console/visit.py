@@ -20,6 +20,7 @@ from soundmark.console.call_deadline import CallDeadline
 from soundmark.console.context import Console
 from soundmark.console.forms import Form, write_instant
 from soundmark.console.frame import make_frame
+from soundmark.console.id_paths import mark_id
 from soundmark.console.language import Language
 from soundmark.console.navigation import list_areas, offers_platform
 from soundmark.console.session import Session
@@ -35,7 +36,7 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"static": locate_static, "write_instant": write_instant}
+_TEMPLATES.globals |= {"mark_id": mark_id, "static": locate_static, "write_instant": write_instant}
 
 
 def render(template: str, status: int, **context: Any) -> Response:

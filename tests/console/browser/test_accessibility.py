@@ -12,7 +12,7 @@ ORGANIZATION = "/organizations/{organization_id}"
 PROJECT = ORGANIZATION + "/projects/{project_id}"
 PATHS = [
     *("/organizations", ORGANIZATION, ORGANIZATION + "/settings", ORGANIZATION + "/delete", ORGANIZATION + "/projects"),
-    *(PROJECT, PROJECT + "/settings", PROJECT + "/delete"),
+    *(PROJECT, PROJECT + "/settings", PROJECT + "/allowed-hosts", PROJECT + "/delete"),
 ]
 
 

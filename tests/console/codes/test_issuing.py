@@ -421,3 +421,45 @@ async def test_an_issuance_that_takes_all_the_time_is_kept_and_not_asked_about(
     assert page.find(".//section[@id='unsettled']") is not None
     assert page.value("url") == "https://example.org/offer"
     assert [call.url.path for call in operator.core.calls] == ["/v1/codes"]
+
+
+async def _allow(tenant: Tenant, hosts: list[str]) -> None:
+    path = f"/v1/projects/{tenant.project_id}/allowed-hosts"
+    assert (await tenant.api.put(path, params=tenant.query, json={"hosts": hosts})).status == 200
+
+
+async def test_the_form_says_where_links_may_lead(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
+    assert not (await operator.get(f"{codes}/issue")).find_all(".//p[@id='allowed-hosts']")
+    for hosts, expected in (
+        ([], "No host is allowed"),
+        (["a.example", "*.b.example"], "may lead only to a.example, *.b.example"),
+        ([f"h{number}.example" for number in range(7)], "h4.example and 2 more."),
+    ):
+        await _allow(tenant, hosts)
+        page = await operator.get(f"{codes}/issue")
+        hint = " ".join("".join(page.find(".//p[@id='allowed-hosts']").itertext()).split())
+        assert expected in hint
+    operator.core.lose(f"GET /v1/projects/{tenant.project_id}/allowed-hosts")
+    assert (await operator.get(f"{codes}/issue")).status == 200
+
+
+async def test_a_link_that_leads_elsewhere_is_refused_beside_its_address(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    """Of a typed intent, beside the JSON that has the address."""
+    await _allow(tenant, ["example.org"])
+    typed = {"mode": "json", "type": "link", "action": "open", "resource": '{"url": "https://evil.example/"}'}
+    for changes, control, name in (
+        ({"url": "https://evil.example/"}, "url", "Address"),
+        (typed, "resource", "Resource"),
+    ):
+        verdict = (await operator.submit(f"{codes}/issue/verdict", fields(**changes))).response.json()
+        assert verdict["would_issue"] is False
+        assert verdict["sentence"].startswith(f"{name}: This project does not allow this address.")
+        for button in ({}, {"check": "yes"}):
+            page = await operator.submit(f"{codes}/issue", fields(**changes, **button))
+            assert (page.status, page.trouble) == (422, "validation_failed")
+            reason = page.find(f".//p[@id='refused-{control}']").text
+            assert verdict["sentence"] == f"{name}: {reason}"
+            assert page.value(control) == changes[control]
+    assert await _codes(tenant) == []

@@ -10,6 +10,7 @@ from soundmark_sdk.failures import Unverifiable
 from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
+from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.pages.codes.intents import find_link, write_headline, write_json
 from soundmark.console.parts import read_part
@@ -28,6 +29,8 @@ async def show(visit: Visit) -> Response:
     code, keys, campaigns = await asyncio.gather(
         _get_code(visit), read_part(visit.core.get_key_history()), find_campaigns(visit, only_active=False)
     )
+    is_just_revoked = visit.may_manage and _is_just_revoked(visit, code)
+    packs = await _find_packs(visit, code, is_asked_for=is_just_revoked)
     return visit.page(
         "codes/detail.html",
         code=code,
@@ -38,6 +41,8 @@ async def show(visit: Visit) -> Response:
         link=find_link(code.intent),
         signed=write_json(code.signed_code),
         verdict=_verify(code, keys),
+        is_just_revoked=is_just_revoked,
+        packs=packs,
         keys_url=f"{visit.console.addresses.core}/v1/keys/history",
         protocols=PROTOCOLS,
         protocol=read_protocol(visit),
@@ -61,7 +66,8 @@ async def show_revocation(visit: Visit) -> Response:
     """Show the Code that would be revoked, and ask for confirmation."""
     visit.require_managing_role()
     code = await _get_code(visit)
-    return visit.page("codes/revoke.html", code=code)
+    packs = await _find_packs(visit, code, is_asked_for=code.status == "active")
+    return visit.page("codes/revoke.html", code=code, packs=packs)
 
 
 async def revoke(visit: Visit) -> Response:
@@ -90,6 +96,19 @@ def read_protocol(visit: Visit) -> Protocol:
 
 async def _get_code(visit: Visit) -> Code:
     return await visit.core.codes.show(_read_xr_id(visit), project_id=visit.project_id)
+
+
+def _is_just_revoked(visit: Visit, code: Code) -> bool:
+    """Return whether an offline pack that has the Code may still be valid."""
+    return code.revoked_at is not None and visit.console.clock.now() - code.revoked_at < PACK_VALIDITY_MAX
+
+
+async def _find_packs(visit: Visit, code: Code, *, is_asked_for: bool) -> ValidPacks | None:
+    """Return the offline packs that may name a Code; no pack has measured ones."""
+    if code.audience_enabled:
+        return ValidPacks((), is_complete=True)
+    packs = await find_valid_packs(visit, campaign_id=code.campaign_id) if is_asked_for else None
+    return None if packs is None else packs.holding(code)
 
 
 def _verify(code: Code, keys: KeySet | None) -> Verdict:

@@ -11,7 +11,7 @@ from soundmark_sdk.client.records import Code, DryRun
 from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
-from soundmark.console.pages.codes.choices import find_campaigns, find_integrations
+from soundmark.console.pages.codes.choices import find_allowed_hosts, find_campaigns, find_integrations
 from soundmark.console.pages.codes.detail import check_xr_id
 from soundmark.console.pages.codes.intents import Headline, write_headline
 from soundmark.console.pages.codes.issuance_forms import (
@@ -35,7 +35,7 @@ from soundmark.console.pages.codes.remembered import (
     split_ids,
 )
 from soundmark.console.parts import read_part
-from soundmark.console.troubles import TenantUnknown, describe, make_trouble
+from soundmark.console.troubles import TenantUnknown, Trouble, describe, make_trouble
 from soundmark.console.visit import Visit
 
 _DEFAULT_LIFETIME: Final = timedelta(weeks=1)
@@ -105,7 +105,7 @@ async def judge(visit: Visit) -> Response:
         verdict = await _dry_run(visit, issuance)
     except ClientFailure as failure:
         trouble = describe(failure, visit.language)
-        sentence = _say_fields(visit, trouble.fields) or trouble.title
+        sentence = _say_fields(visit, _place_fields(visit, trouble)) or trouble.title
         return JSONResponse({"would_issue": False, "sentence": sentence}, headers=_NO_STORE)
     sentence = say_verdict(visit, verdict, issuance)
     return JSONResponse({"would_issue": verdict.would_issue, "sentence": sentence}, headers=_NO_STORE)
@@ -141,6 +141,12 @@ def _say_fields(visit: Visit, fields: Mapping[str, str]) -> str:
         label = visit.say(f"fields.{name}") if visit.language.knows(f"fields.{name}") else name
         sentences.append(f"{label}{visit.say('lists.colon')} {message}")
     return " ".join(sentences)
+
+
+def _place_fields(visit: Visit, trouble: Trouble) -> Mapping[str, str]:
+    """Return the refused fields by the names of this form: the address of a typed intent stands in its resource."""
+    is_link = visit.form.text("mode") == "link"
+    return {"resource" if name == "url" and not is_link else name: text for name, text in trouble.fields.items()}
 
 
 async def _send(visit: Visit, issuance: Issuance, key: str) -> tuple[Code, ...]:
@@ -181,8 +187,13 @@ async def _show_form(
     """Show the form; while the answer of an issuance is `unsettled`, under the same idempotency key."""
     code = None if visit.trouble is None else visit.trouble.code
     key = visit.form.text("idempotency_key")
-    campaigns, integrations, issuer = await asyncio.gather(
-        find_campaigns(visit, only_active=True), find_integrations(visit), _suggest_issuer(visit)
+    if visit.trouble is not None:
+        visit.trouble = replace(visit.trouble, fields=_place_fields(visit, visit.trouble))
+    campaigns, integrations, issuer, allowed_hosts = await asyncio.gather(
+        find_campaigns(visit, only_active=True),
+        find_integrations(visit),
+        _suggest_issuer(visit),
+        find_allowed_hosts(visit),
     )
     return visit.page(
         "codes/issue.html",
@@ -197,6 +208,7 @@ async def _show_form(
         preview=preview,
         campaigns=campaigns,
         integrations=integrations,
+        allowed_hosts=allowed_hosts,
     )
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.offline_packs import find_valid_packs, redirect_after_stop
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.pages.codes.detail import check_xr_id, read_protocol
 from soundmark.console.pages.codes.intents import write_headline
@@ -67,18 +68,21 @@ async def show_revocation(visit: Visit) -> Response:
     """Show the Codes that would be revoked, and ask for confirmation."""
     visit.require_managing_role()
     sent = visit.form.texts("xr_ids") if visit.form else visit.request.query_params.getlist("xr_ids")
-    return _show_selection(visit, _read_selection(sent))
+    return await _show_selection(visit, _read_selection(sent))
 
 
 async def revoke_selection(visit: Visit) -> Response:
     """Revoke the selected Codes: all of them, or none."""
     xr_ids = _read_selection(visit.form.texts("xr_ids"))
     if _find_fault(visit, xr_ids) is not None:
-        return _show_selection(visit, xr_ids)
+        return await _show_selection(visit, xr_ids)
     revoked = await visit.core.codes.revoke_batch(xr_ids)
-    return visit.redirect(
+    packs = await find_valid_packs(visit)  # Those made before, too: the Codes are in no later one.
+    return redirect_after_stop(
+        visit,
         f"{visit.tenant_path}/codes#revoked",
         "codes.selection.revoked" if revoked.unchanged_count else "codes.selection.all_revoked",
+        packs_valid_until=None if packs is None else packs.valid_until,
         count=revoked.revoked_count,
         unchanged=revoked.unchanged_count,
     )
@@ -100,10 +104,11 @@ async def _find_inactive(visit: Visit, xr_ids: Sequence[str]) -> list[str]:
     return [xr_id for xr_id, each in zip(xr_ids, found, strict=True) if each is True]
 
 
-def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
+async def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
     fault = _find_fault(visit, xr_ids)
     visit.trouble = visit.trouble or fault
-    return visit.page("codes/revoke_selection.html", xr_ids=xr_ids if fault is None else [])
+    packs = await find_valid_packs(visit) if fault is None else None
+    return visit.page("codes/revoke_selection.html", xr_ids=xr_ids if fault is None else [], packs=packs)
 
 
 def _read_order(visit: Visit) -> CodeOrder:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.downloads import answer_download
+from soundmark.console.pages.projects import allowed_hosts
 from soundmark.console.pages.projects.home import show_home
 from soundmark.console.routing import form_page, page
 from soundmark.console.visit import Visit
@@ -70,6 +71,7 @@ routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
     page(_ONE, show_home),
     form_page(f"{_ONE}/settings", show_settings, rename),
+    form_page(f"{_ONE}/allowed-hosts", allowed_hosts.show, allowed_hosts.save),
     page(f"{_ONE}/export", export, offered_by=f"{_ONE}/settings"),
     form_page(f"{_ONE}/delete", show_deletion, delete),
 ]
