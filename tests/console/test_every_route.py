@@ -116,8 +116,8 @@ _PROJECT = "/organizations/of-nothing/projects/of-nothing"
 @pytest.mark.parametrize(
     ("download", "offer"),
     [
-        ("/organizations/of-nothing/export", "/organizations/of-nothing"),
-        (f"{_PROJECT}/export", _PROJECT),
+        ("/organizations/of-nothing/export", "/organizations/of-nothing/settings"),
+        (f"{_PROJECT}/export", f"{_PROJECT}/settings"),
         (
             "/organizations/of-nothing/audit-log/download?actor=a%26b&format=csv",
             "/organizations/of-nothing/audit-log?actor=a%26b&format=csv",

@@ -53,7 +53,7 @@ async def test_a_person_without_a_right_to_the_list_of_members_may_leave_all_the
     await people.member(tenant, rival, "bob", "member")
     visitors.sign_in_as(people, "bob", clock.now())
 
-    page = await visitors.get(f"/organizations/{tenant.organization_id}")
+    page = await visitors.get(f"/organizations/{tenant.organization_id}/settings")
 
     [leave] = [each for each in page.find_all(".//main//a") if "/members/remove" in str(each.get("href"))]
     assert (await visitors.get(str(leave.get("href")))).find(".//button[@class='danger final']") is not None

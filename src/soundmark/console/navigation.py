@@ -25,12 +25,14 @@ ORGANIZATION_AREAS: Final[Mapping[str, frozenset[Role]]] = {
     "billing": _PAYING,
     "tickets": _ALL,
     "webhooks": _MANAGING,
+    "settings": _ALL,
 }
 PROJECT_AREAS: Final[Mapping[str, frozenset[Role]]] = {
     "codes": _READING,
     "campaigns": _ALL,
     "api-keys": _MANAGING,
     "integrations": _READING,
+    "settings": _ALL,
 }
 _ICONS: Final[Mapping[str, str]] = {
     "projects": "folder",
@@ -44,6 +46,7 @@ _ICONS: Final[Mapping[str, str]] = {
     "campaigns": "megaphone",
     "api-keys": "key-round",
     "integrations": "chart-column",
+    "settings": "settings",
 }
 
 
