@@ -138,6 +138,7 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
     lines = {
         "Public API": f"[bold]{plan.address('core')}[/]",
         "Console": f"[bold]{plan.address('console')}[/]",
+        "Guide": f"{plan.address('console')}/guide",
         "Sign in": _say_how_to_sign_in(plan),
         "Private": f"{_list_audiences(plan)}, {plan.address('audio')} (Audio)",
         "Operator token": f"in {plan.options.data_dir / UP_FILE}",

@@ -9,7 +9,7 @@ import httpx2
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount
 
-from soundmark.console import front
+from soundmark.console import documentation, front
 from soundmark.console.context import Addresses, Console, Publisher
 from soundmark.console.core_api import CoreApi
 from soundmark.console.directory import Directory
@@ -122,7 +122,7 @@ def assemble_app(console: Console) -> AsgiApp:
     static = Mount("/static", serve_files(STATIC_FOLDER))
     # Without Core it still answers: its pages say what is wrong. Readiness is for those who watch it.
     health = health_routes(HealthCheck("core", console.core.is_reachable, "process"))
-    routes = [*health, receiver, static, *PAGES]
+    routes = [*health, receiver, static, *documentation.routes, *PAGES]
     app = Starlette(lifespan=lifespan, routes=routes, exception_handlers=front.handlers)
     app.state.console = console
     app.router.redirect_slashes = False
