@@ -65,6 +65,7 @@ $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
 
 # With --jobs, one compiles while the other installs, so what is half written is compiled again.
 $(VENV)/.runtime-compiled: $(VENV)/.runtime
+	@echo "  Compiling the Python files ..."
 	@$(COMPILE)
 	@touch $@
 

@@ -186,6 +186,7 @@ async def test_a_monitor_finds_each_code_and_no_foreign_revocation(
     assert "you did not order it" in tenant.run(*monitor, "--ordered", str(ordered)).refusal
     ordered.write_text(codes[0]["xr_id"] + "\n")
     assert tenant.run(*monitor, "--ordered", str(ordered)).status == 0
+    assert verify(tenant.service, "--state", state).status == 0, "it leaves what the monitor remembers in the file"
     past_policies("DELETE FROM codes WHERE xr_id = %s", codes[1]["xr_id"])
     assert f"the Code {codes[1]['xr_id']} was listed before" in tenant.run(*monitor).refusal
 

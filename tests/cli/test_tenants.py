@@ -26,6 +26,14 @@ def test_from_scratch_to_a_code_without_an_id_in_any_command(service: Service, t
     assert answered(run("codes", "show", xr_id, "--key-file", key, "--json"))["campaign_id"] == campaign
 
 
+def test_a_namesake_of_a_new_organisation_is_named(tenant: Tenant) -> None:
+    assert tenant.run_as_operator("organizations", "create", "Radio Zwilling", "--quiet").err == ""
+    first = tenant.run_as_operator("organizations", "list", "--json")
+    done = tenant.run_as_operator("organizations", "create", "Radio Zwilling", "--quiet")
+    assert done.err == f"another organisation has this name: {answered(first)['data'][0]['id']}\n"
+    assert done.out.startswith("org_")
+
+
 def test_organisations_and_projects_are_listed_and_renamed(tenant: Tenant) -> None:
     as_operator = tenant.run_as_operator
     assert as_operator("use", tenant.organization_id, tenant.project_id).status == 0

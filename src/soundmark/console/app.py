@@ -29,6 +29,7 @@ from soundmark.console.pages.organizations import routes as organizations
 from soundmark.console.pages.platform import routes as platform
 from soundmark.console.pages.projects import routes as projects
 from soundmark.console.pages.reports import routes as reports
+from soundmark.console.pages.search import routes as search
 from soundmark.console.pages.tickets import routes as tickets
 from soundmark.console.pages.usage import routes as usage
 from soundmark.console.pages.webhooks import routes as webhooks
@@ -53,6 +54,7 @@ PAGES: Final[tuple[BaseRoute, ...]] = (
     *local_ticket.routes,
     *sign_in.routes,
     *listen.routes,
+    *search.routes,
     *organizations.routes,
     *projects.routes,
     *integrations.routes,

@@ -15,12 +15,15 @@ _OVERSAMPLING: Final = 8
 _SMALLEST: Final = 1e-30
 
 
-def align(candidate: Candidate, band: Band, grid: ToneGrid) -> tuple[float, float]:
-    """Return the start and clock at which the known tones hold the largest share of the power in their bands."""
+def align(candidate: Candidate, band: Band, first: int, grid: ToneGrid) -> tuple[float, float]:
+    """Return the start and clock at which the known tones hold the largest share of the power in their bands.
+
+    `first` is the place of the first sample of the band.
+    """
     size = _OVERSAMPLING * grid.group
     starts = candidate.start + _OFFSETS * grid.group
     clocks = candidate.clock + _CLOCK_STEPS * grid.clock_step
-    windows = np.stack([grid.cut(band, start, candidate.clock, KNOWN_GROUPS) for start in starts])
+    windows = np.stack([grid.cut(band, start - first, candidate.clock, KNOWN_GROUPS) for start in starts])
     tones = find_spectra(windows * grid.window, size)[:, :, grid.find_bins(clocks[:, None], size)]
     bands = tones.reshape(len(starts), KNOWN_GROUPS, len(clocks), NIBBLES, TONES)
     known = np.take_along_axis(bands, KNOWN_NIBBLES[None, :, None, :, None], axis=4)[..., 0]

@@ -39,7 +39,7 @@ async def find_campaigns(visit: Visit, *, only_active: bool) -> Choices:
 
 
 async def find_integrations(visit: Visit) -> Choices:
-    """Return the project's active Audience integrations, which have no names.
+    """Return the project's active Audience integrations, by their names where they have one.
 
     Raises: as `find_campaigns`.
     """
@@ -76,7 +76,7 @@ async def _name_integrations(visit: Visit) -> AsyncIterator[tuple[str, str]]:
     for integration in listed.data:
         if integration.status == "active":
             mode = visit.say(f"codes.mode.{integration.mode}")
-            yield integration.id, f"{integration.id} ({mode})"
+            yield integration.id, f"{integration.name or integration.id} ({mode})"
 
 
 async def _collect(named: AsyncIterator[tuple[str, str]]) -> Choices:

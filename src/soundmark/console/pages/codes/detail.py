@@ -4,15 +4,16 @@ import asyncio
 import re
 from typing import Final, Literal, TypeAlias, cast
 
-from soundmark_sdk import verify_signed_code
-from soundmark_sdk.client import ClientFailure
+from soundmark_sdk import KeySet, verify_signed_code
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.failures import Unverifiable
 from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
-from soundmark.console.pages.codes.intents import find_link, write_json
+from soundmark.console.pages.codes.choices import find_campaigns
+from soundmark.console.pages.codes.intents import find_link, write_headline, write_json
+from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
@@ -24,17 +25,22 @@ _XR_ID: Final = re.compile(r"xr_[A-Za-z0-9_-]{16,128}")
 
 
 async def show(visit: Visit) -> Response:
-    """Show one Code and whether its signature holds."""
-    code = await _get_code(visit)
+    """Show what one Code does, its sound, and whether its signature holds."""
+    code, keys, campaigns = await asyncio.gather(
+        _get_code(visit), read_part(visit.core.get_key_history()), find_campaigns(visit, only_active=False)
+    )
     is_just_revoked = visit.may_manage and _is_just_revoked(visit, code)
-    verdict, packs = await asyncio.gather(_verify(visit, code), _find_packs(visit, code, is_asked_for=is_just_revoked))
+    packs = await _find_packs(visit, code, is_asked_for=is_just_revoked)
     return visit.page(
         "codes/detail.html",
         code=code,
+        what=write_headline(code.intent),
+        campaign_name=dict(campaigns.options).get(code.campaign_id or ""),
+        now=visit.console.clock.now(),
         resource=write_json(code.intent.resource),
         link=find_link(code.intent),
         signed=write_json(code.signed_code),
-        verdict=verdict,
+        verdict=_verify(code, keys),
         is_just_revoked=is_just_revoked,
         packs=packs,
         keys_url=f"{visit.console.addresses.core}/v1/keys/history",
@@ -105,11 +111,9 @@ async def _find_packs(visit: Visit, code: Code, *, is_asked_for: bool) -> ValidP
     return None if packs is None else packs.holding(code)
 
 
-async def _verify(visit: Visit, code: Code) -> Verdict:
+def _verify(code: Code, keys: KeySet | None) -> Verdict:
     """Return whether the signed Code is authentic and belongs to the Code's token; unknown without Core's keys."""
-    try:
-        keys = await visit.core.get_key_history()
-    except ClientFailure:
+    if keys is None:
         return "unknown"
     try:
         verify_signed_code(code.signed_code, keys, token=code.broadcast_token)

@@ -6,13 +6,23 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from soundmark_sdk.client import ApiProblem, ClientFailure
+from soundmark_sdk.client import ApiProblem, ClientFailure, CodeFilters
 from soundmark_sdk.client.records import Code, DryRun
 from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.codes.choices import find_allowed_hosts, find_campaigns, find_integrations
-from soundmark.console.pages.codes.issuance_forms import Issuance, make_key, read_issuance, read_key
+from soundmark.console.pages.codes.detail import check_xr_id
+from soundmark.console.pages.codes.intents import Headline, write_headline
+from soundmark.console.pages.codes.issuance_forms import (
+    BATCH_MAX,
+    PRESETS,
+    Issuance,
+    choose_expiry,
+    make_key,
+    read_issuance,
+    read_key,
+)
 from soundmark.console.pages.codes.remembered import (
     NOTHING_ISSUED,
     RecoveryTuple,
@@ -22,11 +32,13 @@ from soundmark.console.pages.codes.remembered import (
     make_tuple,
     read_remembered,
     read_tuple,
+    split_ids,
 )
-from soundmark.console.troubles import Trouble, describe, make_trouble
+from soundmark.console.parts import read_part
+from soundmark.console.troubles import TenantUnknown, Trouble, describe, make_trouble
 from soundmark.console.visit import Visit
 
-_DEFAULT_LIFETIME: Final = timedelta(days=30)
+_DEFAULT_LIFETIME: Final = timedelta(weeks=1)
 _NEVER_ISSUED: Final = "code_issue_not_found"
 _CONFLICT: Final = "idempotency_conflict"
 _INVALID: Final = "validation_failed"
@@ -43,11 +55,15 @@ async def show(visit: Visit) -> Response:
 
 async def issue(visit: Visit) -> Response:
     """Issue what the form asks for, once for each form that was shown, or only check it."""
+    if visit.form.has("preset"):
+        visit.form = choose_expiry(visit.form, visit.console.clock.now())
+        return await _show_form(visit, read_tuple(visit.form))
     key, issuance = read_key(visit.form), read_issuance(visit)
     if visit.form.has("check"):
         verdict = await _dry_run(visit, issuance)
         sentence = say_verdict(visit, verdict, issuance)
-        return await _show_form(visit, read_tuple(visit.form), verdict=verdict, sentence=sentence)
+        preview = write_headline(issuance.request.intent)
+        return await _show_form(visit, read_tuple(visit.form), verdict=verdict, sentence=sentence, preview=preview)
     kept = read_tuple(visit.form)
     if kept is not None and kept.body != issuance.write_body().decode():
         visit.trouble = make_trouble(_UNPROCESSABLE, "issuance_changed", visit.language)
@@ -66,6 +82,16 @@ async def issue(visit: Visit) -> Response:
         kept = None if failure.unsettled is None else read_tuple(visit.form) or make_tuple(visit, issuance)
         return await _show_form(visit, kept, settled_key=key if visit.trouble.code in NOTHING_ISSUED else None)
     return lead_to_codes(visit, codes, key)
+
+
+async def show_issued(visit: Visit) -> Response:
+    """Show what an issuance of several Codes made."""
+    xr_ids = [check_xr_id(each) for each in split_ids(visit.query("ids") or "")]
+    if not 1 <= len(xr_ids) <= BATCH_MAX:
+        raise TenantUnknown
+    # The Codes of a batch differ only in their ids and tokens.
+    code = await visit.core.codes.show(xr_ids[0], project_id=visit.project_id)
+    return visit.page("codes/issued.html", xr_ids=xr_ids, code=code, what=write_headline(code.intent))
 
 
 async def judge(visit: Visit) -> Response:
@@ -156,14 +182,18 @@ async def _show_form(
     settled_key: str | None = None,
     verdict: DryRun | None = None,
     sentence: str | None = None,
+    preview: Headline | None = None,
 ) -> Response:
     """Show the form; while the answer of an issuance is `unsettled`, under the same idempotency key."""
     code = None if visit.trouble is None else visit.trouble.code
     key = visit.form.text("idempotency_key")
     if visit.trouble is not None:
         visit.trouble = replace(visit.trouble, fields=_place_fields(visit, visit.trouble))
-    campaigns, integrations, allowed_hosts = await asyncio.gather(
-        find_campaigns(visit, only_active=True), find_integrations(visit), find_allowed_hosts(visit)
+    campaigns, integrations, issuer, allowed_hosts = await asyncio.gather(
+        find_campaigns(visit, only_active=True),
+        find_integrations(visit),
+        _suggest_issuer(visit),
+        find_allowed_hosts(visit),
     )
     return visit.page(
         "codes/issue.html",
@@ -173,7 +203,19 @@ async def _show_form(
         verdict=sentence,
         would_issue=verdict is not None and verdict.would_issue,
         default_expiry=(visit.console.clock.now() + _DEFAULT_LIFETIME).strftime("%Y-%m-%dT%H:%M"),
+        default_issuer=issuer,
+        presets=PRESETS,
+        preview=preview,
         campaigns=campaigns,
         integrations=integrations,
         allowed_hosts=allowed_hosts,
     )
+
+
+async def _suggest_issuer(visit: Visit) -> str:
+    """Return the issuer of the project's newest Code, or else the organisation's name."""
+    assert visit.organization is not None, "the route loads it"
+    if visit.form:  # It has one, or a person has removed it.
+        return ""
+    codes = await read_part(visit.core.codes.page(CodeFilters(project_id=visit.project_id), limit=1))
+    return codes.data[0].issuer if codes is not None and codes.data else visit.organization.name

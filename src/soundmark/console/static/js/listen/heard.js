@@ -1,6 +1,7 @@
 // What was heard: each token once, resolved and verified here, or why there is nothing to show.
 
 import { getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 import { offerReport } from "./abuse.js";
 import { copyTemplate, fill, fillState } from "./words.js";
 import { writeResource } from "./intent.js";
@@ -161,7 +162,7 @@ function show(resolution) {
   fill(shown, "xr_id", xrId);
   const until = getElement(HTMLTimeElement, '[data-slot="until"]', shown);
   until.dateTime = expiresAt.toISOString();
-  until.textContent = expiresAt.toLocaleTimeString(document.documentElement.lang, { timeStyle: "medium" });
+  until.textContent = expiresAt.toLocaleTimeString(findLocale(), { timeStyle: "medium" });
   getElement(HTMLElement, '[data-slot="resource"]', shown).append(writeResource(intent.resource));
   return shown;
 }
