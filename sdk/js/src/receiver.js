@@ -47,6 +47,26 @@ export class Receiver {
     this._shelf.add(pack);
   }
 
+  /** The packs that can still answer, or silence another. */
+  get packs() {
+    return this._shelf.packs;
+  }
+
+  /** Forget all packs. Without a newer one, an older one would answer again, so there is no way to forget one alone. */
+  forgetPacks() {
+    this._shelf.packs = [];
+  }
+
+  /**
+   * Return the text of the service's key history: keep it beside packs, which `readKeyHistory` of it verifies.
+   *
+   * @returns {Promise<Uint8Array<ArrayBuffer>>}
+   * @throws {ReceiverFailure}
+   */
+  async fetchKeyHistory() {
+    return (await this._get("/v1/keys/history", {}, {})).body;
+  }
+
   /**
    * Return the verified intent behind a broadcast token. Repeating it is safe: resolving changes nothing.
    *
