@@ -38,8 +38,8 @@ def make_sound(number: int) -> tuple[str, Sound]:
     elif kind == "bursts":
         sound = chance.normal(0, 0.2, _PART_S * RATE_HZ) * np.repeat(chance.random(_PART_S * 10) < 0.3, RATE_HZ // 10)
     elif kind in PROGRAMMES:
-        # Generating takes longer than listening: two takes of four, anywhere in time, make a sound of their own.
-        first, second = (np.roll(_make_take(kind, int(chance.integers(4))), chance.integers(10**6)) for _ in range(2))
+        # Generating takes longer than listening: two takes of three, anywhere in time, make a sound of their own.
+        first, second = (np.roll(_make_take(kind, int(chance.integers(3))), chance.integers(10**6)) for _ in range(2))
         sound = (first * chance.uniform(0.1, 1) + second * chance.uniform(0, 0.5)).astype(np.float64)
     else:
         sound = np.concatenate(list(_play_other_messages(chance)))[: _PART_S * RATE_HZ]
@@ -48,7 +48,7 @@ def make_sound(number: int) -> tuple[str, Sound]:
 
 @cache
 def _make_take(kind: str, take: int) -> NDArray[np.float32]:
-    return np.tile(make_programme(kind, _PART_S / 2, take=1 + take)[:, 0], 2)
+    return np.tile(make_programme(kind, _PART_S / 4, take=1 + take)[:, 0], 4)
 
 
 def _play_other_messages(chance: Generator) -> Iterator[Sound]:

@@ -1,6 +1,5 @@
 """Hears frames in a stream: where they may begin, and in which order these places are read."""
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,6 +9,7 @@ from soundmark_sdk.hearing.frame_code import GROUP_BLOCKS, KNOWN_GROUPS
 from soundmark_sdk.hearing.power_sums import PowerSums
 from soundmark_sdk.hearing.prefix_search import Candidate, PrefixSearch
 from soundmark_sdk.hearing.reading import KeptBand, Reader
+from soundmark_sdk.hearing.repetitions import RepetitionSearch, list_counts
 from soundmark_sdk.hearing.tone_grid import grid_of
 from soundmark_sdk.resampling import RATE_HZ, Samples
 
@@ -20,14 +20,21 @@ _KEPT: Final = int(5.0 * BAND_RATE_HZ)  # Longer than a frame.
 
 
 class Decoder:
-    """A decoder of a stream of mono samples at 48 kHz, in -1..1."""
+    """A decoder of a stream of mono samples at 48 kHz, in -1..1.
 
-    def __init__(self, protocols: tuple[int, ...] = PROTOCOLS) -> None:
+    With a period, repetitions that are as far apart are searched and read together.
+    """
+
+    def __init__(self, protocols: tuple[int, ...] = PROTOCOLS, *, period_s: float | None = None) -> None:
         self._baseband: Final = Baseband()
         self._searches: Final = [PrefixSearch(grid_of(protocol)) for protocol in protocols]
+        self._repetitions: Final = (
+            [] if period_s is None else [RepetitionSearch(grid_of(each), period_s) for each in protocols]
+        )
         self._power_sums: Final = PowerSums()
-        self._band: Final = KeptBand(_KEPT)
-        self._reader: Final = Reader(self._band, self._power_sums)
+        earlier_s = 0.0 if period_s is None else 1.01 * period_s * (list_counts(period_s)[-1] - 1)
+        self._band: Final = KeptBand(_KEPT + int(earlier_s * BAND_RATE_HZ))
+        self._reader: Final = Reader(self._band, self._power_sums, period_s)
         self._waiting: list[Candidate] = []
         self._heard: list[Candidate] = []
         self._pending: Samples = np.zeros(0, np.float32)
@@ -50,13 +57,15 @@ class Decoder:
     def _advance(self, samples: Samples) -> list[str]:
         band = self._baseband.feed(samples)
         for search in self._searches:
-            self._waiting += [replace(each, start=each.start + self._band.end) for each in search.feed(band)]
+            self._waiting += search.feed(band)
+        for search, repetitions in zip(self._searches, self._repetitions, strict=False):
+            self._waiting += repetitions.feed(search.completed)
         self._waiting += self._power_sums.feed(band)
         self._band.feed(band)
         self._reader.earn(len(band) / BAND_RATE_HZ)
         tokens = self._try(self._find_ready())
         self._band.trim()
-        self._heard = [each for each in self._heard if each.start > self._band.first - _KEPT]
+        self._heard = [each for each in self._heard if each.start > self._band.end - 2 * _KEPT]
         return tokens
 
     def _find_ready(self) -> list[Candidate]:

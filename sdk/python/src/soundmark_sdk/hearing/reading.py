@@ -2,13 +2,14 @@
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from soundmark_sdk.hearing.alignment import align
-from soundmark_sdk.hearing.baseband import Band
+from soundmark_sdk.hearing.alignment import align, follow
+from soundmark_sdk.hearing.baseband import BAND_RATE_HZ, Band
 from soundmark_sdk.hearing.frame_code import GROUPS, KNOWN_GROUPS
 from soundmark_sdk.hearing.likelihoods import (
     find_evidence,
@@ -19,7 +20,7 @@ from soundmark_sdk.hearing.likelihoods import (
 from soundmark_sdk.hearing.ordered_statistics import SETS_MAX, Bits, decode
 from soundmark_sdk.hearing.power_sums import PowerSums
 from soundmark_sdk.hearing.prefix_search import Candidate
-from soundmark_sdk.hearing.tone_grid import ToneGrid, grid_of
+from soundmark_sdk.hearing.tone_grid import Clock, ToneGrid, grid_of
 
 # What a frame that nobody sent must overcome. There are 2^96 frames, so 10 bits beyond 96 are one wrong frame in a
 # thousand sounds that begin like one; 28 bits with the known part, which says where it is.
@@ -83,9 +84,10 @@ class KeptBand:
 class Reader:
     """A reader of candidates, one at a time, that remembers those it could not read."""
 
-    def __init__(self, band: KeptBand, power_sums: PowerSums) -> None:
+    def __init__(self, band: KeptBand, power_sums: PowerSums, period_s: float | None = None) -> None:
         self._band: Final = band
         self._power_sums: Final = power_sums
+        self._period: Final = (period_s or 0.0) * BAND_RATE_HZ
         self._failed: Final[deque[tuple[int, Bits, float]]] = deque(maxlen=_FAILED_KEPT)
         self._readings: Final = _Budget(_READINGS_PER_S)
         self._sets: Final = _Budget(_SETS_PER_S)
@@ -104,11 +106,13 @@ class Reader:
             return None
         if is_doubtful and (self._readings.left < _READINGS_RESERVED or self._sets.left < _SETS_RESERVED):
             return None
+        if candidate.copies > 1:
+            return self._read_repetitions(candidate)
         grid = grid_of(candidate.protocol)
         # Clear sounds have many places that only look like a beginning, and none is worth an alignment.
         if self._find_known_bits(grid, candidate) < _KNOWN_MIN_BITS:
             return None
-        start, clock = align(candidate, self._band.samples, self._band.first, grid)
+        (start,), clock = self._align([candidate.start], candidate.clock, grid)
         evidence, known_bits = self._measure(grid, start, clock)
         token = self._judge(evidence, known_bits, _SETS_FEW if is_doubtful else SETS_MAX)
         if token is None and known_bits >= _KNOWN_MIN_BITS:
@@ -116,6 +120,24 @@ class Reader:
             if token is None and not is_doubtful:
                 token = self._read_again(grid, start, clock, (evidence, known_bits))
         return token
+
+    def _align(self, starts: Sequence[float], clock: float, grid: ToneGrid) -> tuple[list[float], float]:
+        first = self._band.first
+        aligned, clock = align([start - first for start in starts], clock, self._band.samples, grid)
+        return [start + first for start in aligned], clock
+
+    def _read_repetitions(self, candidate: Candidate) -> str | None:
+        """Read a frame and its earlier repetitions as one."""
+        grid = grid_of(candidate.protocol)
+        period = self._period / (1 + candidate.clock)
+        starts, clock = self._align(
+            [candidate.start - number * period for number in range(candidate.copies)], candidate.clock, grid
+        )
+        total, total_known = self._measure(grid, starts[0], clock)
+        for start in starts[1:]:
+            evidence, known_bits = self._measure(grid, start, clock)
+            total, total_known = normalise(total + evidence), total_known + known_bits
+        return self._judge(total, total_known, SETS_MAX)
 
     def _read_again(self, grid: ToneGrid, start: float, clock: float, first: tuple[Bits, float]) -> str | None:
         """Read later and earlier, and then together with earlier failures."""
@@ -126,14 +148,16 @@ class Reader:
             if token is not None:
                 return token
             clearest = max(clearest, again, key=lambda each: each[1])
-        return self._combine(grid.protocol, *clearest)
+        first_sample = self._band.first
+        clocks = follow(start - first_sample, clock, self._band.samples, grid)
+        return self._judge(*self._measure(grid, start, clocks), _SETS_FEW) or self._combine(grid.protocol, *clearest)
 
     def _find_known_bits(self, grid: ToneGrid, candidate: Candidate) -> float:
         start = candidate.start - self._band.first
         groups = grid.cut(self._band.samples, start, candidate.clock, KNOWN_GROUPS)
         return find_known_bits(*grid.find_powers(groups, candidate.clock), grid)
 
-    def _measure(self, grid: ToneGrid, start: float, clock: float) -> tuple[Bits, float]:
+    def _measure(self, grid: ToneGrid, start: float, clock: Clock) -> tuple[Bits, float]:
         """Return the evidence for each value of the unknown bytes, and for what is known."""
         self._readings.left -= 1
         groups = grid.cut(self._band.samples, start - self._band.first, clock, GROUPS)
