@@ -49,7 +49,7 @@ async def find_logged_head(tx: Tx, organization_id: str) -> LoggedHead | None:
 
 
 async def _log_head(ctx: Context, organization_id: str) -> bool:
-    """Enter one head; return False if another worker has, if its organisation is gone, or if sealing holds it on."""
+    """Enter one head; return False if another worker has, or if its organisation is gone or sealing keeps it locked."""
     for _ in range(_ATTEMPTS):
         async with ctx.db.transaction(tenant=organization_id) as tx:
             head = await _lock_head(tx, organization_id)
