@@ -161,6 +161,8 @@ async def test_a_witness_of_ours_cosigns_and_an_auditor_counts_it(
         with running_command(share_command_server(), arguments, environ({}), streams=(str(output), "/dev/null")):
             until(lambda: "http://" in output.read_text(), 30)
             vkey, url = output.read_text().split()
+            # A second one would know nothing of the trees that this one cosigned.
+            assert "another `soundmark log witness` uses" in run(*arguments).refusal
             witness = Witness(parse_verifier_key(vkey, types=(COSIGNATURE,)), url)
             queue_documents(service, 3, str(size))
             await integrate(ctx, witness)

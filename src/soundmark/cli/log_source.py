@@ -86,7 +86,7 @@ class LogSource:
             raise LogFault(f"the checkpoint {error}") from None
         count = count_cosignatures(signed.note, trust.witnesses)
         if count < trust.quorum:
-            raise LogFault(f"{count} of the given witnesses have cosigned the checkpoint, and not {trust.quorum}")
+            raise LogFault(f"{count} of the given witnesses have cosigned the checkpoint; {trust.quorum} must")
         return signed.checkpoint, str(signed.note)
 
     def read_all(
