@@ -20,7 +20,7 @@ FOLDER: Final = Path(__file__).parents[1] / "src/soundmark/console/static/icons"
 _SVG: Final = "http://www.w3.org/2000/svg"
 # Only icons that a template or a script of the console shows; a test finds the others.
 ICONS: Final = (
-    *("audio-lines", "building-2", "chart-column", "check", "chevron-down", "chevron-right", "chevrons-up-down"),
+    *("audio-lines", "building-2", "chart-column", "check", "chevron-down", "chevrons-up-down"),
     *("circle-alert", "circle-check", "circle-user", "copy", "credit-card", "ear", "folder", "gauge", "house", "inbox"),
     *("info", "key-round", "life-buoy", "megaphone", "menu", "plus", "scroll-text", "search", "settings", "shield"),
     *("triangle-alert", "users", "webhook", "x"),

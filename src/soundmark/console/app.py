@@ -21,6 +21,7 @@ from soundmark.console.pages.audit_log import routes as audit_log
 from soundmark.console.pages.billing import routes as billing
 from soundmark.console.pages.campaigns import routes as campaigns
 from soundmark.console.pages.codes import routes as codes
+from soundmark.console.pages.design import routes as design
 from soundmark.console.pages.integrations import routes as integrations
 from soundmark.console.pages.listen import routes as listen
 from soundmark.console.pages.members import invitations
@@ -70,6 +71,7 @@ PAGES: Final[tuple[BaseRoute, ...]] = (
     *tickets.routes,
     *webhooks.routes,
     *platform.routes,
+    *design.routes,
 )
 
 

@@ -18,7 +18,7 @@ _TEXT_CHARS_MAX: Final = 200
 
 async def show(visit: Visit) -> Response:
     """Show what fits the text, or the pages while there is none."""
-    text = (visit.query("q") or "")[:_TEXT_CHARS_MAX]
+    text = "".join(each for each in visit.query("q") or "" if each.isprintable())[:_TEXT_CHARS_MAX]
     organizations = list((await visit.core.organizations.page()).data)
     place = await _find_place(visit, organizations)
     found = await _find(visit, organizations, place, text) if text else list_pages(visit, place)
