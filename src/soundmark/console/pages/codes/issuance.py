@@ -11,9 +11,9 @@ from soundmark_sdk.client.records import Code, DryRun
 from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
+from soundmark.console.intents import Headline, write_headline
 from soundmark.console.pages.codes.choices import find_allowed_hosts, find_campaigns, find_integrations
 from soundmark.console.pages.codes.detail import check_xr_id
-from soundmark.console.pages.codes.intents import Headline, write_headline
 from soundmark.console.pages.codes.issuance_forms import (
     BATCH_MAX,
     PRESETS,
