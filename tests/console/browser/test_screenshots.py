@@ -80,7 +80,7 @@ async def test_an_audience_report(
     path = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/integrations"
     page = await served.open(f"{path}/{measured.integration['id']}/report", clock.now(), viewport=SIZE)
 
-    await page.evaluate("document.querySelector('main svg').closest('section').scrollIntoView()")
+    await page.evaluate("document.querySelector('.chart svg').closest('section').scrollIntoView()")
 
     await take(page, "console-report.png")
 

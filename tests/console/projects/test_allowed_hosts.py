@@ -49,8 +49,8 @@ async def test_each_state_of_the_list_is_shown(operator: ConsoleClient, tenant: 
 
 
 async def test_hosts_are_added_changed_removed_and_lifted(operator: ConsoleClient, tenant: Tenant) -> None:
-    overview = await operator.get(path_of(tenant).removesuffix("/allowed-hosts"))
-    assert overview.find_all(f".//a[@href='{path_of(tenant)}']")
+    settings = await operator.get(f"{path_of(tenant).removesuffix('/allowed-hosts')}/settings")
+    assert settings.find_all(f".//a[@href='{path_of(tenant)}']")
     for sent, expected in (
         (
             {"mode": "listed", "added": "Example.org\r\n www.example.org, a.example;b.example"},

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.forms import Form
+from soundmark.console.intents import write_headline
 from soundmark.console.offline_packs import ValidPacks, find_valid_packs, redirect_after_stop
-from soundmark.console.pages.codes.intents import write_headline
 from soundmark.console.parts import read_part
 from soundmark.console.routing import form_page
 from soundmark.console.troubles import TenantUnknown

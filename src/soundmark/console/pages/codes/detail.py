@@ -10,9 +10,9 @@ from soundmark_sdk.failures import Unverifiable
 from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
+from soundmark.console.intents import find_link, write_headline, write_json
 from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
 from soundmark.console.pages.codes.choices import find_campaigns
-from soundmark.console.pages.codes.intents import find_link, write_headline, write_json
 from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit

@@ -11,9 +11,9 @@ from soundmark_sdk.client.records import Code, DryRun
 from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
+from soundmark.console.intents import Headline, write_headline
 from soundmark.console.pages.codes.choices import find_allowed_hosts, find_campaigns, find_integrations
 from soundmark.console.pages.codes.detail import check_xr_id
-from soundmark.console.pages.codes.intents import Headline, write_headline
 from soundmark.console.pages.codes.issuance_forms import (
     BATCH_MAX,
     PRESETS,
@@ -214,8 +214,8 @@ async def _show_form(
 
 async def _suggest_issuer(visit: Visit) -> str:
     """Return the issuer of the project's newest Code, or else the organisation's name."""
-    assert visit.organization is not None, "the route loads it"
-    if visit.form:  # It has one, or a person has removed it.
+    # A form that comes back has an issuer, or a person has removed it, and perhaps Core could not name the tenant.
+    if visit.form or visit.organization is None:
         return ""
     codes = await read_part(visit.core.codes.page(CodeFilters(project_id=visit.project_id), limit=1))
     return codes.data[0].issuer if codes is not None and codes.data else visit.organization.name

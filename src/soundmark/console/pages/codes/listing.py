@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.intents import write_headline
 from soundmark.console.offline_packs import find_valid_packs, redirect_after_stop
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.pages.codes.detail import check_xr_id, read_protocol
-from soundmark.console.pages.codes.intents import write_headline
 from soundmark.console.troubles import Trouble, describe, make_trouble
 from soundmark.console.visit import Visit
 

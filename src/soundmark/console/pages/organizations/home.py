@@ -7,9 +7,9 @@ from typing import Any, Final
 from soundmark_sdk.client.records import Usage
 from starlette.responses import Response
 
+from soundmark.console.intents import write_headline
 from soundmark.console.navigation import list_areas
-from soundmark.console.pages.codes.intents import write_headline
-from soundmark.console.pages.codes.on_air import OnAir, count_on_air, find_on_air, write_count
+from soundmark.console.on_air import OnAir, count_on_air, find_on_air, write_count
 from soundmark.console.pages.organizations.attention import (
     Concern,
     judge_endpoints,

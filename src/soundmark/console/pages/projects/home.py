@@ -7,8 +7,8 @@ from soundmark_sdk.client import CodeFilters
 from soundmark_sdk.client.records import AuditEntry, Campaign, Page
 from starlette.responses import Response
 
-from soundmark.console.pages.codes.intents import write_headline
-from soundmark.console.pages.codes.on_air import OnAir, count_on_air, find_on_air, write_count
+from soundmark.console.intents import write_headline
+from soundmark.console.on_air import OnAir, count_on_air, find_on_air, write_count
 from soundmark.console.pages.projects.hearings import DAYS, Hearings, find_hearings
 from soundmark.console.parts import read_parts
 from soundmark.console.visit import Visit

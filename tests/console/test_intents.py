@@ -8,7 +8,7 @@ import pytest
 from soundmark_sdk import Intent
 from support.identity.real_oidc_provider import NODE
 
-from soundmark.console.pages.codes.intents import find_link
+from soundmark.console.intents import find_link
 
 # Node.js has the URL parser that browsers have: both follow the URL Standard.
 PARSE = """
