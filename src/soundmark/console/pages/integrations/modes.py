@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark_sdk.client import ClientFailure
 
-from soundmark.console.pages.billing.offered import find_live
+from soundmark.console.lookups import find_live
 from soundmark.console.visit import Visit
 
 # By mode. Demo allows no more (API v1, "Limits"); the others keep enough to compare a month with the one before.

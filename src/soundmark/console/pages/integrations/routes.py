@@ -7,24 +7,10 @@ from soundmark_sdk.client.records import AudienceMode, Integration, IntegrationW
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.lookups import find_integration
 from soundmark.console.pages.integrations.modes import RETENTION_DAYS, has_legacy_totals, list_modes
 from soundmark.console.routing import action, form_page
-from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
-
-
-async def find_integration(visit: Visit) -> Integration:
-    """Return the integration in the URL.
-
-    Raises: TenantUnknown. soundmark_sdk.ClientFailure.
-    """
-    integration_id = visit.parameter("integration_id")
-    listed = visit.core.integrations.list()
-    async for integration in listed:
-        if integration.id == integration_id:
-            return integration
-    raise TenantUnknown
-
 
 _CREATED: Final = 201
 

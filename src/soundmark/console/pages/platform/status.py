@@ -16,10 +16,10 @@ PATH: Final = "/platform/status"
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What an administrator should look at: the key of its name, how many there are, and where."""
+    """What an administrator should look at: the key of its name, how many there are (None if unknown), and where."""
 
     name: str
-    count: str
+    count: str | None
     path: str
 
 
