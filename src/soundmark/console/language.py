@@ -69,6 +69,10 @@ class Language:
         """Return a date."""
         return dates.format_date(value, "d MMM y", locale=self._locale)
 
+    def month(self, value: date) -> str:
+        """Return the month of a date."""
+        return dates.format_date(value, "MMMM y", locale=self._locale)
+
     def iso_day(self, text: str) -> str:
         """Return a date that is given as an ISO 8601 text."""
         return self.day(date.fromisoformat(text))

@@ -77,3 +77,18 @@ async def test_an_audience_that_fails_keeps_the_period(
 
     assert (page.status, page.trouble) == (503, "audience_unavailable")
     assert page.value("from") == "2026-01-01"
+
+
+async def test_the_totals_are_linked_only_where_there_are_some(operator: ConsoleClient, counted: Tenant) -> None:
+    project = await counted.api.make_project(counted.organization_id, "New")
+    of_organization = f"/organizations/{counted.organization_id}/projects"
+
+    pages = {
+        project_id: await operator.get(f"{of_organization}/{project_id}/integrations")
+        for project_id in (counted.project_id, project)
+    }
+
+    assert {project_id: "/legacy-report" in page.html for project_id, page in pages.items()} == {
+        counted.project_id: True,
+        project: False,
+    }

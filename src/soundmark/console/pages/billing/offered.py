@@ -10,12 +10,11 @@ from soundmark_sdk.client import ApiProblem, ClientFailure
 from soundmark_sdk.client.records import Offer, Subscription
 from starlette.responses import Response
 
+from soundmark.console.lookups import find_live
 from soundmark.console.visit import Visit
 
 _COUNTRY: Final = "country"
 _COUNTRY_KEPT_S: Final = 365 * 24 * 3600
-# As in the contract, section 7, "What entitles".
-_LIVE: Final = frozenset({"trialing", "active", "past_due"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,6 @@ async def find_offer(visit: Visit, offer_id: str) -> Offer | None:
     except ClientFailure:
         return None
     return next((each for each in offers.data if each.id == offer_id), None)
-
-
-def find_live(subscriptions: Sequence[Subscription]) -> list[Subscription]:
-    """Return the subscriptions that may entitle."""
-    return [each for each in subscriptions if each.status in _LIVE]
 
 
 def read_country(visit: Visit) -> str | None:

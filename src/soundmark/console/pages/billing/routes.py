@@ -14,9 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.console.forms import FormMalformed
+from soundmark.console.lookups import find_live
 from soundmark.console.pages.billing import begun_checkouts
 from soundmark.console.pages.billing.begun_checkouts import list_pending
-from soundmark.console.pages.billing.offered import find_live, find_offer, list_offers, read_country, remember_country
+from soundmark.console.pages.billing.offered import find_offer, list_offers, read_country, remember_country
 from soundmark.console.routing import form_page, page
 from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit

@@ -9,7 +9,7 @@ from soundmark_sdk.client import ClientFailure
 from soundmark_sdk.client.records import AudienceReport
 
 from soundmark.console.exports.report_request import ReportRequest
-from soundmark.console.pages.integrations.routes import find_integration
+from soundmark.console.lookups import find_integration
 from soundmark.console.pages.reports.report_filters import make_filters
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit

@@ -39,7 +39,8 @@ function start(figure) {
     const box = { x: left + first * room, y: 0, width: (last - first + 1) * room, height: svg.viewBox.baseVal.height };
     for (const [name, value] of Object.entries(box)) marker.setAttribute(name, String(value));
     svg.append(marker);
-    line.textContent = first === last ? describe(columns[first], names) : `${name(columns[first])} – ${name(columns[last])}`;
+    line.textContent =
+      first === last ? describe(columns[first], names) : `${name(columns[first])} – ${name(columns[last])}`;
   }
 
   svg.addEventListener("pointermove", (event) => {

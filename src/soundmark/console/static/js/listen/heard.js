@@ -25,12 +25,18 @@ const OFFLINE_SHOWN_MS = 120_000;
  * @import { Consent } from "./consent.js"
  */
 
-/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs */
+/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs @property {string} source the file, or "" */
 
 export class Heard {
-  /** @param {Element} list @param {Receiver} receiver @param {Consent} consent */
-  constructor(list, receiver, consent) {
+  /**
+   * @param {Element} list
+   * @param {Receiver} receiver
+   * @param {Consent} consent
+   * @param {HTMLElement} [before] the fold for what was heard before the newest file
+   */
+  constructor(list, receiver, consent, before = document.createElement("details")) {
     this._list = list;
+    this._before = before;
     this._receiver = receiver;
     this._consent = consent;
     /** @type {Map<string, Shown>} by token, the oldest first */
@@ -45,10 +51,12 @@ export class Heard {
    * Resolve a token that was heard, unless its answer is on its way or on the page and not past.
    *
    * @param {string} token
+   * @param {string} [source] the name of the file in which it was heard
    */
-  add(token) {
+  add(token, source = "") {
     const known = this._shown.get(token);
     if (known !== undefined) {
+      if (!this._list.contains(known.article)) this._bringBack(known);
       if (known.article.dataset.outcome === "past") this._enqueue(known);
       return;
     }
@@ -56,21 +64,34 @@ export class Heard {
     const article = document.createElement("article");
     article.className = "heard";
     article.tabIndex = -1;
-    const shown = { token, article, endsAtMs: Infinity };
+    const shown = { token, article, endsAtMs: Infinity, source };
     this._shown.set(token, shown);
     this._list.prepend(article);
     if (this._shown.size > SHOWN_MAX) {
       const [oldest] = this._shown.values();
       this._shown.delete(oldest.token);
       oldest.article.remove();
+      this._before.hidden = !this._before.querySelector("article");
     }
     this._enqueue(shown);
+  }
+
+  /** Fold away what was heard so far. */
+  setAside() {
+    this._before.append(...this._list.children);
+    this._before.hidden = !this._before.querySelector("article");
+  }
+
+  /** @param {Shown} shown */
+  _bringBack(shown) {
+    this._list.prepend(shown.article);
+    this._before.hidden = !this._before.querySelector("article");
   }
 
   /** @param {Shown} shown */
   _enqueue(shown) {
     shown.endsAtMs = Infinity;
-    replace(shown.article, "resolving", copyTemplate("resolving"));
+    replace(shown, "resolving", copyTemplate("resolving"));
     this._waiting.push(shown);
     this._work();
   }
@@ -98,7 +119,7 @@ export class Heard {
         showOffline(shown, resolution);
         return;
       }
-      replace(article, "verified", show(resolution));
+      replace(shown, "verified", show(resolution));
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
       makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', article));
       offerReport(article, this._receiver, token);
@@ -107,7 +128,7 @@ export class Heard {
     } catch (error) {
       const failure = /** @type {ReceiverFailure} */ (error);
       if (failure.name !== "ReceiverFailure") throw error;
-      replace(article, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
+      replace(shown, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
     }
   }
 
@@ -139,17 +160,24 @@ export class Heard {
 }
 
 /**
- * Replace what an article shows, and leave the focus on it.
+ * Replace what an article shows above the name of its file, and leave the focus on it.
  *
- * @param {HTMLElement} article
+ * @param {Shown} shown
  * @param {string} outcome
  * @param {...Node} nodes
  */
-function replace(article, outcome, ...nodes) {
+function replace({ article, source }, outcome, ...nodes) {
   const hadFocus = article.contains(document.activeElement);
-  article.replaceChildren(...nodes);
+  article.replaceChildren(...nodes, ...(source ? [writeSource(source)] : []));
   article.dataset.outcome = outcome;
   if (hadFocus) article.focus();
+}
+
+/** @param {string} source */
+function writeSource(source) {
+  const shown = copyTemplate("source");
+  fill(shown, "name", source);
+  return shown;
 }
 
 /**
@@ -173,7 +201,7 @@ function showOffline(shown, answer) {
   fill(facts, "until", writeTime(answer.validUntil));
   getElement(HTMLElement, "h3 + p", facts).remove();
   getElement(HTMLElement, "h3", facts).replaceWith(describeOffline(answer));
-  replace(shown.article, "offline", facts);
+  replace(shown, "offline", facts);
   shown.endsAtMs = Math.min(answer.validUntil.getTime(), Date.now() + OFFLINE_SHOWN_MS);
   makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', shown.article));
 }
