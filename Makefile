@@ -192,7 +192,7 @@ lint: test-install tests/javascript/node_modules/.package-lock.json  ## Check fo
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
-	@MYPYPATH=docs/site $(BIN)/mypy --explicit-package-bases scripts/audit.py docs/site/*.py
+	@MYPYPATH=docs/site $(BIN)/mypy --explicit-package-bases scripts/audit.py scripts/vendor_icons.py docs/site/*.py
 	@MYPYPATH=tools/mutants/src $(BIN)/mypy tools/mutants/src tools/mutants/soundmark_cluster.py
 	@$(BIN)/lint-imports --no-logo
 	@$(BIOME) check --log-level=error

@@ -50,6 +50,25 @@ def test_organisations_and_projects_are_listed_and_renamed(tenant: Tenant) -> No
     assert taken.refusal.startswith("project_name_conflict (409)")
 
 
+def test_the_hosts_of_a_projects_links_are_set_and_lifted(tenant: Tenant) -> None:
+    in_it = ("--organization", tenant.organization_id, "--project", tenant.project_id)
+    as_operator = tenant.run_as_operator
+    assert as_operator("projects", "allowed-hosts", *in_it).out == "links may lead to any host\n"
+    done = as_operator("projects", "allow-hosts", "Example.org", "*.example.org", *in_it)
+    assert done.out == "example.org\n*.example.org\n"
+    assert tenant.run_with_key("projects", "allowed-hosts").out == done.out
+    assert answered(as_operator("projects", "allowed-hosts", *in_it, "--json"))["hosts"] == [
+        "example.org",
+        "*.example.org",
+    ]
+    assert as_operator("projects", "allow-hosts", "--none", *in_it).out == "no host is allowed: no link is issued\n"
+    assert answered(as_operator("projects", "allow-hosts", "--any", *in_it, "--json"))["hosts"] is None
+    refused = as_operator("projects", "allow-hosts", "example.org", "example.org:443", *in_it)
+    assert refused.refusal.startswith("validation_failed (422)")
+    assert "/hosts/1" in refused.err
+    assert tenant.run_with_key("projects", "allow-hosts", "--any").refusal.startswith("user_token_required (403)")
+
+
 def test_a_person_is_invited_and_the_invitation_revoked(tenant: Tenant, tmp_path: Path) -> None:
     in_it = ("--organization", tenant.organization_id)
     file = tmp_path / "ada"
@@ -93,6 +112,9 @@ def test_operations_for_people_are_refused_to_a_key(tenant: Tenant, group: str) 
     [
         ("organizations", "create"),
         ("projects", "rename"),
+        ("projects", "allow-hosts"),
+        ("projects", "allow-hosts", "example.org", "--any"),
+        ("projects", "allow-hosts", "--none", "--any"),
         ("members", "change-role", "ada", "king"),
         ("members", "invite", "ada@example.org", "--role", "owner"),
         ("integrations", "create", "--mode", "demo"),

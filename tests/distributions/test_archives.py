@@ -64,7 +64,7 @@ def test_the_wheel_of_the_server_holds_its_data_files() -> None:
         "soundmark/console/templates/layout.html",
         "soundmark/console/messages/en/layout.json",
         "soundmark/console/messages/fr/layout.json",
-        "soundmark/console/static/css/console.css",
+        "soundmark/console/static/css/base.css",
         "soundmark/console/static/js/console.js",
         "soundmark/console/static/js/listen/page.js",
     }

@@ -198,6 +198,7 @@ def _resolve(base_url: str, steps: _Steps, frame: Frame) -> Resolution:
         try:
             with Receiver(base_url) as receiver:
                 resolution = receiver.resolve(frame.token)
+            assert isinstance(resolution, Resolution), "a receiver without packs has no other answer"
         except ReceiverFailure as failure:
             raise Refused(f"the answer yields no verified intent: {failure}") from None
         except ValueError as error:

@@ -21,6 +21,7 @@ from soundmark.console.pages.audit_log import routes as audit_log
 from soundmark.console.pages.billing import routes as billing
 from soundmark.console.pages.campaigns import routes as campaigns
 from soundmark.console.pages.codes import routes as codes
+from soundmark.console.pages.design import routes as design
 from soundmark.console.pages.integrations import routes as integrations
 from soundmark.console.pages.listen import routes as listen
 from soundmark.console.pages.members import invitations
@@ -29,6 +30,7 @@ from soundmark.console.pages.organizations import routes as organizations
 from soundmark.console.pages.platform import routes as platform
 from soundmark.console.pages.projects import routes as projects
 from soundmark.console.pages.reports import routes as reports
+from soundmark.console.pages.search import routes as search
 from soundmark.console.pages.tickets import routes as tickets
 from soundmark.console.pages.usage import routes as usage
 from soundmark.console.pages.webhooks import routes as webhooks
@@ -53,6 +55,7 @@ PAGES: Final[tuple[BaseRoute, ...]] = (
     *local_ticket.routes,
     *sign_in.routes,
     *listen.routes,
+    *search.routes,
     *organizations.routes,
     *projects.routes,
     *integrations.routes,
@@ -68,6 +71,7 @@ PAGES: Final[tuple[BaseRoute, ...]] = (
     *tickets.routes,
     *webhooks.routes,
     *platform.routes,
+    *design.routes,
 )
 
 
