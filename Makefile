@@ -89,8 +89,10 @@ docs: $(GUIDE).built  ## Build the documentation site into build/guide; the cons
 
 $(GUIDE).built: $(DOCS)/.installed $(VENV)/.runtime $(GUIDE_SOURCES)
 	@echo "  Building the documentation ..."
+	@mkdir -p build
 	@$(BIN)/python docs/site/collect.py build/pages
-	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --config-file docs/site/mkdocs.yml >build/docs.log 2>&1 || \
+	    { grep -v '^INFO' build/docs.log; exit 1; }
 	@touch $@
 
 $(DOCS)/.installed: $(BIN)/python requirements/docs.txt

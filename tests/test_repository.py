@@ -18,7 +18,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 PINNED = re.compile(r"[a-z0-9-]+==[^ ;\\]+(?: ; [^\\]+)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
-MADE = {"__pycache__", "dist", "node_modules"}  # Also files and folders whose names begin with a dot.
+MADE = {"__pycache__", "build", "dist", "node_modules"}  # Also files and folders whose names begin with a dot.
 OF_A_MACHINE = re.compile(r"(?<![\w.])/(?:root|home|work|opt)/[A-Za-z.]")
 
 
@@ -26,9 +26,9 @@ def texts() -> dict[str, str]:
     """Yield the text of every file of the repository; a bare machine has no git to list them."""
     found = {}
     for folder, folders, names in os.walk(ROOT):
-        folders[:] = [name for name in folders if (name == ".ci" or name[0] != ".") and name not in MADE]
+        folders[:] = [name for name in folders if (name in {".ci", ".github"} or name[0] != ".") and name not in MADE]
         for path in (Path(folder, name) for name in names if name != ".git"):
-            if path.suffix not in {".png", ".pyc", ".so"}:
+            if path.suffix not in {".png", ".pyc", ".so", ".webp"}:
                 found[str(path.relative_to(ROOT))] = path.read_text(encoding="utf-8")
     return found
 
