@@ -5,6 +5,7 @@ import { LogPolicy } from "/static/receiver/verifying/log_policy.js";
 import { PROOF_BYTES_MAX, verifyLogProof } from "/static/receiver/verifying/log_proof.js";
 
 import { getData, getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 
 // An entry is in the log five seconds after the answer to what it states.
 const LOOKS_MAX = 6;
@@ -78,7 +79,7 @@ class Place {
   /** @param {HTMLElement} section */
   constructor(section) {
     this._section = section;
-    this._format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "medium" });
+    this._format = new Intl.DateTimeFormat(findLocale(), { dateStyle: "medium", timeStyle: "medium" });
   }
 
   /** Look until the log has the Code, and its revocation, if it must have them soon. */
