@@ -1,4 +1,4 @@
-"""docs/guides/venue.md: its block runs as printed, and its table of metrics is complete."""
+"""docs/guides/venue.md: its blocks run as printed, and its table of metrics is complete."""
 
 import json
 import re
@@ -16,15 +16,15 @@ PAGE, BLOCKS = read_guide("venue.md")
 TABLE: Final = re.compile(r"^\| `(soundmark_play_\w+)` \|", re.MULTILINE)
 
 
-def test_the_block_prints_the_output_on_the_page(service: Service, tmp_path: Path) -> None:
+def test_the_blocks_print_the_output_on_the_page(service: Service, tmp_path: Path) -> None:
     (tmp_path / ".soundmark").mkdir()
     up = tmp_path / ".soundmark" / "up.json"
     up.touch(mode=0o600)
     up.write_text(json.dumps({"base_url": service.url, "operator_token": OPERATOR_TOKEN}))
-    ((language, block, printed),) = BLOCKS
-    # The state belongs into the reader's home folder.
-    block = f"export XDG_STATE_HOME={tmp_path}\n{block}"
-    assert_prints(printed, run_block(language, block, tmp_path, service.url), service.url)
+    for language, block, printed in BLOCKS:
+        # The state belongs into the reader's home folder.
+        program = f"export XDG_STATE_HOME={tmp_path}\n{block}" if language == "sh" else block
+        assert_prints(printed, run_block(language, program, tmp_path, service.url), service.url)
 
 
 def test_the_page_names_every_metric() -> None:
