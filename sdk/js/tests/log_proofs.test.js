@@ -83,7 +83,9 @@ test("a witness of the same name and another key does not count, and a missing o
   const two = await LogPolicy.read(vectors.log.vkey, { witnesses, quorum: 2 });
   await assert.rejects(verifyLogProof(proof, two, "code.issued/answer", digest), isUnverifiable);
   const either = await LogPolicy.read(vectors.log.vkey, { witnesses, quorum: 1 });
-  assert.equal((await verifyLogProof(proof, either, "code.issued/answer", digest)).cosignatures, 1);
+  const found = await verifyLogProof(proof, either, "code.issued/answer", digest);
+  assert.equal(found.cosignatures, 1);
+  assert.deepEqual(found.witnesses, [{ name: "witness.example.net/w1", timeS: 1_795_000_000 }]);
 });
 
 test("an impossible policy is refused", async () => {

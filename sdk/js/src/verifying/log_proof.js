@@ -21,7 +21,8 @@ const HASH_BYTES = 32;
  * @import { Commitment } from "./commitments.js"
  * @import { LogPolicy, NoteKey } from "./log_policy.js"
  * @typedef {{name: string, id: string, raw: Uint8Array<ArrayBuffer>}} NoteSignature `raw` follows the id
- * @typedef {{index: number, size: number, cosignatures: number}} VerifiedProof
+ * @typedef {{name: string, timeS: number}} Cosignature a witness, and when it signed, in seconds since 1970
+ * @typedef {{index: number, size: number, cosignatures: number, witnesses: Cosignature[]}} VerifiedProof
  */
 
 /**
@@ -39,10 +40,11 @@ const HASH_BYTES = 32;
 export async function verifyLogProof(proof, policy, commitment, digest) {
   const { entry, index, path, text, signatures } = readProof(proof);
   checkEntry(entry, commitment, digest);
-  const signed = await Promise.all(policy.logKeys.map((key) => isSigned(text, signatures, key)));
-  if (!signed.includes(true)) refuse("The log's key did not sign the checkpoint.");
-  const cosigned = await Promise.all(policy.witnessKeys.map((key) => isCosigned(text, signatures, key)));
-  const cosignatures = cosigned.filter(Boolean).length;
+  const signed = await Promise.all(policy.logKeys.map((key) => findSignature(text, signatures, key)));
+  if (signed.every((each) => each === null)) refuse("The log's key did not sign the checkpoint.");
+  const cosigned = await Promise.all(policy.witnessKeys.map((key) => findCosignature(text, signatures, key)));
+  const witnesses = cosigned.filter((each) => each !== null);
+  const cosignatures = witnesses.length;
   if (cosignatures < policy.quorum) refuse("Too few witnesses cosigned the checkpoint.");
   const [, origin, size, root] = CHECKPOINT.exec(text) ?? refuse("The checkpoint of the log is malformed.");
   if (origin !== policy.origin) refuse("The checkpoint is that of another log.");
@@ -50,7 +52,7 @@ export async function verifyLogProof(proof, policy, commitment, digest) {
   if (computed === null || toHex(computed) !== toHex(decodeBytes(root))) {
     refuse("The proof does not lead to the root of its checkpoint.");
   }
-  return { index, size: Number(size), cosignatures };
+  return { index, size: Number(size), cosignatures, witnesses };
 }
 
 /** @param {Uint8Array} proof */
@@ -92,27 +94,33 @@ function decodeBytes(text) {
  * @param {NoteSignature[]} signatures
  * @param {NoteKey} key
  */
-function isSigned(text, signatures, key) {
+function findSignature(text, signatures, key) {
   return verifyAny(signatures, key, ({ raw }) => [raw, text]);
 }
 
 /**
- * Return whether a witness cosigned the checkpoint; when does not matter here.
+ * Return when a witness cosigned the checkpoint; null if it did not. What that time is does not matter here.
  *
  * @param {string} text
  * @param {NoteSignature[]} signatures
  * @param {NoteKey} witness
+ * @returns {Promise<Cosignature | null>}
  */
-function isCosigned(text, signatures, witness) {
-  return verifyAny(signatures, witness, ({ raw }) => {
+async function findCosignature(text, signatures, witness) {
+  const found = await verifyAny(signatures, witness, ({ raw }) => {
     if (raw.length < TIME_BYTES) return [raw, text];
-    const time = new DataView(raw.buffer).getBigUint64(0);
-    return [raw.slice(TIME_BYTES), `cosignature/v1\ntime ${time}\n${text}`];
+    return [raw.slice(TIME_BYTES), `cosignature/v1\ntime ${readTime(raw)}\n${text}`];
   });
+  return found === null ? null : { name: witness.name, timeS: Number(readTime(found.raw)) };
+}
+
+/** @param {Uint8Array<ArrayBuffer>} raw */
+function readTime(raw) {
+  return new DataView(raw.buffer).getBigUint64(0);
 }
 
 /**
- * Return whether the key made one of the signatures that name it.
+ * Return the signature that the key made, of those that name it; null without one.
  *
  * @param {NoteSignature[]} signatures
  * @param {NoteKey} key
@@ -123,9 +131,9 @@ async function verifyAny(signatures, { name, id, key }, read) {
     if (each.name !== name || each.id !== id) continue;
     const [signature, message] = read(each);
     const bytes = new TextEncoder().encode(message);
-    if (await crypto.subtle.verify("Ed25519", key, signature, bytes).catch(() => false)) return true;
+    if (await crypto.subtle.verify("Ed25519", key, signature, bytes).catch(() => false)) return each;
   }
-  return false;
+  return null;
 }
 
 /** @param {Uint8Array} entry */

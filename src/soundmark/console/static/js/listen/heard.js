@@ -3,6 +3,7 @@
 import { OfflineResolution } from "/static/receiver/index.js";
 
 import { getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 import { offerReport } from "./abuse.js";
 import { copyTemplate, fill, fillState } from "./words.js";
 import { writeResource } from "./intent.js";
@@ -185,7 +186,7 @@ function show({ intent, xrId, expiresAt }) {
   fill(shown, "xr_id", xrId);
   const until = getElement(HTMLTimeElement, '[data-slot="until"]', shown);
   until.dateTime = expiresAt.toISOString();
-  until.textContent = expiresAt.toLocaleTimeString(document.documentElement.lang, { timeStyle: "medium" });
+  until.textContent = expiresAt.toLocaleTimeString(findLocale(), { timeStyle: "medium" });
   getElement(HTMLElement, '[data-slot="resource"]', shown).append(writeResource(intent.resource));
   return shown;
 }
