@@ -139,6 +139,11 @@ def test_samples_may_be_integers_or_floats(kind: str) -> None:
     assert [each.token for each in hear_samples((sound * scale).astype(kind), RATE_HZ)] == [TOKEN]
 
 
+def test_floats_beyond_full_scale_are_heard_as_they_are() -> None:
+    """Noise 18 dB above the frame would hide it if it were clipped."""
+    assert hear_tokens(40 * add_white_noise(play(frame(TOKEN)), -18, seed=1)) == [TOKEN]
+
+
 def test_samples_that_are_nan_do_not_affect_later_ones() -> None:
     broken = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308] * 100)
     assert hear_tokens(np.concatenate([broken, np.zeros(RATE_HZ // 2), play(frame(TOKEN))])) == [TOKEN]
