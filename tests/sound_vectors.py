@@ -223,7 +223,7 @@ _SOUNDS: Final = (
 
 def _describe_hearing(case: Json) -> Json:
     decoder = Decoder()
-    samples = np.clip(make_sound(case), -1, 1)
+    samples = make_sound(case)
     heard = [*decoder.feed(samples), *decoder.finish()]
     return {**case, "tokens": list(dict.fromkeys(f"brd_{each}" for each in heard))}
 

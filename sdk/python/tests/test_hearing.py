@@ -19,11 +19,10 @@ def test_a_frame_is_heard(protocol: int) -> None:
     assert hear_samples(play(frame(TOKEN), protocol), RATE_HZ) == [Frame(text=f"XRC1:{TOKEN}", token=TOKEN)]
 
 
-@pytest.mark.parametrize("snr_db", [20, 10, 0])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_frame_is_heard_in_noise_as_loud_as_itself(protocol: int, snr_db: float) -> None:
+def test_a_frame_is_heard_in_noise_louder_than_itself(protocol: int) -> None:
     sound = play(frame(TOKEN), protocol)
-    assert [hear_tokens(add_white_noise(sound, snr_db, seed)) for seed in range(5)] == [[TOKEN]] * 5
+    assert [hear_tokens(add_white_noise(sound, snr_db, seed=1)) for snr_db in (10, -10)] == [[TOKEN]] * 2
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -40,8 +39,7 @@ def test_a_frame_is_heard_at_a_hundredth_of_its_volume(protocol: int) -> None:
     assert hear_tokens(play(frame(TOKEN), protocol) / 100) == [TOKEN]
 
 
-@pytest.mark.parametrize("at", [0.05, 0.25, 0.5, 0.75, 0.9])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("protocol", "at"), [(5, 0.05), (5, 0.25), (5, 0.5), (5, 0.75), (5, 0.9), (3, 0.5), (4, 0.5)])
 def test_a_frame_is_heard_across_a_dropout_of_50_ms(protocol: int, at: float) -> None:
     """Anywhere in the data."""
     sound = play(frame(TOKEN), protocol)
@@ -51,9 +49,8 @@ def test_a_frame_is_heard_across_a_dropout_of_50_ms(protocol: int, at: float) ->
 
 
 @pytest.mark.parametrize("rate_hz", [44_100, 44_101, 47_999, 50_000, 88_200, 96_000, 176_400, 192_000, 768_000])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_frame_is_heard_at_every_rate_that_can_carry_it(rate_hz: int, protocol: int) -> None:
-    noisy = add_white_noise(play(frame(TOKEN), protocol), 0, seed=1)
+def test_a_frame_is_heard_at_every_rate_that_can_carry_it(rate_hz: int) -> None:
+    noisy = add_white_noise(play(frame(TOKEN), 5), 0, seed=1)
     assert hear_tokens(resample(noisy, rate_hz), rate_hz) == [TOKEN]
 
 
@@ -64,7 +61,7 @@ def test_rates_that_cannot_carry_a_frame_are_refused(rate_hz: int) -> None:
 
 
 def test_frames_that_follow_each_other_are_all_heard_each_once() -> None:
-    one, two, three = (play(frame(token), protocol) for token, protocol in zip(TOKENS, PROTOCOLS, strict=True))
+    one, two, three = (play(frame(token), protocol) for token, protocol in zip(TOKENS, (5, 4, 3), strict=True))
     assert hear_tokens(np.concatenate([one, two, one, two, three, one])) == list(TOKENS)
 
 
@@ -80,31 +77,28 @@ def test_a_token_whose_rounding_looks_like_a_marker_is_heard() -> None:
 
 
 def test_half_a_frame_is_not_heard() -> None:
-    sound = play(frame(TOKEN))
+    sound = play(frame(TOKEN), 5)
     assert hear_tokens(sound[: len(sound) // 2]) == []
     assert hear_tokens(sound[len(sound) // 2 :]) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_sound_that_is_not_exactly_a_frame_is_ignored() -> None:
+    texts = (
         *("hello", "XRC1:", "XRC1:brd_123456789012345", "XRC1:brd_12345678901234567", "XRC1:brd_1234567890123+56"),
         *("xrc1:brd_1234567890123456", "XRC2:brd_1234567890123456", " XRC1:brd_1234567890123456"),
         "XRC1:brd_1234567890123456\n",
         *("XRC1:brd_123456789012345é", "http://evil.example/?XRC1:brd_1234567890123456"),
-    ],
-)
-def test_sound_that_is_not_exactly_a_frame_is_ignored(text: str) -> None:
-    assert hear_tokens(np.concatenate([play(text), play(frame(TOKEN), 5)])) == [TOKEN]
+    )
+    assert hear_tokens(np.concatenate([play(text, 5) for text in (*texts, frame(TOKEN))])) == [TOKEN]
 
 
 def test_noise_and_silence_hold_no_frame() -> None:
-    assert hear_tokens(np.random.default_rng(1).normal(0, 0.2, 10 * RATE_HZ)) == []
-    assert hear_tokens(np.zeros(10 * RATE_HZ)) == []
+    assert hear_tokens(np.random.default_rng(1).normal(0, 0.2, 6 * RATE_HZ)) == []
+    assert hear_tokens(np.zeros(2 * RATE_HZ)) == []
     assert hear_tokens(np.zeros(0)) == []
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(1, 9000), min_size=1, max_size=20), st.sampled_from([44_100, 48_000]))
 def test_the_size_of_the_blocks_makes_no_difference(cuts: list[int], rate_hz: int) -> None:
     sound = resample(play(frame(TOKEN), 5), rate_hz)
@@ -137,6 +131,11 @@ def test_samples_may_be_integers_or_floats(kind: str) -> None:
     sound = play(frame(TOKEN))
     scale = np.iinfo(kind).max if kind.startswith("int") else 1
     assert [each.token for each in hear_samples((sound * scale).astype(kind), RATE_HZ)] == [TOKEN]
+
+
+def test_floats_beyond_full_scale_are_heard_as_they_are() -> None:
+    """Noise 18 dB above the frame would hide it if it were clipped."""
+    assert hear_tokens(40 * add_white_noise(play(frame(TOKEN)), -18, seed=1)) == [TOKEN]
 
 
 def test_samples_that_are_nan_do_not_affect_later_ones() -> None:

@@ -29,10 +29,9 @@ def test_an_interrupted_frame_does_not_hide_the_next(protocol: int) -> None:
     """A receiver that waits for an end marker is deaf for half a minute: field report, finding 1."""
     first, second = play(frame(TOKENS[1]), protocol), play(frame(TOKEN), protocol)
     marker_alone = first[: _LEAD + _MARKER]
-    for interrupted in (first[: len(first) // 2], marker_alone):
-        for gap_s in (0.1, 2.0):
-            sound = np.concatenate([interrupted, np.zeros(round(gap_s * RATE_HZ)), second])
-            assert hear_tokens(add_floor(sound)) == [TOKEN]
+    for interrupted, gap_s in ((first[: len(first) // 2], 0.1), (marker_alone, 2.0)):
+        sound = np.concatenate([interrupted, np.zeros(round(gap_s * RATE_HZ)), second])
+        assert hear_tokens(add_floor(sound)) == [TOKEN]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -88,9 +87,9 @@ def test_repetitions_that_are_each_too_noisy_are_heard_together() -> None:
 
 
 def make_hostile_sounds() -> dict[str, Sound]:
-    """Return sounds of ten seconds that hold no frame."""
+    """Return sounds of four seconds that hold no frame."""
     chance = np.random.default_rng(3)
-    count = 10 * RATE_HZ
+    count = 4 * RATE_HZ
     whole = play(frame(TOKEN), 5)
     begin = _LEAD + _MARKER
     prefix = whole[begin : begin + 4 * 3 * 1024]
@@ -113,13 +112,14 @@ def test_hostile_sound_holds_no_frame_and_does_not_hide_the_next() -> None:
     for name, sound in make_hostile_sounds().items():
         with Listener() as listener:
             assert listener.feed(sound) == [], name
-            after = listener.feed(add_floor(play(frame(TOKEN)))) + listener.finish()
+            after = listener.feed(add_floor(play(frame(TOKEN), 5))) + listener.finish()
             assert [each.token for each in after] == [TOKEN], name
 
 
 def test_a_frame_with_its_payload_destroyed_is_not_another_frame() -> None:
+    """`python -m bench.false_tokens` tries thousands."""
     chance = np.random.default_rng(4)
-    for number in range(6):
+    for number in range(2):
         other = play(frame("brd_" + "".join(chance.choice(list("abcdefgh01234567"), 16))), 5)
         sound = play(frame(TOKEN), 5)
         group = 3 * 1024
@@ -134,10 +134,10 @@ def test_a_frame_with_its_payload_destroyed_is_not_another_frame() -> None:
 def test_memory_does_not_grow_with_the_stream() -> None:
     block = np.random.default_rng(5).normal(0, 0.1, RATE_HZ).astype(np.float32)
     with Listener() as listener:
-        for _ in range(10):
+        for _ in range(6):
             listener.feed(block)
         tracemalloc.start()
-        for _ in range(30):
+        for _ in range(12):
             listener.feed(block)
         grown, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -175,7 +175,7 @@ def sums_read(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_permanent_prefixes_cost_a_bounded_number_of_decodings(sets_tried: list[int], sums_read: list[float]) -> None:
     prefixes = make_hostile_sounds()["prefixes"]
     with Listener() as listener:
-        for _ in range(2):
+        for _ in range(5):
             listener.feed(add_floor(prefixes))
     # Eight seconds' worth are there at the beginning.
     assert sum(sets_tried) <= (20 + 8) * 4
@@ -186,7 +186,7 @@ def test_codes_in_a_row_are_heard_for_less_than_each_second_brings(
     sets_tried: list[int], subtests: pytest.Subtests
 ) -> None:
     """One protocol's search finds beginnings in another's frame, which once left no time for the third or tenth."""
-    rows = (((5, 4, 5), 0.0, 3), ((3, 4, 5), 2.0, 3), ((5, 4, 5), 0.05, 30), ((4,), 0.0, 6), ((5, 3), 0.5, 6))
+    rows = (((5, 4, 5), 0.0, 3), ((3, 4, 5), 2.0, 3), ((5, 4, 5), 0.05, 12), ((4,), 0.0, 6), ((5, 3), 0.5, 6))
     for protocols, gap_s, count in rows:
         with subtests.test(protocols=protocols, gap_s=gap_s, count=count):
             tokens = TOKENS if count == 3 else [f"brd_{number:016}" for number in range(count)]

@@ -20,7 +20,7 @@ _KEPT: Final = int(5.0 * BAND_RATE_HZ)  # Longer than a frame.
 
 
 class Decoder:
-    """A decoder of a stream of mono samples at 48 kHz, in -1..1.
+    """A decoder of a stream of mono samples at 48 kHz; full scale is -1..1.
 
     With a period, repetitions that are as far apart are searched and read together.
     """

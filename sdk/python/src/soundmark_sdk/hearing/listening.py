@@ -12,6 +12,8 @@ from soundmark_sdk.hearing.decoder import Decoder
 from soundmark_sdk.hearing.repetitions import PERIOD_MAX_S, PERIOD_MIN_S
 from soundmark_sdk.resampling import RATE_HZ, Resampler, Samples
 
+# Floats may exceed full scale, as noise does in a mix: to clip it would hide what is below it. Beyond this is no sound.
+_SAMPLE_MAX: Final = 64.0
 # Frames that were reported and are not reported again. A hostile loudspeaker needs an hour to fill this.
 _REPORTED_MAX: Final = 4096
 
@@ -56,7 +58,8 @@ class Listener:
     def feed(self, samples: NDArray[Any]) -> list[Frame]:
         """Return the frames that these samples complete, except for those that were reported before.
 
-        Samples are one-dimensional: floats in -1..1, or integers in the full range of their type, any number at a time.
+        Samples are one-dimensional: floats, of which -1..1 is full scale, or integers in the full range of their type,
+        any number at a time.
 
         Raises: ValueError for another shape or type; RuntimeError after `close`.
         """
@@ -109,5 +112,5 @@ def convert_to_mono_float(samples: NDArray[Any]) -> Samples:
         raise ValueError("Samples must be floats or signed integers.")
     # One NaN would spread through the decoder's spectrum and stay there.
     finite = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
-    clipped: Samples = np.clip(finite, -1.0, 1.0).astype(np.float32)
+    clipped: Samples = np.clip(finite, -_SAMPLE_MAX, _SAMPLE_MAX).astype(np.float32)
     return clipped
