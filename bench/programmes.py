@@ -22,10 +22,13 @@ Mono = NDArray[np.float64]
 Stereo = NDArray[np.float32]
 
 
-def make_programme(name: str, duration_s: float) -> Stereo:
-    """Return the programme called `name`, of shape (samples, 2), at -20 dBFS RMS; the same one in every run."""
+def make_programme(name: str, duration_s: float, *, take: int = 0) -> Stereo:
+    """Return the programme called `name`, of shape (samples, 2), at -20 dBFS RMS; the same one in every run.
+
+    Each take is another sound of the same kind.
+    """
     count = round(duration_s * RATE_HZ)
-    chance = default_rng([_SEED, *name.encode()])
+    chance = default_rng([_SEED, *name.encode()] + [take] * (take > 0))
     middle, left, right = (PROGRAMMES[name](count, chance) for _ in range(3))
     sides = np.stack([middle + 0.3 * left, middle + 0.3 * right], axis=1)
     return _levelled(sides).astype(np.float32)

@@ -1,6 +1,7 @@
 """The generator of docs/vectors/sound-*.json: `.venv/bin/python tests/sound_vectors.py` writes the files."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from soundmark_sdk.hearing.decoder import Decoder
 from soundmark_sdk.hearing.frame_code import NIBBLES, TONES, find_nibbles
 from soundmark_sdk.hearing.likelihoods import find_evidence, find_likelihoods
 from soundmark_sdk.hearing.ordered_statistics import decode
+from soundmark_sdk.hearing.power_sums import read_frame
 from soundmark_sdk.hearing.tone_grid import grid_of
 
 VECTORS: Final = Path(__file__).parents[1] / "docs" / "vectors"
@@ -30,6 +32,7 @@ def files() -> dict[str, str]:
     documents = {
         "sound-likelihoods-v1.json": {"cases": [_describe_likelihoods(*each) for each in _SPECTRA]},
         "sound-decoding-v1.json": {"cases": [_describe_decoding(*each) for each in _EVIDENCE]},
+        "sound-correction-v1.json": {"cases": _describe_corrections()},
         "sound-hearing-v1.json": {"cases": [_describe_hearing(each) for each in _SOUNDS]},
     }
     return {name: json.dumps(document, separators=(",", ":")) + "\n" for name, document in documents.items()}
@@ -146,6 +149,46 @@ def _describe_decoding(
         "enough_bits": _NEEDED_BITS,
         "token": None if believed is None else f"brd_{believed.token_text}",
         "evidence_bits": None if believed is None else round(believed.evidence_bits, 2),
+    }
+
+
+# Of each: a name, and the wrong bytes of the codeword by their rank, from the least clear to the clearest, 0 to 34.
+_CORRECTIONS: Final = (
+    ("as it was sent", ()),
+    ("five clear bytes wrong", range(30, 35)),
+    ("six clear bytes wrong", range(29, 35)),
+    ("the eight least clear wrong", range(8)),
+    ("the eight least clear wrong, and another of the ten least clear", (*range(8), 9)),
+    (
+        "the eight least clear wrong, and a clear one, which eight erasures can no longer tell from chance",
+        (*range(8), 34),
+    ),
+    ("the six least clear wrong, and two of the ten least clear", (*range(6), 7, 9)),
+    ("the four least clear wrong, and three clear ones", (*range(4), 20, 26, 34)),
+)
+_OTHER_TEXTS: Final = ("XRC1:brd_Zk3-_9aBcD01xY+7", "XRC1:brc_Zk3-_9aBcD01xYz7")
+
+
+def _describe_corrections() -> list[Json]:
+    others = [_describe_correction(f"a codeword, but no frame: {text}", (), text) for text in _OTHER_TEXTS]
+    return [*(_describe_correction(*each) for each in _CORRECTIONS), *others]
+
+
+def _describe_correction(name: str, wrong_ranks: Iterable[int], text: str = "XRC1:" + _TOKEN) -> Json:
+    """Describe half bytes as the second reading finds them, and the token that it reads."""
+    values = find_nibbles(text.encode()).ravel()
+    ranks = np.arange(35) * 12 % 35  # Of each byte of the codeword, by its place in it.
+    clarities = np.full(78, 0.5)
+    clarities[6:76] = np.repeat(0.1 + 0.02 * ranks, 2)
+    wrong = np.isin(ranks, list(wrong_ranks))
+    values[6:76:2][wrong] ^= 5
+    values[7:76:2][wrong] ^= 1 + ranks[wrong] % 3
+    letters = read_frame(values, clarities)
+    return {
+        "name": name,
+        "values": values.tolist(),
+        "clarities": [round(each, 2) for each in clarities.tolist()],
+        "token": None if letters is None else f"brd_{letters}",
     }
 
 

@@ -10,6 +10,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -63,8 +64,8 @@ def test_every_folder_of_npm_packages_is_installed_by_make() -> None:
 
 
 def test_every_installation_is_locked() -> None:
-    names = ["build.txt", "complete.txt", "floors.txt", "generators.txt", "runtime.txt", "test.txt", "verifiers.txt"]
-    assert [path.name for path in LOCKS] == names
+    names = ["build", "complete", "docs", "floors", "generators", "runtime", "test", "verifiers"]
+    assert [path.stem for path in LOCKS] == names
     makefile = (ROOT / "Makefile").read_text()
     locked, ours = re.findall(r"^\w+ := \$\(PIP\) install (.*)$", makefile, re.MULTILINE)
     assert {"--no-deps", "--require-hashes"} <= set(locked.split())
@@ -143,6 +144,21 @@ def list_imports(path: Path) -> set[str]:
 def test_no_file_names_a_folder_of_a_private_machine() -> None:
     found = [f"{name}: {match}" for name, text in texts().items() for match in OF_A_MACHINE.findall(text)]
     assert found == []
+
+
+def test_the_workflow_runs_what_ci_runs_and_may_only_read() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    (job,) = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step][-2:] == [".ci/run", "make dist"]
+
+
+def test_the_changelog_has_a_section_for_the_version() -> None:
+    """Keep a Changelog: what is not released first, then each version with its date."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    assert re.fullmatch(rf"\[{re.escape(version)}\] - (unreleased|\d{{4}}-\d\d-\d\d)", headings[1])
 
 
 def test_ci_runs_what_the_readme_describes() -> None:

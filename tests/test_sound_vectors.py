@@ -9,6 +9,7 @@ from sound_vectors import VECTORS, files, make_sound
 from soundmark_sdk.hearing import hear_samples
 from soundmark_sdk.hearing.likelihoods import find_evidence, find_likelihoods
 from soundmark_sdk.hearing.ordered_statistics import decode
+from soundmark_sdk.hearing.power_sums import read_frame
 from soundmark_sdk.hearing.tone_grid import grid_of
 
 
@@ -38,6 +39,12 @@ def test_likelihoods_give_the_published_tokens() -> None:
             assert decoded is not None, case["name"]
             assert f"brd_{decoded.token_text}" == case["token"], case["name"]
             assert decoded.evidence_bits == pytest.approx(case["evidence_bits"], abs=0.1), case["name"]
+
+
+def test_half_bytes_are_corrected_to_the_published_tokens() -> None:
+    for case in read_cases("correction"):
+        letters = read_frame(np.array(case["values"]), np.array(case["clarities"]))
+        assert (letters and f"brd_{letters}") == case["token"], case["name"]
 
 
 def test_sounds_give_the_published_tokens() -> None:

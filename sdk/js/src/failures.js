@@ -24,11 +24,13 @@ export class ReceiverFailure extends Error {
    * @param {Reason} reason
    * @param {string} [explanation] an English sentence for a developer's log
    * @param {number | null} [retryAfterS] the pause that the server asked for
+   * @param {boolean} [isUnreachable] no complete answer, or one of 502, 503 and 504: only then do offline packs answer
    */
-  constructor(reason, explanation = EXPLANATIONS[reason], retryAfterS = null) {
+  constructor(reason, explanation = EXPLANATIONS[reason], retryAfterS = null, isUnreachable = false) {
     super(`${reason}: ${explanation}`);
     this.name = "ReceiverFailure";
     this.reason = reason;
+    this.isUnreachable = isUnreachable;
     this.retryAfterS = retryAfterS;
   }
 

@@ -7,6 +7,7 @@ import { hear } from "../src/hearing/decoder.js";
 import { findNibbles } from "../src/hearing/frame_code.js";
 import { findEvidence, findLikelihoods } from "../src/hearing/likelihoods.js";
 import { decode as findFrame, SETS_MAX } from "../src/hearing/ordered_statistics.js";
+import { readFrame } from "../src/hearing/power_sums.js";
 import { gridOf } from "../src/hearing/tone_grid.js";
 
 const fileOf = (name) => new URL(`../../../docs/vectors/sound-${name}-v1.json`, import.meta.url);
@@ -57,6 +58,13 @@ test("the likelihoods of the vectors give their tokens and evidence", () => {
     const token = decoded && `brd_${String.fromCharCode(...decoded.content.subarray(0, 16))}`;
     assert.equal(token, each.token, each.name);
     if (decoded) assert.ok(isNear(decoded.bits, each.evidence_bits, 0.1), `${each.name}: ${decoded.bits}`);
+  }
+});
+
+test("the half bytes of the vectors are corrected to their tokens", () => {
+  for (const { name, values, clarities, token } of casesOf("correction")) {
+    const text = readFrame(values.map((value, at) => ({ value, clarity: clarities[at] })));
+    assert.equal(text && text.slice("XRC1:".length), token, name);
   }
 });
 

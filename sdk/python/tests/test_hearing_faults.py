@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from soundmark_sdk import Listener, hear_samples
-from soundmark_sdk.hearing import decoder, ordered_statistics
+from soundmark_sdk.hearing import ordered_statistics, power_sums, reading
 
 from .sound import PROTOCOLS, RATE_HZ, TOKENS, Sound, add_white_noise, frame, play
 
@@ -154,17 +154,32 @@ def sets_tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         tried.append(answer[1])
         return answer
 
-    monkeypatch.setattr(decoder, "decode", count_sets)
+    monkeypatch.setattr(reading, "decode", count_sets)
     return tried
 
 
-def test_permanent_prefixes_cost_a_bounded_number_of_decodings(sets_tried: list[int]) -> None:
+@pytest.fixture
+def sums_read(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Where the second reading read."""
+    starts: list[float] = []
+    read = power_sums.PowerSums.read
+
+    def note_start(sums: power_sums.PowerSums, protocol: int, start: float) -> str | None:
+        starts.append(start)
+        return read(sums, protocol, start)
+
+    monkeypatch.setattr(power_sums.PowerSums, "read", note_start)
+    return starts
+
+
+def test_permanent_prefixes_cost_a_bounded_number_of_decodings(sets_tried: list[int], sums_read: list[float]) -> None:
     prefixes = make_hostile_sounds()["prefixes"]
     with Listener() as listener:
         for _ in range(2):
             listener.feed(add_floor(prefixes))
     # Eight seconds' worth are there at the beginning.
     assert sum(sets_tried) <= (20 + 8) * 4
+    assert 20 < len(sums_read) <= (20 + 8) * 4
 
 
 def test_codes_in_a_row_are_heard_for_less_than_each_second_brings(

@@ -162,3 +162,8 @@ def test_the_error_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(microphone_module.importlib, "import_module", fail)
     with pytest.raises(MicrophoneUnavailable, match=words):
         next(listen())
+
+
+def test_the_period_of_a_repetition_is_the_listeners() -> None:
+    with pytest.raises(ValueError, match="1 to 60 seconds"):
+        next(listen(Tape(np.zeros(4800)), period_s=0.5))

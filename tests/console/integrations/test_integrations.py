@@ -41,6 +41,19 @@ async def test_the_secret_of_a_new_integration_is_shown_once(operator: ConsoleCl
         assert secret not in page.html
 
 
+async def test_an_integration_has_a_name_that_is_changed_and_removed(operator: ConsoleClient, tenant: Tenant) -> None:
+    created = await operator.submit(path_of(tenant), {"mode": "demo", "retention_days": "7", "name": "Radio app"})
+    remember_secret(str(created.find(".//input[@id='secret']").get("value")))
+    link = (await operator.get(path_of(tenant))).find(".//tbody/tr/th/a")
+    assert link.text == "Radio app"
+    at = f"{link.get('href')}/name"
+    assert (await operator.get(at)).value("name") == "Radio app"
+
+    for typed, title in (("Web player", "Web player"), ("", "Integration")):
+        answer = await operator.submit(at, {"name": typed})
+        assert (await operator.follow(answer)).find(".//h1").text == title
+
+
 async def test_integrations_are_listed_newest_first_and_by_page(operator: ConsoleClient, tenant: Tenant) -> None:
     older = await tenant.make_integration()
     newer = await tenant.make_integration(retention_days=3)

@@ -149,7 +149,7 @@ export class PowerSums {
  *
  * @param {Nibble[]} nibbles
  */
-function readFrame(nibbles) {
+export function readFrame(nibbles) {
   const bytes = new Uint8Array(PAYLOAD_BYTES + CHECK_BYTES);
   /** @type {number[]} */
   const clarities = [];

@@ -97,21 +97,25 @@ class Microphone:
         return samples
 
 
-def listen(source: SoundSource | None = None, *, device: int | str | None = None) -> Iterator[Frame]:
+def listen(
+    source: SoundSource | None = None, *, device: int | str | None = None, period_s: float | None = None
+) -> Iterator[Frame]:
     """Yield each new frame as soon as it is heard, from a microphone or another source.
+
+    `period_s` is as of `Listener`.
 
     It ends with the source (a microphone never ends) or when the iterator is closed. The device is open only from the
     first `next` until then. A source may change its `sample_rate` between two reads; listening begins anew then, and a
     frame that was heard before may be yielded again.
 
     Raises: MicrophoneUnavailable, at the first `next`, or when the device goes away; ValueError for a rate that cannot
-    carry a frame.
+    carry a frame, or for a period that `Listener` refuses.
     """
     with Microphone(device) if source is None else source as sound:
         samples = sound.read()
         while samples is not None:
             rate_hz = sound.sample_rate
-            with Listener(rate_hz) as listener:
+            with Listener(rate_hz, period_s=period_s) as listener:
                 while samples is not None and sound.sample_rate == rate_hz:
                     yield from listener.feed(samples)
                     samples = sound.read()

@@ -1,71 +1,42 @@
-"""Hears frames in a stream: search, alignment, likelihoods, decoding, and the evidence that decides."""
+"""Hears frames in a stream: where they may begin, and in which order these places are read."""
 
-import math
-from collections import deque
-from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from soundmark_sdk.hearing.alignment import align
-from soundmark_sdk.hearing.baseband import BAND_RATE_HZ, Band, Baseband
-from soundmark_sdk.hearing.frame_code import GROUP_BLOCKS, GROUPS, KNOWN_GROUPS
-from soundmark_sdk.hearing.likelihoods import find_evidence, find_likelihoods, normalise
-from soundmark_sdk.hearing.ordered_statistics import SETS_MAX, Bits, decode
+from soundmark_sdk.hearing.baseband import BAND_RATE_HZ, Baseband
+from soundmark_sdk.hearing.frame_code import GROUP_BLOCKS, KNOWN_GROUPS
+from soundmark_sdk.hearing.power_sums import PowerSums
 from soundmark_sdk.hearing.prefix_search import Candidate, PrefixSearch
-from soundmark_sdk.hearing.tone_grid import ToneGrid, grid_of
+from soundmark_sdk.hearing.reading import KeptBand, Reader
+from soundmark_sdk.hearing.repetitions import RepetitionSearch, list_counts
+from soundmark_sdk.hearing.tone_grid import grid_of
 from soundmark_sdk.resampling import RATE_HZ, Samples
 
 PROTOCOLS: Final = tuple(GROUP_BLOCKS)
-# What a frame that nobody sent must overcome. There are 2^96 frames, so 10 bits beyond 96 are one wrong frame in a
-# thousand sounds that begin like one; 28 bits with the known part, which says where it is.
-_UNKNOWN_MIN_BITS: Final = 106.0
-_TOGETHER_MIN_BITS: Final = 144.0
-# Less than that speaks for a place only by chance.
-_KNOWN_MIN_BITS: Final = 12.0
-_CLEAR_KNOWN_BITS: Final = 24.0
-# Further tries, and those without a clear beginning, get this many sets.
-_SETS_FEW: Final = 2
 _PIECE_S: Final = 0.25  # The stream is searched in pieces of this length.
 _PIECE: Final = int(_PIECE_S * RATE_HZ)
-_KEPT_S: Final = 5.0  # Longer than a frame.
-# Hostile sound may look like a beginning all the time. These bound the work in a second, and what may be saved up.
-_READINGS_PER_S: Final = 12.0
-_SETS_PER_S: Final = 4.0
-_SAVED_S: Final = 8.0
-# What is doubtful, and repetitions together, are left alone while no more than this is left for clear frames.
-_READINGS_RESERVED: Final = 48
-_SETS_RESERVED: Final = 12
-_FAILED_KEPT: Final = 8
-# Where a frame is read, in parts of a group, and the sets for it: an echo may be stronger than the first sound.
-_TRIES: Final = ((0.0, SETS_MAX), (1 / 6, _SETS_FEW), (-1 / 12, _SETS_FEW))
-_DOUBTFUL_TRIES: Final = ((0.0, _SETS_FEW),)
-
-
-@dataclass(slots=True)
-class _Budget:
-    """Work that may be done: some in each second, and what was saved."""
-
-    per_s: float
-    left: float
-
-    def earn(self, seconds: float) -> None:
-        self.left = min(self.left + self.per_s * seconds, self.per_s * _SAVED_S)
+_KEPT: Final = int(5.0 * BAND_RATE_HZ)  # Longer than a frame.
 
 
 class Decoder:
-    """A decoder of a stream of mono samples at 48 kHz, in -1..1."""
+    """A decoder of a stream of mono samples at 48 kHz, in -1..1.
 
-    def __init__(self, protocols: tuple[int, ...] = PROTOCOLS) -> None:
+    With a period, repetitions that are as far apart are searched and read together.
+    """
+
+    def __init__(self, protocols: tuple[int, ...] = PROTOCOLS, *, period_s: float | None = None) -> None:
         self._baseband: Final = Baseband()
         self._searches: Final = [PrefixSearch(grid_of(protocol)) for protocol in protocols]
-        self._band: Band = np.zeros(0, np.complex64)
-        # Their starts count from the first sample of the band that is kept.
+        self._repetitions: Final = (
+            [] if period_s is None else [RepetitionSearch(grid_of(each), period_s) for each in protocols]
+        )
+        self._power_sums: Final = PowerSums()
+        earlier_s = 0.0 if period_s is None else 1.01 * period_s * (list_counts(period_s)[-1] - 1)
+        self._band: Final = KeptBand(_KEPT + int(earlier_s * BAND_RATE_HZ))
+        self._reader: Final = Reader(self._band, self._power_sums, period_s)
         self._waiting: list[Candidate] = []
         self._heard: list[Candidate] = []
-        self._failed: Final[deque[tuple[int, Bits, float]]] = deque(maxlen=_FAILED_KEPT)
-        self._readings: Final = _Budget(_READINGS_PER_S, _READINGS_PER_S * _SAVED_S)
-        self._sets: Final = _Budget(_SETS_PER_S, _SETS_PER_S * _SAVED_S)
         self._pending: Samples = np.zeros(0, np.float32)
 
     def feed(self, samples: Samples) -> list[str]:
@@ -86,18 +57,15 @@ class Decoder:
     def _advance(self, samples: Samples) -> list[str]:
         band = self._baseband.feed(samples)
         for search in self._searches:
-            found = search.feed(band)
-            self._waiting += [replace(each, start=each.start + len(self._band)) for each in found]
-        self._band = np.concatenate([self._band, band])
-        seconds = len(band) / BAND_RATE_HZ
-        self._readings.earn(seconds)
-        self._sets.earn(seconds)
+            self._waiting += search.feed(band)
+        for search, repetitions in zip(self._searches, self._repetitions, strict=False):
+            self._waiting += repetitions.feed(search.completed)
+        self._waiting += self._power_sums.feed(band)
+        self._band.feed(band)
+        self._reader.earn(len(band) / BAND_RATE_HZ)
         tokens = self._try(self._find_ready())
-        surplus = max(0, len(self._band) - int(_KEPT_S * BAND_RATE_HZ))
-        self._band = self._band[surplus:]
-        self._waiting = [replace(each, start=each.start - surplus) for each in self._waiting]
-        heard = (replace(each, start=each.start - surplus) for each in self._heard)
-        self._heard = [each for each in heard if each.start > -len(self._band)]
+        self._band.trim()
+        self._heard = [each for each in self._heard if each.start > self._band.end - 2 * _KEPT]
         return tokens
 
     def _find_ready(self) -> list[Candidate]:
@@ -105,7 +73,7 @@ class Decoder:
         ready: list[Candidate] = []
         unfinished: list[Candidate] = []
         for candidate in sorted(self._waiting, key=lambda each: -each.score):
-            if candidate.start + 1.05 * grid_of(candidate.protocol).frame >= len(self._band):
+            if candidate.start + 1.05 * grid_of(candidate.protocol).frame >= self._band.end:
                 unfinished.append(candidate)
             elif not any(each.score > candidate.score and _is_within(candidate, each) for each in unfinished):
                 ready.append(candidate)
@@ -129,66 +97,19 @@ class Decoder:
 
     def _hear(self, candidate: Candidate, *, is_doubtful: bool) -> list[tuple[float, str]]:
         """Return the end of the frame at this place and its token, if it is one."""
-        if self._readings.left < 1:
-            return []
-        if is_doubtful and (self._readings.left < _READINGS_RESERVED or self._sets.left < _SETS_RESERVED):
-            return []
-        grid = grid_of(candidate.protocol)
-        token = self._decode(candidate, grid, is_doubtful=is_doubtful)
+        token = self._reader.read(candidate, is_doubtful=is_doubtful)
         if token is None:
             return []
         self._heard.append(candidate)
-        return [(candidate.start + grid.frame, token)]
-
-    def _decode(self, candidate: Candidate, grid: ToneGrid, *, is_doubtful: bool) -> str | None:
-        start, clock = align(candidate, self._band, grid)
-        kept: tuple[Bits, float] | None = None
-        for shift, sets_max in _DOUBTFUL_TRIES if is_doubtful else _TRIES:
-            self._readings.left -= 1
-            groups = grid.cut(self._band, start + shift * grid.group, clock, GROUPS)
-            likelihoods = find_likelihoods(*grid.find_powers(groups, clock), grid)
-            likelihoods[~groups.any(axis=1)] = 1  # A group that is not there says nothing.
-            evidence, known_bits = find_evidence(likelihoods)
-            token = self._judge(evidence, known_bits, sets_max)
-            if token is not None:
-                return token
-            if kept is None and known_bits < _KNOWN_MIN_BITS:
-                return None
-            if kept is None or known_bits > kept[1]:
-                kept = evidence, known_bits
-        return self._combine(candidate.protocol, *kept) if kept is not None and not is_doubtful else None
-
-    def _judge(self, evidence: Bits, known_bits: float, sets_max: int) -> str | None:
-        """Return the letters of the token if the evidence suffices."""
-        needed = max(_UNKNOWN_MIN_BITS, _TOGETHER_MIN_BITS - max(known_bits, 0.0))
-        if known_bits < _KNOWN_MIN_BITS or evidence.max(axis=1).sum() < needed or self._sets.left < 1:
-            return None
-        # Half of what is left stays for the next candidate: the first set finds most frames.
-        sets_count = min(sets_max if known_bits >= _CLEAR_KNOWN_BITS else _SETS_FEW, math.ceil(self._sets.left / 2))
-        decoded, used = decode(evidence, enough_bits=needed, sets_count=sets_count)
-        self._sets.left -= used
-        return decoded.token_text if decoded is not None and decoded.evidence_bits >= needed else None
-
-    def _combine(self, protocol: int, evidence: Bits, known_bits: float) -> str | None:
-        """Add what earlier failures heard, if they begin as clearly as this: it may be the same frame again."""
-        if known_bits < _CLEAR_KNOWN_BITS:
-            return None
-        earlier = [each for each in self._failed if each[0] == protocol]
-        self._failed.append((protocol, evidence, known_bits))
-        if self._sets.left < _SETS_RESERVED:
-            return None
-        total, total_known = evidence, known_bits
-        for _, other, other_known in reversed(earlier):
-            total, total_known = normalise(total + other), total_known + other_known
-            token = self._judge(total, total_known, 1)
-            if token is not None:
-                self._failed.clear()
-                return token
-        return None
+        return [(candidate.start + grid_of(candidate.protocol).frame, token)]
 
 
 def _is_beside(one: Candidate, other: Candidate) -> bool:
-    return one.protocol == other.protocol and abs(one.start - other.start) < grid_of(one.protocol).group
+    """Return whether a candidate is at the place of the other one, or at its marker in any protocol."""
+    grid, other_grid = grid_of(one.protocol), grid_of(other.protocol)
+    ends_apart = abs(one.start + grid.frame - other.start - other_grid.frame)
+    is_marker = one.score == 0 and min(abs(one.start - other.start), ends_apart) < other_grid.group
+    return is_marker or (one.protocol == other.protocol and abs(one.start - other.start) < grid.group)
 
 
 def _is_within(one: Candidate, other: Candidate) -> bool:

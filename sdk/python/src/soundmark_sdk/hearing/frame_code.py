@@ -39,6 +39,9 @@ def _make_powers() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 _POWERS, _LOGARITHMS = _make_powers()
+# As plain numbers: 2^exponent, up to the sum of two logarithms, and the exponent of each value but 0.
+EXPONENTIALS: Final[list[int]] = _POWERS.tolist()
+LOGARITHMS: Final[list[int]] = _LOGARITHMS.tolist()
 PRODUCTS: Final[Bytes] = np.zeros((256, 256), np.uint8)
 PRODUCTS[1:, 1:] = _POWERS[_LOGARITHMS[1:, None] + _LOGARITHMS[None, 1:]]
 _INVERSES: Final[Bytes] = np.zeros(256, np.uint8)

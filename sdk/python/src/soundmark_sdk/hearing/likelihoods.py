@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from soundmark_sdk.hearing.frame_code import (
     FIRST_UNKNOWN_NIBBLE,
-    GROUPS,
     KNOWN_GROUPS,
     KNOWN_NIBBLES,
     LETTERS,
@@ -63,26 +62,40 @@ def find_likelihoods(tones: Powers, between: Powers, grid: ToneGrid) -> NDArray[
 
     `tones` and `between` have the shape (groups, 96).
     """
-    shape = (GROUPS, NIBBLES, TONES)
+    power, background = _find_background(tones, between, grid)
+    background = background + _find_steady_tones(power, background)
+    # The known half bytes alone tell the strengths first.
+    known = slice(KNOWN_GROUPS)
+    result = _weigh(power, background, _find_strengths(power[known], background[known], _KNOWN))
+    for _ in range(_ROUNDS - 1):
+        chance = result / result.sum(axis=2, keepdims=True)
+        chance[known] = _KNOWN
+        result = _weigh(power, background, _find_strengths(power, background, chance))
+    return _doubt_bands(result)
+
+
+def find_known_bits(tones: Powers, between: Powers, grid: ToneGrid) -> float:
+    """Return the evidence, in bits, that a frame begins with these four groups."""
+    power, background = _find_background(tones, between, grid)
+    likelihoods = _weigh(power, background, _find_strengths(power, background, _KNOWN))
+    return float(np.log2(np.take_along_axis(likelihoods, KNOWN_NIBBLES[:, :, None], 2)).sum())
+
+
+def _find_background(tones: Powers, between: Powers, grid: ToneGrid) -> tuple[Powers, Powers]:
+    """Return the powers of the tones and what each has without being sent, of shape (groups, nibbles, 16)."""
+    shape = (-1, NIBBLES, TONES)
     power = tones.reshape(shape)
     # Noise has an exponential distribution: its median is ln 2 of its mean. The tone that was sent reaches at most two
     # of the sixteen places between, which the median leaves out.
     noise = np.median(between.reshape(shape), axis=2, keepdims=True) / math.log(2) + _SMALLEST
-    background = noise + (tones @ grid.leakage).reshape(shape) + _find_echoes(power, noise)
-    background = background + _find_steady_tones(power, background)
-    ratio = power / background
-    chance = np.full(shape, 1 / TONES)
-    chance[:KNOWN_GROUPS] = _KNOWN
-    result = np.ones(shape)
-    for first in range(_ROUNDS):
-        # The known half bytes alone tell the strengths first.
-        seen = slice(KNOWN_GROUPS) if first == 0 else slice(None)
-        strength = _find_strengths(power[seen], background[seen], chance[seen])
-        likelihood = _compare(ratio, strength[_PART] / background, strength.max() / background) + _NOTHING
-        result = (1 - _OUTLIERS) * likelihood / likelihood.mean(axis=2, keepdims=True) + _OUTLIERS
-        chance = result / result.sum(axis=2, keepdims=True)
-        chance[:KNOWN_GROUPS] = _KNOWN
-    return _doubt_bands(result)
+    return power, noise + (tones @ grid.leakage).reshape(shape) + _find_echoes(power, noise)
+
+
+def _weigh(power: Powers, background: Powers, strength: NDArray[np.float64]) -> Powers:
+    """Return the likelihood of each half byte over their mean, given the strength of each part of the band."""
+    likelihood = _compare(power / background, strength[_PART] / background, strength.max() / background) + _NOTHING
+    weighed: Powers = (1 - _OUTLIERS) * likelihood / likelihood.mean(axis=2, keepdims=True) + _OUTLIERS
+    return weighed
 
 
 def _doubt_bands(likelihoods: Powers) -> Powers:

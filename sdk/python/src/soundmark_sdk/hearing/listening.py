@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soundmark_sdk.hearing.decoder import Decoder
+from soundmark_sdk.hearing.repetitions import PERIOD_MAX_S, PERIOD_MIN_S
 from soundmark_sdk.resampling import RATE_HZ, Resampler, Samples
 
 # Frames that were reported and are not reported again. A hostile loudspeaker needs an hour to fill this.
@@ -29,10 +30,17 @@ class Listener:
     It is not safe for several threads at once.
     """
 
-    def __init__(self, sample_rate: int = RATE_HZ) -> None:
-        """Raises: ValueError for a rate outside 44.1 to 768 kHz."""
+    def __init__(self, sample_rate: int = RATE_HZ, *, period_s: float | None = None) -> None:
+        """`period_s` is the time from one beginning of a repeated Code to the next, by the sender's clock.
+
+        With it, repetitions of which each is too weak are heard together: up to eight within a minute.
+
+        Raises: ValueError for a rate outside 44.1 to 768 kHz, or a period outside 1 to 60 seconds.
+        """
+        if period_s is not None and not PERIOD_MIN_S <= period_s <= PERIOD_MAX_S:
+            raise ValueError(f"The period of a repetition must be {PERIOD_MIN_S:.0f} to {PERIOD_MAX_S:.0f} seconds.")
         self._resampler = Resampler(sample_rate)
-        self._decoder: Decoder | None = Decoder()
+        self._decoder: Decoder | None = Decoder(period_s=period_s)
         self._reported: OrderedDict[Frame, None] = OrderedDict()
 
     def __enter__(self) -> Self:
@@ -76,12 +84,14 @@ class Listener:
                 self._reported.popitem(last=False)
 
 
-def hear_samples(samples: NDArray[Any], sample_rate: int) -> list[Frame]:
+def hear_samples(samples: NDArray[Any], sample_rate: int, *, period_s: float | None = None) -> list[Frame]:
     """Return the frames in a piece of mono sound, each once, in the order in which they end.
+
+    `period_s` is as of `Listener`.
 
     Raises: ValueError as `Listener` does.
     """
-    with Listener(sample_rate) as listener:
+    with Listener(sample_rate, period_s=period_s) as listener:
         return [*listener.feed(samples), *listener.finish()]
 
 

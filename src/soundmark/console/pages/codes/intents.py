@@ -15,6 +15,7 @@ from soundmark_sdk import Intent
 _HOST: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
 _IN_BRACKETS: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](:[0-9]*)?")
 _NUMBER: Final = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)\.?")
+_SHOWN_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,33 @@ class WebLink:
     host: str
 
 
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What a Code does, in a line: `text` after `host`, which is None unless the intent is a plain link to the web."""
+
+    host: str | None
+    text: str
+    title: str | None
+
+
+def write_headline(intent: Intent, chars_max: int = _SHOWN_CHARS_MAX) -> Headline:
+    """Return what an intent does, as people tell Codes from each other; what is longer than `chars_max` ends in "…"."""
+    url, title, link = intent.resource.get("url"), intent.resource.get("title"), find_link(intent)
+    if link is not None:
+        parts = urlsplit(link.url)
+        text = link.url.partition(parts.netloc)[2].removesuffix("/")
+    else:
+        text = url if isinstance(url, str) and url else f"{intent.type}, {intent.action}"
+    shown_title = _shorten(title, chars_max) if isinstance(title, str) and title.strip() else None
+    return Headline(None if link is None else link.host, _shorten(text, chars_max), shown_title)
+
+
 def write_json(value: Mapping[str, Any]) -> str:
     """Return JSON with one member a line; invisible characters and those that change direction are escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    return "".join(each if each.isprintable() or each == "\n" else _escape(each) for each in text)
+    return "".join(
+        each if each.isprintable() or each == "\n" else _escape(each)
+        for each in json.dumps(value, ensure_ascii=False, indent=2)
+    )
 
 
 def find_link(intent: Intent) -> WebLink | None:
@@ -60,6 +84,12 @@ def _read_host(authority: str) -> str | None:
     if _NUMBER.fullmatch(host):
         return str(IPv4Address(host))  # Browsers read `0x7f.1` as an address, too.
     return host if _HOST.fullmatch(host) else None
+
+
+def _shorten(text: str, chars_max: int) -> str:
+    """Return a line of text, in which invisible characters and those that change direction are escaped."""
+    shown = text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+    return "".join(each if each.isprintable() else _escape(each) for each in shown)
 
 
 def _escape(character: str) -> str:

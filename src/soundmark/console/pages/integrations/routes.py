@@ -42,6 +42,7 @@ async def create(visit: Visit) -> Response:
     integration = await visit.core.integrations.create(
         cast("AudienceMode", visit.form.text("mode")),  # The API judges it.
         retention_days=visit.form.integer("retention_days"),
+        name=visit.form.text("name") or None,
     )
     return _show_secret(visit, integration, _CREATED)
 
@@ -68,6 +69,19 @@ async def change_retention(visit: Visit) -> Response:
         events=changed.deleted_events,
         days=changed.deleted_integrity_days,
     )
+
+
+async def show_name(visit: Visit) -> Response:
+    """Show the name of an integration, to be changed or removed."""
+    visit.require_managing_role()
+    return visit.page("integrations/name.html", integration=await find_integration(visit))
+
+
+async def rename(visit: Visit) -> Response:
+    """Rename an integration; an empty name removes it."""
+    name = visit.form.text("name") or None
+    integration = await visit.core.integrations.rename(visit.parameter("integration_id"), name)
+    return visit.redirect(_path_of(visit, integration), "integrations.renamed")
 
 
 async def show_rotation(visit: Visit) -> Response:
@@ -120,6 +134,7 @@ _ONE: Final = f"{_ALL}/{{integration_id}}"
 routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
     form_page(_ONE, show_one, change_retention),
+    form_page(f"{_ONE}/name", show_name, rename),
     form_page(f"{_ONE}/secret", show_rotation, rotate_secret),
     form_page(f"{_ONE}/revoke", show_revocation, revoke),
     action(f"{_ONE}/core-key", replace_core_key),

@@ -1,9 +1,13 @@
 // What was heard: each token once, resolved and verified here, or why there is nothing to show.
 
+import { OfflineResolution } from "/static/receiver/index.js";
+
 import { getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 import { offerReport } from "./abuse.js";
 import { copyTemplate, fill, fillState } from "./words.js";
 import { writeResource } from "./intent.js";
+import { describeOffline, writeTime } from "./packs.js";
 import { makeVisible } from "./safe_text.js";
 
 const SHOWN_MAX = 20;
@@ -12,10 +16,12 @@ const RESOLVING_MAX = 3;
 const CHECK_PAST_EVERY_MS = 1000;
 // An answer may end before it arrives, where the clock is fast but within its tolerance.
 const VALID_MIN_MS = 30_000;
+// As long as a fresh answer: by then the service may be there again.
+const OFFLINE_SHOWN_MS = 120_000;
 
 /**
  * @import { Receiver, ReceiverFailure } from "/static/receiver/index.js"
- * @import { Resolution } from "/static/receiver/verifying/verification.js"
+ * @import { Intent } from "/static/receiver/verifying/shapes.js"
  * @import { Consent } from "./consent.js"
  */
 
@@ -88,6 +94,10 @@ export class Heard {
     try {
       const resolution = await this._receiver.resolve(token);
       if (!article.isConnected) return;
+      if (resolution instanceof OfflineResolution) {
+        showOffline(shown, resolution);
+        return;
+      }
       replace(article, "verified", show(resolution));
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
       makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', article));
@@ -151,16 +161,32 @@ function makeScrollable(element) {
   if (element.scrollHeight > element.clientHeight) element.tabIndex = 0;
 }
 
-/** @param {Resolution} resolution */
-function show(resolution) {
-  const { intent, xrId, expiresAt } = resolution;
+/**
+ * Show an answer from a pack: nothing of it is verified now or measured, and a report would not arrive.
+ *
+ * @param {Shown} shown
+ * @param {OfflineResolution} answer
+ */
+function showOffline(shown, answer) {
+  const facts = show({ ...answer, expiresAt: answer.validUntil });
+  for (const slot of ["measured", "report"]) getElement(HTMLElement, `[data-slot="${slot}"]`, facts).remove();
+  fill(facts, "until", writeTime(answer.validUntil));
+  getElement(HTMLElement, "h3 + p", facts).remove();
+  getElement(HTMLElement, "h3", facts).replaceWith(describeOffline(answer));
+  replace(shown.article, "offline", facts);
+  shown.endsAtMs = Math.min(answer.validUntil.getTime(), Date.now() + OFFLINE_SHOWN_MS);
+  makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', shown.article));
+}
+
+/** @param {{intent: Intent, xrId: string, expiresAt: Date}} answer */
+function show({ intent, xrId, expiresAt }) {
   const shown = copyTemplate("verified");
   fill(shown, "type", makeVisible(intent.type));
   fill(shown, "action", makeVisible(intent.action));
   fill(shown, "xr_id", xrId);
   const until = getElement(HTMLTimeElement, '[data-slot="until"]', shown);
   until.dateTime = expiresAt.toISOString();
-  until.textContent = expiresAt.toLocaleTimeString(document.documentElement.lang, { timeStyle: "medium" });
+  until.textContent = expiresAt.toLocaleTimeString(findLocale(), { timeStyle: "medium" });
   getElement(HTMLElement, '[data-slot="resource"]', shown).append(writeResource(intent.resource));
   return shown;
 }

@@ -6,6 +6,7 @@ import { getData, getElement } from "../elements.js";
 import { Consent } from "./consent.js";
 import { checkDuration, nameFileFailure } from "./files.js";
 import { Heard } from "./heard.js";
+import { Packs } from "./packs.js";
 import { findObstacle, nameMicrophoneFailure } from "./obstacles.js";
 import { testDevice } from "./self_test.js";
 import { SpectrumView } from "./spectrum.js";
@@ -22,7 +23,8 @@ const publisher = { url: publisherUrl, integrationId: publisherIntegrationId };
 /** @type {HTMLInputElement | null} */
 const box = document.querySelector("input#consent");
 const consent = new Consent(box, document.getElementById("consent-state"), publisher);
-const heard = new Heard(getElement(HTMLElement, "#heard"), new Receiver(getData(page, "coreUrl")), consent);
+const receiver = new Receiver(getData(page, "coreUrl"));
+const heard = new Heard(getElement(HTMLElement, "#heard"), receiver, consent);
 // What is heard all the time is reported again this often, because its answer may have ended by then.
 const REPEAT_AFTER_S = 10;
 
@@ -159,6 +161,7 @@ if (obstacle !== null) {
   getElement(HTMLElement, "#obstacle").append(...fillState(obstacle));
 } else {
   await consent.open();
+  await new Packs(getElement(HTMLElement, "#without-network"), receiver).open();
   for (const control of [start, test, file]) control.disabled = false;
   start.addEventListener("click", oneAtATime(startListening));
   stop.addEventListener("click", () => stopListening("stopped"));

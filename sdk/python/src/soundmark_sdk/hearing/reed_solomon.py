@@ -1,0 +1,89 @@
+"""Reed–Solomon decoding of hard bytes, some of which are erased."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from soundmark_sdk.hearing.frame_code import EXPONENTIALS, LOGARITHMS
+
+_ORDER: Final = 255
+
+# A polynomial is a list of coefficients, the lowest first.
+Polynomial = list[int]
+
+
+def correct(received: bytes, check_count: int, erased: Sequence[int] = ()) -> bytes | None:
+    """Return the codeword near `received`: the data, then `check_count` check bytes. None if there are too many errors.
+
+    `erased` are places whose bytes are not believed.
+    """
+    syndromes = [_evaluate(received[::-1], root) for root in range(check_count)]
+    if not any(syndromes):
+        return received
+    erasures = [1]
+    for place in erased:
+        erasures = _multiply(erasures, [1, EXPONENTIALS[len(received) - 1 - place]])
+    locator = _locate_errors(syndromes, erasures, len(erased))
+    if locator is None:
+        return None
+    exponents = [each for each in range(len(received)) if _evaluate(locator, _ORDER - each) == 0]
+    if len(exponents) != len(locator) - 1:
+        return None
+    evaluator = _multiply(syndromes, locator)[:check_count]
+    # The derivative of a polynomial over GF(2^n) has only its odd terms.
+    derivative = [coefficient if power % 2 else 0 for power, coefficient in enumerate(locator)][1:]
+    corrected = bytearray(received)
+    for exponent in exponents:
+        below = _evaluate(derivative, _ORDER - exponent)
+        magnitude = _divide(_evaluate(evaluator, _ORDER - exponent), below)
+        corrected[-1 - exponent] ^= _product(EXPONENTIALS[exponent], magnitude)
+    return bytes(corrected)
+
+
+def _locate_errors(syndromes: Sequence[int], erasures: Polynomial, erasure_count: int) -> Polynomial | None:
+    """Return the polynomial whose roots are the inverse places of the errors: Berlekamp and Massey, after erasures."""
+    locator = previous = erasures
+    error_count = 0
+    for step in range(erasure_count, len(syndromes)):
+        previous = [0, *previous]
+        discrepancy = 0
+        for power, coefficient in enumerate(locator[: step + 1]):
+            discrepancy ^= _product(coefficient, syndromes[step - power])
+        if discrepancy == 0:
+            continue
+        following = [0] * max(len(locator), len(previous))
+        for power, coefficient in enumerate(locator):
+            following[power] = coefficient
+        for power, coefficient in enumerate(previous):
+            following[power] ^= _product(discrepancy, coefficient)
+        if 2 * error_count <= step - erasure_count:
+            previous = [_divide(coefficient, discrepancy) for coefficient in locator]
+            error_count = step + 1 - erasure_count - error_count
+        locator = following
+    while len(locator) > 1 and locator[-1] == 0:
+        locator = locator[:-1]
+    return None if 2 * error_count + erasure_count > len(syndromes) else locator
+
+
+def _product(left: int, right: int) -> int:
+    return EXPONENTIALS[LOGARITHMS[left] + LOGARITHMS[right]] if left and right else 0
+
+
+def _divide(left: int, right: int) -> int:
+    return EXPONENTIALS[LOGARITHMS[left] + _ORDER - LOGARITHMS[right]] if left else 0
+
+
+def _multiply(left: Sequence[int], right: Sequence[int]) -> Polynomial:
+    product = [0] * (len(left) + len(right) - 1)
+    for place, each in enumerate(left):
+        for other_place, other in enumerate(right):
+            product[place + other_place] ^= _product(each, other)
+    return product
+
+
+def _evaluate(polynomial: Sequence[int], exponent: int) -> int:
+    """Return the value at 2^exponent."""
+    total = 0
+    for power, coefficient in enumerate(polynomial):
+        if coefficient:
+            total ^= EXPONENTIALS[(LOGARITHMS[coefficient] + power * exponent) % _ORDER]
+    return total
