@@ -47,6 +47,14 @@ export class KeyUnknown extends ReceiverFailure {
   }
 }
 
+/** The log does not prove it now, and may do so in a few seconds. */
+export class NotYetProven extends ReceiverFailure {
+  /** @param {string} explanation */
+  constructor(explanation) {
+    super("unverifiable", explanation);
+  }
+}
+
 /** An event was not delivered, or the answer was lost, for one of twelve reasons. */
 export class DeliveryFailure extends Error {
   /**

@@ -1,6 +1,6 @@
 /** Require that an answer is in the transparency log, before anybody sees it. */
 
-import { refuse } from "./failures.js";
+import { NotYetProven } from "./failures.js";
 import { verifyLogProof } from "./verifying/log_proof.js";
 
 // A fresh Code is in the log five seconds after its issuance was answered: one request at once, ten a second apart.
@@ -20,20 +20,32 @@ export class LogCheck {
   }
 
   /**
-   * Accept only a digest that the log has, or gets within ten seconds.
+   * Accept only a digest that the log proves, or will within ten seconds.
+   *
+   * A log may publish a checkpoint before its witnesses have cosigned it, so too few of them are awaited, too.
    *
    * @param {string} digest
    * @param {(digest: string) => Promise<Uint8Array | null>} fetchProof returns null if the log does not have it
    * @throws {ReceiverFailure} unverifiable; what `fetchProof` throws
    */
   async require(digest, fetchProof) {
-    if (this._proven.has(digest)) return;
-    let proof = await fetchProof(digest);
-    for (let count = 1; proof === null; count += 1) {
-      if (count === REQUESTS_MAX) refuse("The transparency log does not have the answer.");
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-      proof = await fetchProof(digest);
+    for (let count = 1; !this._proven.has(digest); count += 1) {
+      try {
+        await this._prove(digest, await fetchProof(digest));
+      } catch (failure) {
+        if (!(failure instanceof NotYetProven) || count === REQUESTS_MAX) throw failure;
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      }
     }
+  }
+
+  /**
+   * @param {string} digest
+   * @param {Uint8Array | null} proof
+   * @throws {ReceiverFailure} unverifiable
+   */
+  async _prove(digest, proof) {
+    if (proof === null) throw new NotYetProven("The transparency log does not have the answer.");
     await verifyLogProof(proof, this._policy, "code.issued/answer", digest);
     this._proven.add(digest);
     if (this._proven.size <= PROVEN_MAX) return;

@@ -204,43 +204,53 @@ test("a logged answer is returned, and its proof is asked for once", () =>
     assert.equal(paths.filter((path) => path === proofPath).length, 1);
   }));
 
-test("without a genuine proof there is no answer", () =>
-  at(Date.parse(GENUINE.now), async () => {
-    for (const each of log.refused) {
-      const options = { witnesses: [log.witness.vkey], quorum: each.quorum };
-      const { receiver } = await requireLog(() => new Response(each.proof), options);
-      await assert.rejects(receiver.resolve(GENUINE.token), failsAs("unverifiable"), each.name);
+/** Return what a receiver answers, or throw its failure, while time passes as fast as it is waited for. */
+async function resolveInTime(receiver) {
+  mock.timers.enable({ apis: ["Date", "setTimeout"], now: Date.parse(GENUINE.now) });
+  try {
+    let isDone = false;
+    const resolving = receiver.resolve(GENUINE.token).finally(() => (isDone = true));
+    resolving.catch(() => null);
+    while (!isDone) {
+      await new Promise((resolve) => setImmediate(resolve));
+      mock.timers.tick(100);
     }
-    for (const [status, reason] of [
-      [503, "temporarilyUnavailable"],
-      [403, "unverifiable"],
-    ]) {
-      const { receiver } = await requireLog(() => new Response(null, { status }));
-      await assert.rejects(receiver.resolve(GENUINE.token), failsAs(reason), `${status}`);
-    }
-  }));
+    return await resolving;
+  } finally {
+    mock.timers.reset();
+  }
+}
 
-test("an answer that the log does not have yet is awaited for ten seconds", async () => {
-  const attempt = async (missingCount) => {
-    const { paths, receiver } = await requireLog(() =>
-      paths.filter((path) => path === proofPath).length > missingCount
-        ? new Response(proof)
-        : new Response(null, { status: 404 }),
-    );
-    mock.timers.enable({ apis: ["Date", "setTimeout"], now: Date.parse(GENUINE.now) });
-    try {
-      let isDone = false;
-      const resolving = receiver.resolve(GENUINE.token).finally(() => (isDone = true));
-      resolving.catch(() => null);
-      while (!isDone) {
-        await new Promise((resolve) => setImmediate(resolve));
-        mock.timers.tick(100);
-      }
-      return await resolving;
-    } finally {
-      mock.timers.reset();
-    }
+test("without a genuine proof there is no answer", async () => {
+  for (const each of log.refused) {
+    const options = { witnesses: [log.witness.vkey], quorum: each.quorum };
+    const { receiver } = await requireLog(() => new Response(each.proof), options);
+    await assert.rejects(resolveInTime(receiver), failsAs("unverifiable"), each.name);
+  }
+  for (const [status, reason] of [
+    [503, "temporarilyUnavailable"],
+    [403, "unverifiable"],
+  ]) {
+    const { receiver } = await requireLog(() => new Response(null, { status }));
+    await assert.rejects(resolveInTime(receiver), failsAs(reason), `${status}`);
+  }
+});
+
+test("an answer that the log does not prove yet is awaited for ten seconds", async () => {
+  const options = { witnesses: [log.witness.vkey], quorum: 1 };
+  const notCosigned = log.refused.find(({ name }) => name === "not cosigned");
+  const attempt = async (tooEarlyCount, tooEarly) => {
+    const { paths, receiver } = await requireLog(() => {
+      const count = paths.filter((path) => path === proofPath).length;
+      return count > tooEarlyCount ? new Response(log.proofs[1].proof) : tooEarly();
+    }, options);
+    return await resolveInTime(receiver);
   };
-  assert.equal((await attempt(10)).xrId, GENUINE.answer.xr_id);
-  await assert.rejects(attempt(11), /does not have the answer/);
+  for (const [tooEarly, explanation] of [
+    [() => new Response(null, { status: 404 }), /does not have the answer/],
+    [() => new Response(notCosigned.proof), /Too few witnesses/],
+  ]) {
+    assert.equal((await attempt(10, tooEarly)).xrId, GENUINE.answer.xr_id);
+    await assert.rejects(attempt(11, tooEarly), explanation);
+  }
 });

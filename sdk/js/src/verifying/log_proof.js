@@ -1,6 +1,6 @@
 /** Proofs that an entry is in the log: a path of hashes from the entry to a signed checkpoint. */
 
-import { refuse } from "../failures.js";
+import { NotYetProven, refuse } from "../failures.js";
 import { checkEntry } from "./commitments.js";
 import { decodeBase64, toHex } from "./log_policy.js";
 
@@ -45,7 +45,7 @@ export async function verifyLogProof(proof, policy, commitment, digest) {
   const cosigned = await Promise.all(policy.witnessKeys.map((key) => findCosignature(text, signatures, key)));
   const witnesses = cosigned.filter((each) => each !== null);
   const cosignatures = witnesses.length;
-  if (cosignatures < policy.quorum) refuse("Too few witnesses cosigned the checkpoint.");
+  if (cosignatures < policy.quorum) throw new NotYetProven("Too few witnesses cosigned the checkpoint.");
   const [, origin, size, root] = CHECKPOINT.exec(text) ?? refuse("The checkpoint of the log is malformed.");
   if (origin !== policy.origin) refuse("The checkpoint is that of another log.");
   const computed = await climb(await hashLeaf(entry), index, Number(size), path);
