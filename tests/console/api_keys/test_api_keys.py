@@ -105,7 +105,7 @@ async def test_a_secret_is_replaced_after_its_confirmation(operator: ConsoleClie
 
     assert await use(tenant, read_secret(page)) == 200
     assert await use(tenant, key["secret"]) == 401
-    assert "The secret was replaced" in page.text
+    assert "The secret was rotated" in page.text
 
 
 async def test_a_key_is_revoked_after_its_confirmation(operator: ConsoleClient, tenant: Tenant) -> None:
