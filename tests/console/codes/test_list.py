@@ -275,6 +275,6 @@ async def test_the_first_view_of_a_hundred_codes_is_small(operator: ConsoleClien
         answer = await operator.get(path)
         assert answer.status == 200, path
         sizes[path] = len(answer.response.content)
-        imported = re.findall(r"^import .* from '(\.\.?/[^']+)'", answer.response.text, re.MULTILINE)
+        imported = re.findall(r'^import .* from "(\.\.?/[^"]+)"', answer.response.text, re.MULTILINE)
         waiting |= {urljoin(path, each) for each in imported} - sizes.keys()
     assert sum(sizes.values()) < 150_000, sizes
