@@ -113,6 +113,20 @@ test("two repetitions are heard together where neither is alone", () => {
   assert.ok(togetherCount === 2 && aloneCount < 4, `${togetherCount} of 2, alone ${aloneCount} of 6`);
 });
 
+test("repetitions with a stated period are heard together where none begins clearly", () => {
+  const chance = makeChance(5);
+  const deviation = Math.sqrt(powerOf(groups) / 10 ** -2.04);
+  const once = join(sound, silence(2.5)).subarray(0, 2.5 * RATE_HZ);
+  const noisy = join(once, once, once, once, silence(0.3)).map((sample) => sample + deviation * normal(chance));
+  const hearWith = (periodS) => {
+    const decoder = new Decoder(RATE_HZ, Infinity, periodS);
+    return textsOf([...decoder.feed(noisy), ...decoder.finish()]);
+  };
+  assert.deepEqual(hearWith(0), []);
+  assert.deepEqual(hearWith(2.5), [FRAME]);
+  for (const periodS of [0.9, 61, -1, NaN]) assert.throws(() => new Decoder(RATE_HZ, Infinity, periodS), RangeError);
+});
+
 test("a sound that looks like a beginning all the time is read a bounded number of times", () => {
   const prefix = synthesize(FRAME).subarray(16 * 1024, 28 * 1024);
   for (const piece of [playMarker(), prefix]) {
@@ -179,7 +193,7 @@ test("of 4,096 reported frames, the one that was heard least recently is forgott
   for (let number = 0; number < 4096; number += 1) report(number);
   report(0);
   report(4096);
-  assert.equal(decoder._reported.size, 4096);
+  assert.equal(decoder._reported._times.size, 4096);
   assert.equal(decoder.feed([]).length, 4097);
   for (const number of [0, 2, 4096]) report(number);
   assert.equal(decoder.feed([]).length, 0, "they are remembered");

@@ -84,7 +84,7 @@ test("the microphone is asked for sound as it is, and a frame of the worklet is 
     { audio: { echoCancellation: false, autoGainControl: false, noiseSuppression: false } },
   ]);
   assert.equal(audio.name, "soundmark-hearing");
-  assert.deepEqual(audio.options.processorOptions, { repeatAfterS: 5 });
+  assert.deepEqual(audio.options.processorOptions, { repeatAfterS: 5, periodS: undefined });
   assert.deepEqual([audio.options.channelCount, audio.options.channelCountMode], [2, "clamped-max"]);
   audio.port.onmessage({ data: { token: "brd_Abc-defGHI_01234" } });
   assert.deepEqual(heard, [{ token: "brd_Abc-defGHI_01234" }]);

@@ -28,14 +28,16 @@ export function* align(band, grid, candidate) {
   for (const offset of OFFSETS) {
     const start = candidate.start + offset * grid.group;
     const clarities = new Float64Array(clocks.length);
-    grid.startsOf(start, candidate.clock, KNOWN_GROUPS).forEach((groupStart, group) => {
-      grid.transform(band, groupStart);
-      places.forEach((each, at) => (clarities[at] += addShares(grid, each, group)));
-    });
+    for (const earlier of candidate.earlier ?? [0]) {
+      grid.startsOf(start - earlier, candidate.clock, KNOWN_GROUPS).forEach((groupStart, group) => {
+        grid.transform(band, groupStart);
+        places.forEach((each, at) => (clarities[at] += addShares(grid, each, group)));
+      });
+      yield;
+    }
     clarities.forEach((clarity, at) => {
       if (clarity > best.clarity) best = { clarity, start, clock: clocks[at] };
     });
-    yield;
   }
   return best;
 }

@@ -5,8 +5,8 @@ export const BAND_RATE_HZ = 6_000;
 export const CENTRE_HZ = 17_250;
 /** Samples of the band in a block of the sender, which has 1,024 at 48 kHz. */
 export const BLOCK = 128;
-/** A ring of 11 seconds: several times a frame. */
-const KEPT = 65_536;
+/** Several times a frame. */
+const KEPT_S = 10.9;
 const HALF_WIDTH_HZ = 2_650;
 const FILTER_S = 160 / 48_000;
 /** Kaiser's beta: what folds into the band is 70 dB down. */
@@ -22,13 +22,15 @@ const PIECE = 1024;
 export class Baseband {
   /**
    * @param {number} rateHz of the samples, at least 40,000
+   * @param {number} [earlierS] how much more is kept
    * @throws {RangeError} for a lower rate
    */
-  constructor(rateHz) {
+  constructor(rateHz, earlierS = 0) {
     if (!(rateHz >= RATE_MIN_HZ)) throw new RangeError(`Samples must come at ${RATE_MIN_HZ} Hz or more.`);
     this._rateHz = Math.round(rateHz);
-    this._real = new Float32Array(KEPT);
-    this._imaginary = new Float32Array(KEPT);
+    this._kept = 2 ** Math.ceil(Math.log2((KEPT_S + earlierS) * BAND_RATE_HZ));
+    this._real = new Float32Array(this._kept);
+    this._imaginary = new Float32Array(this._kept);
     /** How many samples of the band there were. */
     this.end = 0;
     const divisor = gcd(this._rateHz, BAND_RATE_HZ);
@@ -76,11 +78,11 @@ export class Baseband {
    * @param {Float32Array} imaginary
    */
   copy(start, window, real, imaginary) {
-    const [first, last] = [Math.max(0, this.end - KEPT - start), Math.min(window.length, this.end - start)];
+    const [first, last] = [Math.max(0, this.end - this._kept - start), Math.min(window.length, this.end - start)];
     real.fill(0);
     imaginary.fill(0);
     for (let at = Math.max(first, -start); at < last; at += 1) {
-      const place = (start + at) & (KEPT - 1);
+      const place = (start + at) & (this._kept - 1);
       real[at] = window[at] * this._real[place];
       imaginary[at] = window[at] * this._imaginary[place];
     }
@@ -103,8 +105,8 @@ export class Baseband {
         a += real[start + tap] * filter[tap];
         b += imaginary[start + tap] * filter[tap];
       }
-      this._real[this.end & (KEPT - 1)] = a;
-      this._imaginary[this.end & (KEPT - 1)] = b;
+      this._real[this.end & (this._kept - 1)] = a;
+      this._imaginary[this.end & (this._kept - 1)] = b;
       this.end += 1;
     }
     const gone = Math.min(start, this._filled);

@@ -1,10 +1,10 @@
 /** Frames in several channels at once: in each, and in their mean, in which a frame may appear or cancel out. */
 
 import { Decoder } from "./decoder.js";
+import { Reported } from "./reported.js";
 
 /** What samples may reach and still be scaled, not clipped: 120 dB beyond full scale. */
 const PEAK_MAX = 1e6;
-const REPORTED_MAX = 4096;
 /** Longer than any frame. */
 const KEPT_S = 4;
 
@@ -15,11 +15,11 @@ export class ChannelDecoder {
   /**
    * @param {number} rateHz of the samples, at least 40,000
    * @param {number} [repeatAfterS] report a frame again that is heard this many seconds after it was reported
-   * @throws {RangeError} for a lower rate
+   * @param {number} [periodS] as of `Decoder`
+   * @throws {RangeError} for a lower rate, or another period
    */
-  constructor(rateHz, repeatAfterS = Infinity) {
-    this._makeDecoder = () => new Decoder(rateHz, repeatAfterS);
-    this._repeatAfter = repeatAfterS * rateHz;
+  constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
+    this._makeDecoder = () => new Decoder(rateHz, repeatAfterS, periodS);
     this._mean = this._makeDecoder();
     /** @type {Decoder[]} one for each channel, once the channels differ */
     this._decoders = [];
@@ -29,8 +29,7 @@ export class ChannelDecoder {
     this._commonCount = 0;
     this._peak = 1;
     this._sampleCount = 0;
-    /** @type {Map<string, number>} after how many samples each frame was reported */
-    this._reported = new Map();
+    this._reported = new Reported(repeatAfterS * rateHz);
   }
 
   /**
@@ -45,12 +44,12 @@ export class ChannelDecoder {
     const frames = this._mean.feed(scaled.length === 1 ? scaled[0] : computeMean(scaled));
     if (this._decoders.length === 0 && scaled.every((samples) => !differs(samples, scaled[0]))) this._keep(scaled[0]);
     else frames.push(...this._feedEach(scaled));
-    return frames.filter((frame) => this._isDue(frame));
+    return this._report(frames);
   }
 
   /** Return the frames that the end of the stream completes. */
   finish() {
-    return [this._mean, ...this._decoders].flatMap((each) => each.finish()).filter((frame) => this._isDue(frame));
+    return this._report([this._mean, ...this._decoders].flatMap((each) => each.finish()));
   }
 
   /**
@@ -90,17 +89,9 @@ export class ChannelDecoder {
     return channels.map((samples) => samples.map((sample) => sample / this._peak));
   }
 
-  /** @param {Frame} frame */
-  _isDue({ text }) {
-    const reportedAt = this._reported.get(text) ?? -Infinity;
-    if (this._sampleCount - reportedAt < this._repeatAfter) return false;
-    // Added anew, because the frame that was reported least recently is forgotten first.
-    this._reported.delete(text);
-    this._reported.set(text, this._sampleCount);
-    if (this._reported.size > REPORTED_MAX) {
-      this._reported.delete(/** @type {string} */ (this._reported.keys().next().value));
-    }
-    return true;
+  /** @param {Frame[]} frames */
+  _report(frames) {
+    return frames.filter(({ text }) => this._reported.isDue(text, this._sampleCount));
   }
 }
 

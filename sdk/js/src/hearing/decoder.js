@@ -7,8 +7,9 @@
 import { BAND_RATE_HZ, Baseband } from "./baseband.js";
 import { GROUP_BLOCKS, KNOWN_GROUPS } from "./frame_code.js";
 import { PowerSums } from "./power_sums.js";
-import { PrefixSearch } from "./prefix_search.js";
+import { countCopies, PrefixSearch } from "./prefix_search.js";
 import { Reader } from "./reading.js";
+import { Reported } from "./reported.js";
 import { COLUMN, Columns } from "./spectrum.js";
 import { gridOf } from "./tone_grid.js";
 
@@ -26,7 +27,6 @@ const LATENESS = 1.02;
 const TAIL_S = 0.6;
 /** Frames that were read, which explain weaker candidates near them. */
 const FOUND_KEPT = 8;
-const REPORTED_MAX = 4096;
 
 /** @import { Candidate } from "./prefix_search.js" */
 
@@ -39,15 +39,16 @@ export class Decoder {
   /**
    * @param {number} rateHz of the samples, at least 40,000
    * @param {number} [repeatAfterS] report a frame again that is heard this many seconds after it was reported
-   * @throws {RangeError} for a lower rate
+   * @param {number} [periodS] from one beginning of a repeated Code to the next: 1 to 60 seconds, by the sender's clock
+   * @throws {RangeError} for a lower rate, or another period
    */
-  constructor(rateHz, repeatAfterS = Infinity) {
+  constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
+    if (periodS !== 0 && !(periodS >= 1 && periodS <= 60)) throw new RangeError("A period is 1 to 60 seconds.");
     this._rateHz = rateHz;
-    this._repeatAfter = repeatAfterS * BAND_RATE_HZ;
-    this._band = new Baseband(rateHz);
+    this._band = new Baseband(rateHz, 1.01 * periodS * (countCopies(periodS) - 1));
     this._powerSums = new PowerSums();
     this._columns = new Columns(this._band, (powers) => this._addColumn(powers));
-    this._searches = [...GROUP_BLOCKS.keys()].map((protocol) => new PrefixSearch(gridOf(protocol)));
+    this._searches = [...GROUP_BLOCKS.keys()].map((protocol) => new PrefixSearch(gridOf(protocol), periodS));
     this._reader = new Reader(this._band, this._powerSums);
     /** @type {Candidate[]} */
     this._waiting = [];
@@ -55,8 +56,7 @@ export class Decoder {
     this._found = [];
     /** @type {{candidate: Candidate, steps: Generator<undefined, string | null, undefined>} | null} */
     this._reading = null;
-    /** @type {Map<string, number>} when each frame was reported, in samples of the band */
-    this._reported = new Map();
+    this._reported = new Reported(repeatAfterS * BAND_RATE_HZ);
     /** @type {Frame[]} */
     this._heard = [];
   }
@@ -150,15 +150,7 @@ export class Decoder {
 
   /** @param {Frame} frame */
   _report(frame) {
-    const reportedAt = this._reported.get(frame.text) ?? -Infinity;
-    const isDue = this._band.end - reportedAt >= this._repeatAfter;
-    if (isDue) this._heard.push(frame);
-    // Added anew, because the frame that was heard least recently is forgotten first.
-    this._reported.delete(frame.text);
-    this._reported.set(frame.text, isDue ? this._band.end : reportedAt);
-    if (this._reported.size > REPORTED_MAX) {
-      this._reported.delete(/** @type {string} */ (this._reported.keys().next().value));
-    }
+    if (this._reported.isDue(frame.text, this._band.end)) this._heard.push(frame);
   }
 }
 

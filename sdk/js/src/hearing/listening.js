@@ -27,6 +27,7 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  * @param {object} [options]
  * @param {MediaStream} [options.stream] of another source; it ends with the listening
  * @param {number} [options.repeatAfterS] report a frame again that is heard this many seconds after it was reported
+ * @param {number} [options.periodS] as of `Decoder`: repetitions of which each is too weak are heard together
  * @param {(state: "listening" | "interrupted") => void} [options.onState] called when the browser stops the sound, and
  *   when it goes on
  * @returns {Promise<Listening>}
@@ -34,7 +35,7 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  *   rate to no rate that carries a frame
  * @throws {RangeError} for a microphone whose sample rate cannot carry a frame
  */
-export async function listen(onFrame, { stream, repeatAfterS, onState } = {}) {
+export async function listen(onFrame, { stream, repeatAfterS, periodS, onState } = {}) {
   stream ??= await navigator.mediaDevices.getUserMedia({ audio: UNTREATED });
   const [track] = stream.getAudioTracks();
   /** @type {AudioContext | undefined} */
@@ -55,7 +56,7 @@ export async function listen(onFrame, { stream, repeatAfterS, onState } = {}) {
     const stereo = { numberOfOutputs: 0, channelCount: 2, channelCountMode: "clamped-max" };
     const hearing = new AudioWorkletNode(context, "soundmark-hearing", {
       ...stereo,
-      processorOptions: { repeatAfterS },
+      processorOptions: { repeatAfterS, periodS },
     });
     hearing.port.onmessage = ({ data }) => onFrame(data);
     source.node.connect(analyser).connect(hearing);

@@ -96,18 +96,12 @@ class BelievedSet {
     const judge = (left, right, key, bits) => {
       const head = heads[firsts[left]] ^ heads[seconds[left]] ^ heads[firsts[right]] ^ heads[seconds[right]];
       const tail = tails[firsts[left]] ^ tails[seconds[left]] ^ tails[firsts[right]] ^ tails[seconds[right]];
-      const total =
-        bits +
-        table[key >> 8] +
-        table[256 + (key & 255)] +
-        table[512 + (start[2] ^ (head >>> 24))] +
-        table[768 + (start[3] ^ ((head >> 16) & 255))] +
-        table[1024 + (start[4] ^ ((head >> 8) & 255))] +
-        table[1280 + (start[5] ^ (head & 255))] +
-        table[1536 + (start[6] ^ (tail >>> 24))] +
-        table[1792 + (start[7] ^ ((tail >> 16) & 255))] +
-        table[2048 + (start[8] ^ ((tail >> 8) & 255))] +
-        table[2304 + (start[9] ^ (tail & 255))];
+      let total = bits + table[key >> 8] + table[256 + (key & 255)];
+      for (let at = 0; at < 4; at += 1) {
+        const shift = 24 - 8 * at;
+        total += table[512 + 256 * at + (start[2 + at] ^ ((head >>> shift) & 255))];
+        total += table[1536 + 256 * at + (start[6 + at] ^ ((tail >>> shift) & 255))];
+      }
       if (total < bar) return;
       const content = this._fill([firsts[left], seconds[left], firsts[right], seconds[right]], changes);
       if (content !== null) [found, bar] = [{ content, bits: total }, total];

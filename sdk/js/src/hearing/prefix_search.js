@@ -1,5 +1,6 @@
 /** Finds where frames begin, over time and clock: by the 24 tones that every frame begins with. */
 
+import { BAND_RATE_HZ } from "./baseband.js";
 import { KNOWN_GROUPS, KNOWN_NIBBLES, NIBBLES, TONES } from "./frame_code.js";
 import { HOPS_PER_GROUP } from "./tone_grid.js";
 
@@ -11,6 +12,10 @@ const APART = HOPS_PER_GROUP / 2;
 const ROWS_KEPT = 64;
 const PREFIX_ROWS = HOPS_PER_GROUP * (KNOWN_GROUPS - 1);
 const SMALLEST = 1e-30;
+/** 2, 4 and 8 repetitions are added up, the latter if they fit into this. */
+const COPIES_KEPT_S = 60;
+/** Of pure chance, in each repetition; the deviation of their sum grows with the root of their number. */
+const SCORE_MEAN = 24;
 
 /** @import { Baseband } from "./baseband.js" */
 /** @import { ToneGrid } from "./tone_grid.js" */
@@ -23,18 +28,37 @@ const SMALLEST = 1e-30;
  * @property {number} start in samples of the band
  * @property {number} clock
  * @property {number} score
+ * @property {number[]} [earlier] how much earlier each repetition begins: 0, and more if they were found together
  */
+
+/**
+ * Return how many repetitions are added up at most for a period, which is 0 for none.
+ *
+ * @type {(periodS: number) => number}
+ */
+export const countCopies = (periodS) =>
+  periodS ? ([8, 4].find((count) => (count - 1) * periodS <= COPIES_KEPT_S) ?? 2) : 1;
 
 /** A search in the band, for one protocol. */
 export class PrefixSearch {
-  /** @param {ToneGrid} grid */
-  constructor(grid) {
+  /**
+   * @param {ToneGrid} grid
+   * @param {number} periodS of repetitions, by the sender's clock; 0 for none
+   */
+  constructor(grid, periodS) {
     this._grid = grid;
+    this._period = periodS * BAND_RATE_HZ;
+    this._copiesMax = countCopies(periodS);
+    // The score of each row and clock, as far back as the first repetition.
+    const length = 1 + Math.ceil((1.01 * this._period * (this._copiesMax - 1)) / grid.hop);
+    this._past = Array.from({ length }, () => new Float32Array(grid.clocks.length));
+    this._bestCopies = new Uint8Array(ROWS_KEPT);
     this._row = 0;
     this._real = new Float32Array(grid.coarse.size);
     this._imaginary = new Float32Array(grid.coarse.size);
     this._rowLength = KNOWN_GROUPS * grid.clocks.length;
     this._scores = new Float32Array(ROWS_KEPT * this._rowLength);
+    this._rests = new Float64Array(KNOWN_GROUPS);
     this._best = new Float32Array(ROWS_KEPT);
     this._bestClock = new Float64Array(ROWS_KEPT);
     // In white noise, -15 ln of what a tone leaves of its band is the score; its maximum is this rest.
@@ -80,21 +104,17 @@ export class PrefixSearch {
    */
   _scoreClock(first, places) {
     const powers = this._real;
-    let [rest0, rest1, rest2, rest3] = [1, 1, 1, 1];
+    const rests = this._rests.fill(1);
     for (let nibble = 0; nibble < NIBBLES; nibble += 1) {
       const band = nibble * TONES;
       let sum = SMALLEST;
       for (let tone = band; tone < band + TONES; tone += 1) sum += powers[places[tone]];
-      const scale = 1 / sum;
-      rest0 *= Math.max(this._restMin, 1 - scale * powers[places[band + KNOWN_NIBBLES[nibble]]]);
-      rest1 *= Math.max(this._restMin, 1 - scale * powers[places[band + KNOWN_NIBBLES[NIBBLES + nibble]]]);
-      rest2 *= Math.max(this._restMin, 1 - scale * powers[places[band + KNOWN_NIBBLES[2 * NIBBLES + nibble]]]);
-      rest3 *= Math.max(this._restMin, 1 - scale * powers[places[band + KNOWN_NIBBLES[3 * NIBBLES + nibble]]]);
+      for (let group = 0; group < KNOWN_GROUPS; group += 1) {
+        const power = powers[places[band + KNOWN_NIBBLES[group * NIBBLES + nibble]]];
+        rests[group] *= Math.max(this._restMin, 1 - power / sum);
+      }
     }
-    this._scores[first] = (1 - TONES) * Math.log(rest0);
-    this._scores[first + 1] = (1 - TONES) * Math.log(rest1);
-    this._scores[first + 2] = (1 - TONES) * Math.log(rest2);
-    this._scores[first + 3] = (1 - TONES) * Math.log(rest3);
+    rests.forEach((rest, group) => (this._scores[first + group] = (1 - TONES) * Math.log(rest)));
   }
 
   /**
@@ -104,24 +124,44 @@ export class PrefixSearch {
    */
   _addUp(row) {
     const scores = this._scores;
-    const [first0, first1, first2, first3] = [0, 1, 2, 3].map((group) => this._firstOf(row, group));
-    let [best, bestClock] = [0, 0];
+    const firsts = [0, 1, 2, 3].map(
+      (group) => ((row + group * HOPS_PER_GROUP + ROWS_KEPT) % ROWS_KEPT) * this._rowLength + group,
+    );
+    let [best, bestClock, bestCopies] = [0, 0, 1];
+    const past = this._past[row % this._past.length];
     for (let clock = 0; row >= 0 && clock < this._grid.clocks.length; clock += 1) {
       const at = KNOWN_GROUPS * clock;
-      const score = scores[first0 + at] + scores[first1 + at] + scores[first2 + at] + scores[first3 + at];
+      const score = firsts.reduce((sum, first) => sum + scores[first + at], 0);
+      past[clock] = score;
       if (score > best) [best, bestClock] = [score, clock];
     }
+    if (best < SCORE_MIN) [best, bestClock, bestCopies] = this._addCopies(row);
     const place = (row + ROWS_KEPT) % ROWS_KEPT;
     this._best[place] = best;
     this._bestClock[place] = this._grid.clocks[bestClock];
+    this._bestCopies[place] = bestCopies;
   }
 
   /**
+   * Return the score, clock and number of the repetitions of which the last begins with this row, or a score of 0.
+   *
    * @param {number} row
-   * @param {number} group
    */
-  _firstOf(row, group) {
-    return ((row + group * HOPS_PER_GROUP + ROWS_KEPT) % ROWS_KEPT) * this._rowLength + group;
+  _addCopies(row) {
+    let best = [0, 0, 1];
+    this._grid.clocks.forEach((clock, at) => {
+      let sum = 0;
+      for (let copies = 1; copies <= this._copiesMax; copies += 1) {
+        const earlier = row - Math.round(((copies - 1) * this._period) / (1 + clock) / this._grid.hop);
+        if (earlier < 0) break;
+        sum += this._past[earlier % this._past.length][at];
+        // How clear the sum is, by the measure of one frame; as a score, below any that is clear by itself.
+        const over = (sum - SCORE_MEAN * copies) / Math.sqrt(copies) + SCORE_MEAN - SCORE_MIN;
+        const score = SCORE_MIN - 1 / (1 + over);
+        if (over >= 0 && score > best[0] && !(copies & (copies - 1))) best = [score, at, copies];
+      }
+    });
+    return best;
   }
 
   /**
@@ -133,12 +173,15 @@ export class PrefixSearch {
   _findPeak(row) {
     if (row < 0) return null;
     const score = this._best[row % ROWS_KEPT];
-    if (score < SCORE_MIN) return null;
+    if (score === 0) return null;
     for (let other = row - APART; other <= row + APART; other += 1) {
       const around = this._best[(other + ROWS_KEPT) % ROWS_KEPT];
       if (around > score || (around === score && other < row)) return null;
     }
     const { protocol, hop } = this._grid;
-    return { protocol, start: row * hop, clock: this._bestClock[row % ROWS_KEPT], score };
+    const clock = this._bestClock[row % ROWS_KEPT];
+    const length = this._bestCopies[row % ROWS_KEPT];
+    const earlier = Array.from({ length }, (_, copy) => (copy * this._period) / (1 + clock));
+    return { protocol, start: row * hop, clock, score, earlier };
   }
 }

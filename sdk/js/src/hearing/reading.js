@@ -1,9 +1,9 @@
 /** Reads the frame at one place: alignment, likelihoods, decoding, and the evidence that decides. */
 
 import { align } from "./alignment.js";
-import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT } from "./frame_code.js";
+import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT, UNKNOWN_BYTES } from "./frame_code.js";
 import { findEvidence, findKnownBits, findLikelihoods } from "./likelihoods.js";
-import { boundBits, decode, normalise, SETS_MAX } from "./ordered_statistics.js";
+import { boundBits, decode, normalise, SETS_MAX, VALUES } from "./ordered_statistics.js";
 
 /**
  * What a frame that nobody sent must overcome. There are 2^96 frames, so 10 bits beyond 96 are one wrong frame in a
@@ -25,6 +25,9 @@ const LATER_SHIFTS = [1 / 6, -1 / 12];
 /** @import { ToneGrid } from "./tone_grid.js" */
 
 /** @typedef {{evidence: Float64Array, knownBits: number}} Evidence */
+
+/** @type {Evidence} */
+const NOTHING = { evidence: new Float64Array(UNKNOWN_BYTES * VALUES), knownBits: 0 };
 
 /** A reader of candidates, one at a time, which remembers those that it could not read. */
 export class Reader {
@@ -51,6 +54,7 @@ export class Reader {
    */
   *read(candidate, grid, isDoubtful) {
     if (candidate.score === 0) return yield* this._powerSums.read(candidate);
+    if (candidate.earlier?.[1]) return yield* this._readCopies(candidate, grid);
     // Clear sounds have many places that only look like a beginning, and none is worth an alignment.
     if ((yield* this._findKnownBits(grid, candidate)) < KNOWN_MIN_BITS) return null;
     const { start, clock } = yield* align(this._band, grid, candidate);
@@ -70,6 +74,21 @@ export class Reader {
       if (shifted.knownBits > clearest.knownBits) clearest = shifted;
     }
     return yield* this._combine(candidate.protocol, clearest);
+  }
+
+  /**
+   * Read a frame and its earlier repetitions as one.
+   *
+   * @param {Candidate} candidate
+   * @param {ToneGrid} grid
+   * @returns {Generator<undefined, string | null, undefined>}
+   */
+  *_readCopies(candidate, grid) {
+    const { start, clock } = yield* align(this._band, grid, candidate);
+    let total = NOTHING;
+    for (const earlier of candidate.earlier ?? [])
+      total = add(total, yield* this._measure(grid, start - earlier, clock));
+    return yield* this._judge(total, SETS_MAX);
   }
 
   /**
@@ -121,10 +140,10 @@ export class Reader {
     if (knownBits < CLEAR_KNOWN_BITS) return null;
     const earlier = this._failed.filter((each) => each.protocol === protocol);
     this._failed = [{ protocol, evidence, knownBits }, ...this._failed].slice(0, FAILED_KEPT);
+    /** @type {Evidence} */
     let total = { evidence, knownBits };
     for (const other of earlier) {
-      const sums = total.evidence.map((bits, at) => bits + other.evidence[at]);
-      total = { evidence: normalise(sums), knownBits: total.knownBits + other.knownBits };
+      total = add(total, other);
       const text = yield* this._judge(total, SETS_OF_DOUBT);
       if (text === null) continue;
       this._failed = [];
@@ -133,3 +152,9 @@ export class Reader {
     return null;
   }
 }
+
+/** @type {(one: Evidence, other: Evidence) => Evidence} */
+const add = (one, other) => ({
+  evidence: normalise(one.evidence.map((bits, at) => bits + other.evidence[at])),
+  knownBits: one.knownBits + other.knownBits,
+});

@@ -1,16 +1,15 @@
 /** The power of the 96 tones over time, in windows as short as a block of the sender. */
 
-import { BAND_RATE_HZ, Baseband, BLOCK } from "./baseband.js";
+import { BLOCK } from "./baseband.js";
 import { Fourier } from "./fourier.js";
 import { TONE_COUNT } from "./frame_code.js";
 import { findPlaces } from "./tone_grid.js";
 
-export { TONE_COUNT };
 /** Windows begin four times in a block. */
 export const COLUMNS_PER_BLOCK = 4;
 export const COLUMN = BLOCK / COLUMNS_PER_BLOCK;
-export const COLUMNS_PER_S = BAND_RATE_HZ / COLUMN;
-const PIECE = 4096;
+
+/** @import { Baseband } from "./baseband.js" */
 
 /** Turns the band into columns of powers, of which a window of one block has each tone in a bin of its own. */
 export class Columns {
@@ -41,31 +40,6 @@ export class Columns {
         powers[tone] = this._real[place] ** 2 + this._imaginary[place] ** 2;
       }
       this._onColumn(powers);
-    }
-  }
-}
-
-/** Turns samples of any rate from 40 kHz into columns of powers. */
-export class Spectrum {
-  /**
-   * @param {number} rateHz of the samples, at least 40,000
-   * @param {(powers: Float32Array) => void} onColumn as of `Columns`
-   * @throws {RangeError} for a lower rate
-   */
-  constructor(rateHz, onColumn) {
-    this._band = new Baseband(rateHz);
-    this._columns = new Columns(this._band, onColumn);
-  }
-
-  /**
-   * Take samples, any number at a time.
-   *
-   * @param {Float32Array} samples
-   */
-  feed(samples) {
-    for (let first = 0; first < samples.length; first += PIECE) {
-      this._band.feed(samples.subarray(first, first + PIECE));
-      this._columns.advance();
     }
   }
 }

@@ -152,7 +152,6 @@ function findLeakage(window) {
   const whole = powerAt(0);
   return Float64Array.from({ length: TONE_COUNT }, (_, distance) => {
     if (distance === 0) return 0;
-    const offsets = [-16, -8, 0, 8, 16].map((each) => distance * step + each / FINE);
-    return Math.max(...offsets.map((cells) => powerAt(cells) / whole));
+    return Math.max(...[-16, -8, 0, 8, 16].map((each) => powerAt(distance * step + each / FINE) / whole));
   });
 }

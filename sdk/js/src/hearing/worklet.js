@@ -3,10 +3,10 @@
 import { ChannelDecoder } from "./channels.js";
 
 class Hearing extends AudioWorkletProcessor {
-  /** @param {{processorOptions: {repeatAfterS?: number}}} options */
-  constructor({ processorOptions }) {
+  /** @param {{processorOptions: {repeatAfterS?: number, periodS?: number}}} options */
+  constructor({ processorOptions: { repeatAfterS, periodS } }) {
     super();
-    this._decoder = new ChannelDecoder(sampleRate, processorOptions.repeatAfterS);
+    this._decoder = new ChannelDecoder(sampleRate, repeatAfterS, periodS);
   }
 
   /**

@@ -1,6 +1,8 @@
 // A picture of a Code's sound: the power of the 96 tones of the broadcast band over time.
 
-import { Spectrum, TONE_COUNT } from "/static/receiver/hearing/spectrum.js";
+import { Baseband } from "/static/receiver/hearing/baseband.js";
+import { TONE_COUNT } from "/static/receiver/hearing/frame_code.js";
+import { Columns } from "/static/receiver/hearing/spectrum.js";
 
 import { getData, getElement } from "../elements.js";
 
@@ -52,7 +54,10 @@ function readWav(buffer) {
 function analyse({ rateHz, samples }) {
   /** @type {Float32Array[]} */
   const columns = [];
-  new Spectrum(rateHz, (powers) => columns.push(powers)).feed(samples);
+  // The band keeps more than the sound of a Code.
+  const band = new Baseband(rateHz);
+  band.feed(samples);
+  new Columns(band, (powers) => columns.push(powers)).advance();
   return columns;
 }
 
