@@ -24,6 +24,6 @@ async def find_integration(visit: Visit) -> Integration:
     raise TenantUnknown
 
 
-def find_live(subscriptions: Sequence[Subscription]) -> list[Subscription]:
+def list_entitling(subscriptions: Sequence[Subscription]) -> list[Subscription]:
     """Return the subscriptions that may entitle."""
     return [each for each in subscriptions if each.status in _LIVE]

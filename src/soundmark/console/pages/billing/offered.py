@@ -10,7 +10,7 @@ from soundmark_sdk.client import ApiProblem, ClientFailure
 from soundmark_sdk.client.records import Offer, Subscription
 from starlette.responses import Response
 
-from soundmark.console.lookups import find_live
+from soundmark.console.lookups import list_entitling
 from soundmark.console.visit import Visit
 
 _COUNTRY: Final = "country"
@@ -70,7 +70,7 @@ async def _list_live_subscriptions(visit: Visit) -> list[Subscription]:
         if problem.status == HTTPStatus.FORBIDDEN:
             return []  # Everybody may see what is for sale.
         raise
-    return find_live(subscriptions.data)
+    return list_entitling(subscriptions.data)
 
 
 def _choose_act(offer: Offer, subscriptions: Sequence[Subscription]) -> Literal["buy", "extend", "own", "portal"]:

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.console.forms import FormMalformed
-from soundmark.console.lookups import find_live
+from soundmark.console.lookups import list_entitling
 from soundmark.console.pages.billing import begun_checkouts
 from soundmark.console.pages.billing.begun_checkouts import list_pending
 from soundmark.console.pages.billing.offered import find_offer, list_offers, read_country, remember_country
@@ -39,7 +39,7 @@ async def show_subscriptions(visit: Visit) -> Response:
     return visit.page(
         "billing/subscriptions.html",
         subscriptions=subscriptions,
-        live=find_live(subscriptions.data),
+        live=list_entitling(subscriptions.data),
         usage=usage,
         pending=pending,
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark_sdk.client import ClientFailure
 
-from soundmark.console.lookups import find_live
+from soundmark.console.lookups import list_entitling
 from soundmark.console.visit import Visit
 
 # By mode. Demo allows no more (API v1, "Limits"); the others keep enough to compare a month with the one before.
@@ -24,7 +24,7 @@ class OfferedMode:
 async def list_modes(visit: Visit) -> list[OfferedMode]:
     """Return the modes of the form. Core judges what is sent."""
     try:
-        subscriptions = find_live((await visit.core.subscriptions.page()).data)
+        subscriptions = list_entitling((await visit.core.subscriptions.page()).data)
     except ClientFailure:
         return [OfferedMode(name, is_available=True) for name in RETENTION_DAYS]
     sources = {each.provider for each in subscriptions if each.product == "audience"}
