@@ -15,12 +15,16 @@ NODE_FOLDERS := tests/axe tests/deploy tests/generators tests/javascript tests/o
 GENERATORS := $(VENV)/generators
 # Of an independent implementation of transparency logs, whose metadata asks for a newer Python than ours.
 VERIFIERS := $(VENV)/verifiers
+# Of the builder of the documentation site, whose fourteen thousand icons nothing else needs.
+DOCS := $(VENV)/docs
+GUIDE := build/guide
+GUIDE_SOURCES := $(shell find docs -type f -not -name '*.pyc') $(wildcard *.md sdk/*/README.md tools/*/README.md) examples/README.md bench/RESULTS.md
 # The oldest releases that we say we run on, and the tests that would notice.
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli
 BIOME := scripts/node $(BIN)/python tests/javascript/node_modules/@biomejs/biome/bin/biome
 TSC := scripts/node $(BIN)/python tests/javascript/node_modules/typescript/bin/tsc
-CHECKED := src sdk/python tests bench deploy examples scripts tools
+CHECKED := src sdk/python tests bench deploy docs/site examples scripts tools
 # `make up PORT=8181 UP='--workers 2'`: the public port, and any other options of `soundmark up`.
 PORT ?=
 UP ?=
@@ -39,12 +43,12 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators verifiers clean
+.PHONY: help install up dev docs t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators verifiers clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.runtime-compiled  ## Create .venv with the `soundmark` command in it
+install: $(VENV)/.runtime-compiled docs  ## Create .venv with the `soundmark` command in it
 test-install: $(VENV)/.test-compiled
 
 $(BIN)/python:
@@ -65,6 +69,7 @@ $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
 
 # With --jobs, one compiles while the other installs, so what is half written is compiled again.
 $(VENV)/.runtime-compiled: $(VENV)/.runtime
+	@echo "  Compiling the Python files ..."
 	@$(COMPILE)
 	@touch $@
 
@@ -72,11 +77,28 @@ $(VENV)/.test-compiled: $(VENV)/.test $(VENV)/.runtime-compiled
 	@$(COMPILE)
 	@touch $@
 
-up: install  ## Run everything on this machine and show the main job once (PORT=8181 UP=--sandbox)
+# The documentation is built meanwhile, so that nobody waits for it.
+up: $(VENV)/.runtime-compiled  ## Run everything on this machine and show the main job once (PORT=8181 UP=--sandbox)
+	@(nice $(MAKE) --no-print-directory docs >$(VENV)/docs.log 2>&1 &)
 	@$(BIN)/soundmark up --demo $(if $(PORT),--port $(PORT)) $(MAY_SERVE_AS_ROOT) $(UP)
 
-dev: install  ## Like up, but restart whatever you change (PORT, UP)
+dev: $(VENV)/.runtime-compiled  ## Like up, but restart whatever you change (PORT, UP)
 	@$(BIN)/soundmark up --reload $(if $(PORT),--port $(PORT)) $(MAY_SERVE_AS_ROOT) $(UP)
+
+docs: $(GUIDE).built  ## Build the documentation site into build/guide; the console serves it at /guide
+
+$(GUIDE).built: $(DOCS)/.installed $(VENV)/.runtime $(GUIDE_SOURCES)
+	@echo "  Building the documentation ..."
+	@mkdir -p build
+	@$(BIN)/python docs/site/collect.py build/pages
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --config-file docs/site/mkdocs.yml >build/docs.log 2>&1 || \
+	    { grep -v '^INFO' build/docs.log; exit 1; }
+	@touch $@
+
+$(DOCS)/.installed: $(BIN)/python requirements/docs.txt
+	@$(BIN)/python -m venv $(DOCS)
+	@$(DOCS)/bin/python $(LOCKED) requirements/docs.txt
+	@touch $@
 
 test: lint  ## Check everything and run all tests, as CI does
 	@$(MAKE) --no-print-directory suite
@@ -104,7 +126,7 @@ coverage: test-install test-tools  ## Run tests and report which branches they t
 collected: test-install
 	@$(BIN)/python -m pytest --collect-only -qq $(TESTS) >/dev/null || true
 
-test-tools: system-tools generators verifiers $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
+test-tools: system-tools generators verifiers docs $(NODE_FOLDERS:%=%/node_modules/.package-lock.json)
 generators: $(GENERATORS)/.installed
 verifiers: $(VERIFIERS)/.installed
 
@@ -149,8 +171,9 @@ $(FLOORS)/.installed: requirements/build.txt requirements/floors.txt pyproject.t
 	@touch $@
 
 # The wheels and source archives of both distributions, the same bytes for the same commit.
-dist: install  ## Build the wheels and source archives into dist/
-	@rm -rf dist
+dist: $(VENV)/.runtime-compiled  ## Build the wheels and source archives into dist/
+	@rm -rf dist $(GUIDE).built
+	@$(MAKE) --no-print-directory docs
 	@cd sdk/python && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist
 	@$(BIN)/python -m hatchling build --directory dist
 
@@ -171,7 +194,7 @@ lint: test-install tests/javascript/node_modules/.package-lock.json  ## Check fo
 	@$(BIN)/ruff format --check --quiet $(CHECKED)
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/mypy
-	@$(BIN)/mypy --explicit-package-bases scripts/audit.py
+	@MYPYPATH=docs/site $(BIN)/mypy --explicit-package-bases scripts/audit.py scripts/vendor_icons.py docs/site/*.py
 	@MYPYPATH=tools/mutants/src $(BIN)/mypy tools/mutants/src tools/mutants/soundmark_cluster.py
 	@$(BIN)/lint-imports --no-logo
 	@$(BIOME) check --log-level=error
@@ -183,7 +206,7 @@ fmt: test-install tests/javascript/node_modules/.package-lock.json  ## Format th
 	@$(BIN)/ruff format --quiet $(CHECKED)
 	@$(BIOME) check --write --log-level=error
 
-# The pictures of the console in the README.
+# The pictures of the console in the README, and the moving one.
 screenshots: test-install test-tools  ## Take the pictures of the console in the README anew
 	@SCREENSHOTS_INTO=docs/images $(BIN)/python -m pytest --quiet tests/console/browser/test_screenshots.py
 
@@ -200,4 +223,4 @@ lock:  ## Resolve every dependency anew into the lock files (needs uv)
 	@requirements/lock
 
 clean:  ## Remove everything that the other targets made
-	@rm -rf $(VENV) dist $(NODE_FOLDERS:%=%/node_modules) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) build dist $(NODE_FOLDERS:%=%/node_modules) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -24,6 +24,7 @@ from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
 from bench.issuing import bundles, issuing, listing, stopping
 from bench.leaving import leaving
+from bench.offline_packs import offline_packs
 from bench.outbound import outbound
 from bench.receiver import listening, receiver
 from bench.refused import refused_events
@@ -263,6 +264,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "webhooks": webhooks,
     "outbound": outbound,
     "console": console,
+    "offline-packs": offline_packs,
     "receiver": receiver,
     "listening": listening,
     "soak": soak,

@@ -14,7 +14,7 @@ SETTING: Final = "BENCH_UNLOGGED"  # Set to anything, it makes `bench.server` se
 _LOGGED: Final = """
         ), logged AS (
             INSERT INTO log_queue (kind, count, content)
-            SELECT 'code.issued', %(count)s::int, (%(commitments)s::bytea[])[1]
+            VALUES ('code.issued', %(count)s::int, %(commitments)s::bytea)
         )
 """
 _insert: Final = codes.insert

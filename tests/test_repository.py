@@ -10,6 +10,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -17,7 +18,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 PINNED = re.compile(r"[a-z0-9-]+==[^ ;\\]+(?: ; [^\\]+)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
-MADE = {"__pycache__", "dist", "node_modules"}  # Also files and folders whose names begin with a dot.
+MADE = {"__pycache__", "build", "dist", "node_modules"}  # Also files and folders whose names begin with a dot.
 OF_A_MACHINE = re.compile(r"(?<![\w.])/(?:root|home|work|opt)/[A-Za-z.]")
 
 
@@ -25,9 +26,9 @@ def texts() -> dict[str, str]:
     """Yield the text of every file of the repository; a bare machine has no git to list them."""
     found = {}
     for folder, folders, names in os.walk(ROOT):
-        folders[:] = [name for name in folders if (name == ".ci" or name[0] != ".") and name not in MADE]
+        folders[:] = [name for name in folders if (name in {".ci", ".github"} or name[0] != ".") and name not in MADE]
         for path in (Path(folder, name) for name in names if name != ".git"):
-            if path.suffix not in {".png", ".pyc", ".so"}:
+            if path.suffix not in {".png", ".pyc", ".so", ".webp"}:
                 found[str(path.relative_to(ROOT))] = path.read_text(encoding="utf-8")
     return found
 
@@ -63,8 +64,8 @@ def test_every_folder_of_npm_packages_is_installed_by_make() -> None:
 
 
 def test_every_installation_is_locked() -> None:
-    names = ["build.txt", "complete.txt", "floors.txt", "generators.txt", "runtime.txt", "test.txt", "verifiers.txt"]
-    assert [path.name for path in LOCKS] == names
+    names = ["build", "complete", "docs", "floors", "generators", "runtime", "test", "verifiers"]
+    assert [path.stem for path in LOCKS] == names
     makefile = (ROOT / "Makefile").read_text()
     locked, ours = re.findall(r"^\w+ := \$\(PIP\) install (.*)$", makefile, re.MULTILINE)
     assert {"--no-deps", "--require-hashes"} <= set(locked.split())
@@ -143,6 +144,21 @@ def list_imports(path: Path) -> set[str]:
 def test_no_file_names_a_folder_of_a_private_machine() -> None:
     found = [f"{name}: {match}" for name, text in texts().items() for match in OF_A_MACHINE.findall(text)]
     assert found == []
+
+
+def test_the_workflow_runs_what_ci_runs_and_may_only_read() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    (job,) = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step][-2:] == [".ci/run", "make dist"]
+
+
+def test_the_changelog_has_a_section_for_the_version() -> None:
+    """Keep a Changelog: what is not released first, then each version with its date."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    assert re.fullmatch(rf"\[{re.escape(version)}\] - (unreleased|\d{{4}}-\d\d-\d\d)", headings[1])
 
 
 def test_ci_runs_what_the_readme_describes() -> None:

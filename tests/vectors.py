@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from support.codes.pack_vectors import pack_vectors
 from support.codes.vector_inputs import ACCEPTED, INTENTS, MALFORMED, MALFORMED_BYTES, NOT_CANONICAL
 from support.log.vectors import log_vectors
 
@@ -46,6 +47,7 @@ def files() -> dict[str, str]:
         "canonical-json.json": _canonical_json(),
         "webhook-v1.json": _webhooks(),
         "transparency-log-v1.json": log_vectors(),
+        "offline-pack-v1.json": pack_vectors(_keys()),
     }
     # ASCII only: no editor, font or normalisation can change a vector.
     return {name: json.dumps(document, indent=2) + "\n" for name, document in documents.items()}

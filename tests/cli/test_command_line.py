@@ -92,12 +92,14 @@ def test_every_command_has_help(command: str, libraries_only: Path) -> None:
     done = Done(*run_command(libraries_only, [command, "--help"], environ, timeout_s=60))
     assert (done.status, done.err) == (0, "")
     assert f"Usage: soundmark {command}" in done.out
+    assert "<bool>" not in done.out
 
 
 @pytest.mark.parametrize("command", [(), ("codes", "list")], ids=" ".join)
-def test_h_shows_help_everywhere(command: tuple[str, ...]) -> None:
+def test_h_shows_help_everywhere_and_flags_as_flags(command: tuple[str, ...]) -> None:
     short, long = soundmark(*command, "-h"), soundmark(*command, "--help")
     assert (short.status, short.err, short.out) == (0, "", long.out)
+    assert "<bool>" not in long.out
 
 
 def test_the_versions_of_both_distributions_are_shown() -> None:
@@ -212,6 +214,7 @@ def test_a_command_without_its_settings_is_refused_in_one_line(command: tuple[st
     assert line.startswith("soundmark: ")
     assert "SOUNDMARK_" in line
     assert "is not set" in line
+    assert ("; add --data-dir .soundmark, if `soundmark up` runs here" in line) == (command[0] != "serve")
 
 
 @pytest.mark.parametrize("command", [("work", "core"), ("migrate", "core"), ("keys", "list")])

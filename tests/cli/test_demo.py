@@ -63,8 +63,21 @@ def test_the_sound_goes_to_the_named_file(service: Service, tmp_path: Path) -> N
     assert not (tmp_path / "demo.wav").exists()
 
 
-def test_it_can_be_shown_again_and_again(service: Service, tmp_path: Path) -> None:
-    assert [run_demo(tmp_path, service.url).status for _ in range(2)] == [0, 0]
+def test_it_can_be_shown_again_and_again_in_one_organisation(service: Service, tmp_path: Path) -> None:
+    shown = [run_demo(tmp_path, service.url) for _ in range(2)]
+    assert [done.status for done in shown] == [0, 0]
+    (made,) = re.findall(r"1\. organisation created .* (org_\S+)\n2\. project created ", shown[0].out)
+    assert re.findall(r"1\. organisation found .* (org_\S+)\n2\. project found ", shown[1].out) == [made]
+    (organization,) = service.client.get("/v1/organizations").json()["data"]
+    assert organization["id"] == made
+
+
+def test_it_makes_another_organisation_if_the_last_one_can_issue_nothing(service: Service, tmp_path: Path) -> None:
+    run_demo(tmp_path, service.url)
+    (organization,) = service.client.get("/v1/organizations").json()["data"]
+    service.run_sql("UPDATE plans SET monthly_code_quota = 1 WHERE id = 'plan_codes_starter'")
+    assert organization["name"] == "Soundmark demo"
+    assert "1. organisation created" in run_demo(tmp_path, service.url).out
 
 
 def spoken(_: bytes) -> bytes:
@@ -79,9 +92,18 @@ def spoken(_: bytes) -> bytes:
         ("/v1/resolve/", {"answer": lambda body: body.replace(b"tonight", b"anything")}, "unverifiable"),
         ("/v1/resolve/", {"answer": lambda _: b"{}"}, "unverifiable"),
         ("/v1/codes", {"question": lambda body: body.replace(b"tonight", b"another")}, "not the one that was issued"),
+        ("/v1/organizations", {"answer": lambda _: b"[]"}, "of /v1/organizations is not one of Soundmark's"),
         ("/v1/projects", {"answer": lambda _: b"[]"}, "the response of /v1/projects is not one of Soundmark's"),
     ],
-    ids=["another sound", "no sound", "an altered intent", "no answer", "another intent signed", "no project"],
+    ids=[
+        "another sound",
+        "no sound",
+        "an altered intent",
+        "no answer",
+        "another intent signed",
+        "no organisation",
+        "no project",
+    ],
 )
 def test_a_dishonest_service_is_detected(
     service: Service, tmp_path: Path, path: str, lie: dict[str, Callable[[bytes], bytes]], refusal: str

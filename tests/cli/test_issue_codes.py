@@ -57,6 +57,30 @@ def make_quota(tenant: Tenant, monthly_code_quota: int) -> None:
     )
 
 
+def test_a_url_stands_for_the_intent_to_open_it(tenant: Tenant) -> None:
+    """It is issued as it was given."""
+    options = ("--issuer", "Radio Nordlicht", "--expires-in", "1h", "--json")
+    code = answered(tenant.run("codes", "issue", "--url", "https://example.org/tonight", *options))
+    assert code["intent"] == {"type": "link", "action": "open", "resource": {"url": "https://example.org/tonight"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        (("--url", "https://example.org", "--intent", "{}"), "give either --url or --intent"),
+        ((), "give either --url or --intent"),
+        (("--url", "example.org/tonight"), "--url must be a whole address"),
+        (("--url", "https:///tonight"), "--url must be a whole address"),
+        (("--url", "https://[/"), "--url must be a whole address"),
+        (("--url", ""), "--url must be a whole address"),
+    ],
+)
+def test_a_part_of_an_address_or_two_intents_are_refused(tenant: Tenant, given: tuple[str, ...], refusal: str) -> None:
+    done = tenant.run("codes", "issue", "--issuer", "Radio Nordlicht", "--expires-in", "1h", *given)
+    assert done.status == 2
+    assert refusal in " ".join(done.err.split())
+
+
 def test_more_than_the_quota_is_refused_before_any_code_is_issued(tenant: Tenant) -> None:
     make_quota(tenant, 110)
     done = tenant.run("codes", "issue", *tenant.issuing, "--count", "120")

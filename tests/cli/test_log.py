@@ -161,6 +161,8 @@ async def test_a_witness_of_ours_cosigns_and_an_auditor_counts_it(
         with running_command(share_command_server(), arguments, environ({}), streams=(str(output), "/dev/null")):
             until(lambda: "http://" in output.read_text(), 30)
             vkey, url = output.read_text().split()
+            # A second one would know nothing of the trees that this one cosigned.
+            assert "another `soundmark log witness` uses" in run(*arguments).refusal
             witness = Witness(parse_verifier_key(vkey, types=(COSIGNATURE,)), url)
             queue_documents(service, 3, str(size))
             await integrate(ctx, witness)
@@ -186,6 +188,7 @@ async def test_a_monitor_finds_each_code_and_no_foreign_revocation(
     assert "you did not order it" in tenant.run(*monitor, "--ordered", str(ordered)).refusal
     ordered.write_text(codes[0]["xr_id"] + "\n")
     assert tenant.run(*monitor, "--ordered", str(ordered)).status == 0
+    assert verify(tenant.service, "--state", state).status == 0, "it leaves what the monitor remembers in the file"
     past_policies("DELETE FROM codes WHERE xr_id = %s", codes[1]["xr_id"])
     assert f"the Code {codes[1]['xr_id']} was listed before" in tenant.run(*monitor).refusal
 

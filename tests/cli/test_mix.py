@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from support.studio.fake_ffmpeg import install_fake_ffmpeg
 from support.studio.programmes import FRAME, RATE_HZ, make_programme, write_wav
 
@@ -95,7 +96,10 @@ def test_what_cannot_be_mixed_is_one_clear_line(programme: Path, nowhere: Path) 
     frame = ("--frame", FRAME, "--out", "mixed.wav")
     assert run("mix", "missing.wav", *frame).refusal == "missing.wav: No such file or directory"
     (nowhere / "text.wav").write_text("no sound, and long enough for a header")
-    assert run("mix", "text.wav", *frame).refusal == "text.wav cannot be read: it is no WAV, BW64 or RF64 file"
+    refusal = run("mix", "text.wav", *frame).refusal
+    assert refusal == "text.wav cannot be read: it is no WAV, BW64, RF64, FLAC, OGG or MP3 file"
+    soundfile.write(nowhere / "programme.mp3", make_programme(6.0), RATE_HZ)
+    assert "mix the Code into the programme before it is encoded" in run("mix", "programme.mp3", *frame).refusal
     write_wav(nowhere / "short.wav", make_programme(1.0))
     assert run("mix", "short.wav", *frame).refusal == "short.wav: the programme is shorter than the Code"
     write_wav(nowhere / "loud.wav", np.sign(make_programme(6.0)) * 0.99)

@@ -258,6 +258,18 @@ def test_it_writes_a_file_that_states_its_length(tenant: Tenant, tmp_path: Path)
     assert {frame.text for frame in hear(path)} == {code["broadcast_frame"]}
 
 
+def test_a_refusal_leaves_files_as_they_are(tenant: Tenant, tmp_path: Path) -> None:
+    """Also with --force: there is nothing to put in the place of what is there."""
+    kept = tmp_path / "kept.wav"
+    kept.write_bytes(b"last week's")
+    (code,) = tenant.make_codes(1)
+    tenant.run("codes", "revoke", code["xr_id"])
+    for path in (kept, tmp_path / "new.wav"):
+        done = tenant.run("play", "--code", code["xr_id"], "--out", str(path), "--force")
+        assert "was revoked" in done.refusal
+    assert (kept.read_bytes(), (tmp_path / "new.wav").exists()) == (b"last week's", False)
+
+
 def test_a_reader_that_goes_away_is_one_line(tenant: Tenant) -> None:
     (code,) = tenant.make_codes(1)
     with playing(tenant, "--code", code["xr_id"], *FAST) as running:
@@ -315,8 +327,8 @@ def test_wrong_usage_is_status_2(arguments: tuple[str, ...]) -> None:
     ("arguments", "refusal"),
     [
         (("--out", "-"), r"Nothing answers at http://127\.0\.0\.1:9 \(connection refused\); nothing is held"),
-        (("--out", "."), r"\. cannot be written: Is a directory"),
-        (("--out", "nowhere/out.wav"), "cannot be written: No such file or directory"),
+        (("--out", "."), r"\. cannot be written: it is a directory"),
+        (("--out", "nowhere/out.wav"), "cannot be written: there is no folder nowhere"),
         (
             ("--out", "-", "--metrics-port", "1", "--metrics-host", "192.0.2.1"),
             "port 1 of 192.0.2.1 cannot be listened",

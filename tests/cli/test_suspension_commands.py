@@ -49,6 +49,17 @@ async def test_an_organisation_is_suspended_listed_and_restored(
         assert await rival.audited(action) == [("platform operator", None, {})]
 
 
+async def test_a_suspension_says_until_when_offline_packs_are_valid(tenant: Tenant, settings: dict[str, str]) -> None:
+    assert "there are none" in (await platform(settings, "suspend", tenant.organization_id, "--reason", "Spam.")).out
+    await platform(settings, "restore", tenant.organization_id)
+    pack = await tenant.make_pack()
+
+    done = await platform(settings, "suspend", tenant.organization_id, "--reason", "Spam.")
+
+    shown = [line for line in done.out.splitlines() if "Offline packs valid until" in line]
+    assert pack["valid_until"][:16].replace("T", " ") in shown[0].replace("T", " ")
+
+
 @pytest.mark.parametrize("organization_id", ["org_" + "A" * 22, "nobody", "org_\N{SNOWMAN}"])
 async def test_an_unknown_organisation_is_refused(settings: dict[str, str], organization_id: str, api: Api) -> None:
     for arguments in (("suspend", organization_id, "--reason", "Spam."), ("restore", organization_id)):
@@ -78,9 +89,26 @@ async def test_reports_of_abuse_are_listed_with_what_people_wrote(tenant: Tenant
     (report,) = json.loads(done.out)["data"]
     assert (report["xr_id"], report["text"], report["contact"]) == (code["xr_id"], "A fake update.", "me@example.org")
     assert report["id"] in (await platform(with_key, "abuse-reports")).out
+    closed = await platform(with_key, "close-abuse-report", report["id"], "--note", "Suspended.", "--json")
+    changed = {"status": "closed", "note": "Suspended.", "closed_at": json.loads(closed.out)["closed_at"]}
+    assert json.loads(closed.out) == {**report, **changed}
+    assert json.loads((await platform(with_key, "abuse-reports", "--status", "open", "--json")).out)["data"] == []
+    reopened = await platform(with_key, "reopen-abuse-report", report["id"])
+    assert ("open" in reopened.out, "Suspended." in reopened.out) == (True, False)
+    assert json.loads((await platform(with_key, "abuse-reports", "--json")).out)["data"] == [report]
     other_key = {**settings, "MASTER_KEY": "A" * 43}
     refused = await platform(other_key, "abuse-reports")
     assert (refused.status, "master key does not open" in refused.err) == (1, True)
+
+
+async def test_an_unknown_report_and_a_malformed_note_are_refused(settings: dict[str, str], api: Api) -> None:
+    with_key = {**settings, "MASTER_KEY": MASTER_KEY}
+    for command in ("close-abuse-report", "reopen-abuse-report"):
+        for report_id in ("abr_" + "A" * 22, "nobody", "abr_\N{SNOWMAN}"):
+            done = await platform(with_key, command, report_id)
+            assert (done.status, "there is no report" in done.err) == (1, True), api
+        for note in ("", "a" * 2001):
+            assert (await platform(with_key, command, "abr_" + "A" * 22, "--note", note)).status == 2
 
 
 async def test_a_list_that_goes_on_says_so(settings: dict[str, str], api: Api) -> None:

@@ -26,6 +26,14 @@ def test_from_scratch_to_a_code_without_an_id_in_any_command(service: Service, t
     assert answered(run("codes", "show", xr_id, "--key-file", key, "--json"))["campaign_id"] == campaign
 
 
+def test_a_namesake_of_a_new_organisation_is_named(tenant: Tenant) -> None:
+    assert tenant.run_as_operator("organizations", "create", "Radio Zwilling", "--quiet").err == ""
+    first = tenant.run_as_operator("organizations", "list", "--json")
+    done = tenant.run_as_operator("organizations", "create", "Radio Zwilling", "--quiet")
+    assert done.err == f"another organisation has this name: {answered(first)['data'][0]['id']}\n"
+    assert done.out.startswith("org_")
+
+
 def test_organisations_and_projects_are_listed_and_renamed(tenant: Tenant) -> None:
     as_operator = tenant.run_as_operator
     assert as_operator("use", tenant.organization_id, tenant.project_id).status == 0
@@ -40,6 +48,25 @@ def test_organisations_and_projects_are_listed_and_renamed(tenant: Tenant) -> No
     assert as_operator("projects", "list", "--limit", "1").err.startswith("more: --cursor ")
     taken = as_operator("projects", "create", "Second")
     assert taken.refusal.startswith("project_name_conflict (409)")
+
+
+def test_the_hosts_of_a_projects_links_are_set_and_lifted(tenant: Tenant) -> None:
+    in_it = ("--organization", tenant.organization_id, "--project", tenant.project_id)
+    as_operator = tenant.run_as_operator
+    assert as_operator("projects", "allowed-hosts", *in_it).out == "links may lead to any host\n"
+    done = as_operator("projects", "allow-hosts", "Example.org", "*.example.org", *in_it)
+    assert done.out == "example.org\n*.example.org\n"
+    assert tenant.run_with_key("projects", "allowed-hosts").out == done.out
+    assert answered(as_operator("projects", "allowed-hosts", *in_it, "--json"))["hosts"] == [
+        "example.org",
+        "*.example.org",
+    ]
+    assert as_operator("projects", "allow-hosts", "--none", *in_it).out == "no host is allowed: no link is issued\n"
+    assert answered(as_operator("projects", "allow-hosts", "--any", *in_it, "--json"))["hosts"] is None
+    refused = as_operator("projects", "allow-hosts", "example.org", "example.org:443", *in_it)
+    assert refused.refusal.startswith("validation_failed (422)")
+    assert "/hosts/1" in refused.err
+    assert tenant.run_with_key("projects", "allow-hosts", "--any").refusal.startswith("user_token_required (403)")
 
 
 def test_a_person_is_invited_and_the_invitation_revoked(tenant: Tenant, tmp_path: Path) -> None:
@@ -85,6 +112,9 @@ def test_operations_for_people_are_refused_to_a_key(tenant: Tenant, group: str) 
     [
         ("organizations", "create"),
         ("projects", "rename"),
+        ("projects", "allow-hosts"),
+        ("projects", "allow-hosts", "example.org", "--any"),
+        ("projects", "allow-hosts", "--none", "--any"),
         ("members", "change-role", "ada", "king"),
         ("members", "invite", "ada@example.org", "--role", "owner"),
         ("integrations", "create", "--mode", "demo"),

@@ -49,15 +49,17 @@ def test_an_endpoint_may_be_of_one_project(chosen: Tenant, tmp_path: Path) -> No
     assert (endpoint["project_id"], endpoint["description"]) == (chosen.project_id, "playout")
 
 
-def test_a_secret_is_rolled_into_a_file_of_its_owner_alone(chosen: Tenant, tmp_path: Path) -> None:
+def test_a_secret_is_rotated_into_a_file_of_its_owner_alone(chosen: Tenant, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     create = ("webhooks", "create", URL, "--secret-file", str(file))
     endpoint_id = chosen.run_as_operator(*create, "--quiet").out.strip()
     first = file.read_text()
-    assert chosen.run_as_operator("webhooks", "roll", endpoint_id, "--secret-file", str(file)).refusal.endswith(
-        "--force overwrites it"
+    assert chosen.run_as_operator(
+        "webhooks", "rotate-secret", endpoint_id, "--secret-file", str(file)
+    ).refusal.endswith("--force overwrites it")
+    rolled = chosen.run_as_operator(
+        "webhooks", "rotate-secret", endpoint_id, "--secret-file", str(file), "--force", "--json"
     )
-    rolled = chosen.run_as_operator("webhooks", "roll", endpoint_id, "--secret-file", str(file), "--force", "--json")
     assert "secret" not in answered(rolled)
     assert file.read_text() not in {first, ""}
     assert file.stat().st_mode & 0o777 == 0o600

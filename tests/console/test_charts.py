@@ -1,5 +1,6 @@
 """The geometry of charts."""
 
+import json
 from datetime import date, timedelta
 
 import pytest
@@ -68,6 +69,15 @@ def test_the_bars_of_a_series_are_one_path() -> None:
     assert chart.paths == {
         "events": "".join(f"M{bar.x:g} {bar.y:g}h{bar.width:g}v{bar.height:g}h-{bar.width:g}z" for bar in chart.bars)
     }
+
+
+def test_a_script_gets_the_values_of_every_column_in_the_order_of_the_series() -> None:
+    columns = [(DAY, {"events": 4, "estimated_reach": 1}), ("> 12", {}), (3, {"events": 2})]
+    chart = draw_columns(columns, is_stacked=False)
+
+    assert chart is not None
+    assert chart.series == ("events", "estimated_reach")
+    assert json.loads(chart.values) == [["2026-11-20", 4, 1], ["> 12", 0, 0], [3, 2, 0]]
 
 
 def test_days_without_a_row_are_shown() -> None:

@@ -116,8 +116,8 @@ _PROJECT = "/organizations/of-nothing/projects/of-nothing"
 @pytest.mark.parametrize(
     ("download", "offer"),
     [
-        ("/organizations/of-nothing/export", "/organizations/of-nothing"),
-        (f"{_PROJECT}/export", _PROJECT),
+        ("/organizations/of-nothing/export", "/organizations/of-nothing/settings"),
+        (f"{_PROJECT}/export", f"{_PROJECT}/settings"),
         (
             "/organizations/of-nothing/audit-log/download?actor=a%26b&format=csv",
             "/organizations/of-nothing/audit-log?actor=a%26b&format=csv",
@@ -167,7 +167,7 @@ async def test_every_kind_of_answer_has_the_security_headers(
             *((fill(route.path, tenant), None) for route in ROUTES),
             ("/nowhere", 404),
             ("/static/nowhere.css", 404),
-            ("/static/css/console.css", 200),
+            ("/static/css/base.css", 200),
             ("/static/receiver/index.js", 200),
             ("/healthz", 200),
             ("/defect", 500),
@@ -191,7 +191,7 @@ async def test_a_browser_is_told_to_come_back_over_https_alone(
     api: Api, clock: FakeClock, url: str, expected: str | None
 ) -> None:
     async with running_console(console_settings(console_url=url), api, clock) as browser:
-        for path in ("/", "/organizations", "/listen", "/static/css/console.css", "/nowhere", "/healthz"):
+        for path in ("/", "/organizations", "/listen", "/static/css/base.css", "/nowhere", "/healthz"):
             assert (await browser.get(path)).headers.get("strict-transport-security") == expected, path
 
 

@@ -31,7 +31,7 @@ async def test_the_name_of_a_project_is_text_on_its_own_pages(operator: ConsoleC
 
     assert {projects, f"{projects}/{project_id}", f"{projects}/{project_id}/delete"} <= set(shown)
     assert [path for path in shown if not is_text(pages[path])] == []
-    assert pages[f"{projects}/{project_id}"].value("name") == HOSTILE
+    assert pages[f"{projects}/{project_id}/settings"].value("name") == HOSTILE
 
 
 @pytest.mark.parametrize("email", [HOSTILE, None], ids=["e-mail address", "subject"])

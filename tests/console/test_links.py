@@ -38,6 +38,21 @@ async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
     assert any(path.endswith("/deliveries") for path in known)
 
 
+async def test_a_page_that_is_not_there_leads_back_to_its_project_and_organization(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    at = f"/organizations/{tenant.organization_id}"
+    project = f"{at}/projects/{tenant.project_id}"
+    for path, back in (
+        (f"{project}/codes/xr_unknown", [project, at, "/organizations"]),
+        (f"{at}/webhooks/whe_unknown", [at, "/organizations"]),
+        ("/nowhere", ["/organizations"]),
+    ):
+        page = await operator.get(path)
+        assert page.status == 404
+        assert [each.get("href") for each in page.find_all(".//main//p/a")] == back, path
+
+
 def _links(page: PageAnswer, path: str, within: str) -> list[str]:
     found = (urljoin(path, each.get("href") or "").partition("#")[0] for each in page.find_all(".//a[@href]"))
     return [each for each in found if each.startswith(within)]

@@ -18,9 +18,10 @@ HIDDEN = {
 }
 
 
-def areas_of(page: PageAnswer) -> list[str]:
-    links = page.find_all(".//nav[@class='areas']//a")
-    return [str(each.get("href")).rpartition("/")[2] for each in links]
+def areas_of(page: PageAnswer, kind: str) -> list[str]:
+    """Return the areas of the organisation or project, after the link to its overview."""
+    links = page.find_all(f".//nav[@aria-label='Areas']//ul[@aria-labelledby='areas-{kind}']//a")
+    return [str(each.get("href")).rpartition("/")[2] for each in links[1:]]
 
 
 @pytest.mark.parametrize("role", list(HIDDEN))
@@ -33,8 +34,9 @@ async def test_the_navigation_offers_what_the_role_may_read_and_nothing_else(
     visitors.sign_in_as(people, "alice" if role == "owner" else "bob", clock.now())
     at = f"/organizations/{tenant.organization_id}"
 
-    for path, areas in ((at, ORGANIZATION_AREAS), (f"{at}/projects/{tenant.project_id}", PROJECT_AREAS)):
-        offered = areas_of(await visitors.get(path))
+    project = f"{at}/projects/{tenant.project_id}"
+    for kind, path, areas in (("organization", at, ORGANIZATION_AREAS), ("project", project, PROJECT_AREAS)):
+        offered = areas_of(await visitors.get(project), kind)
 
         assert offered == [area for area in areas if area not in HIDDEN[role]]
         for area in areas:
@@ -51,10 +53,10 @@ async def test_a_person_without_a_right_to_the_list_of_members_may_leave_all_the
     await people.member(tenant, rival, "bob", "member")
     visitors.sign_in_as(people, "bob", clock.now())
 
-    page = await visitors.get(f"/organizations/{tenant.organization_id}")
+    page = await visitors.get(f"/organizations/{tenant.organization_id}/settings")
 
     [leave] = [each for each in page.find_all(".//main//a") if "/members/remove" in str(each.get("href"))]
-    assert (await visitors.get(str(leave.get("href")))).find(".//button[@class='danger']") is not None
+    assert (await visitors.get(str(leave.get("href")))).find(".//button[@class='danger final']") is not None
 
 
 async def test_only_administrators_of_the_platform_are_offered_its_pages(
@@ -64,11 +66,11 @@ async def test_only_administrators_of_the_platform_are_offered_its_pages(
     for claims, is_offered in (({}, False), ({"realm_access": roles}, True), ({"realm_access": "all"}, False)):
         visitors.sign_in_as(people, "alice", clock.now(), **claims)
         page = await visitors.get("/organizations")
-        assert bool(page.find_all(".//footer/a[@href='/platform']")) is is_offered, claims
+        assert bool(page.find_all(".//header//a[@href='/platform']")) is is_offered, claims
 
 
 async def test_the_operator_is_offered_the_pages_of_the_platform(operator: ConsoleClient) -> None:
-    assert (await operator.get("/organizations")).find(".//footer/a[@href='/platform']") is not None
+    assert (await operator.get("/organizations")).find(".//header//a[@href='/platform']") is not None
 
 
 async def test_a_form_that_the_role_may_not_send_is_not_shown(

@@ -38,6 +38,9 @@ SENTENCES = [
     "must be written in decimal digits",
     "must be an RFC 3339 date-time with an offset, such as 2026-11-20T10:00:00.000Z",
     "must be a known event type",
+    "must be a DNS name in A-label form without port or trailing dot, or `*.` and a name of at least two labels",
+    "must be an https address of a host that this project allows",
+    "must not contain a host twice",
     "must not name a type twice",
     "must not name a scope twice",
     "must have at most 64 members",
@@ -73,8 +76,13 @@ async def test_what_core_says_of_a_field_is_told_in_the_persons_words(tenant: Te
         ("webhook-endpoints", tenant.webhook_body(url="https://10.0.0.1/")),
         ("webhook-endpoints", tenant.webhook_body(event_types=[])),
     ]
-    for area, body in bodies:
-        answer = await tenant.api.post(f"/v1/{area}", json=body)
+    hosts = f"projects/{tenant.project_id}/allowed-hosts?organization_id={tenant.organization_id}"
+    calls = [
+        *(("POST", area, body) for area, body in bodies),
+        *(("PUT", hosts, {"hosts": each}) for each in (["example.org:443"], ["a.example", "A.example"])),
+    ]
+    for method, area, body in calls:
+        answer = await tenant.api.call(method, f"/v1/{area}", json=body)
         assert answer.status == 422, body
         for error in answer.json["errors"]:
             for code in LOCALES:

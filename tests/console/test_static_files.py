@@ -11,7 +11,7 @@ from support.processes.running_apps import served_in_thread
 from soundmark.console.app import create_app
 
 
-@pytest.mark.parametrize("path", ["js/console.js", "js/local_times.js", "css/console.css", "receiver/index.js"])
+@pytest.mark.parametrize("path", ["js/console.js", "js/local_times.js", "css/base.css", "receiver/index.js"])
 async def test_a_browser_asks_whether_a_file_has_changed(operator: ConsoleClient, path: str) -> None:
     """Modules import each other by plain paths, which an upgrade does not change."""
     first = await operator.get(f"/static/{path}")
@@ -37,7 +37,7 @@ async def test_a_browser_keeps_a_file_whose_address_names_its_content(operator: 
 ESCAPES = [
     *(b"../app.py", b"..%2fapp.py", b"%2e%2e/app.py", b"%2E%2E%2Fapp.py", b"css/../../app.py"),
     *(b"%2e%2e/" * 20 + b"etc/passwd", b"..%5capp.py", b"%252e%252e%252fapp.py", b"/etc/passwd", b"%2fetc%2fpasswd"),
-    *(b"css/console.css%00.txt", b"%00", b"a" * 300, b"", b"."),
+    *(b"css/base.css%00.txt", b"%00", b"a" * 300, b"", b"."),
 ]
 
 

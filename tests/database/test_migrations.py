@@ -115,7 +115,7 @@ def test_replaying_all_migrations_makes_the_reviewed_schema(
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_released_baseline_runs_a_copy(component: str) -> None:
     """`schema.sql` goes on changing; the revision that a released database had does not."""
-    is_released = re.search(r"^## \[?\d", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    is_released = re.search(r"^## \[\d.*\] - \d", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE) is not None
     versions = files(f"soundmark.{component}").joinpath("migrations", "versions")
     is_copied = versions.joinpath("0100_baseline.sql").is_file()
     assert is_copied == is_released, "docs/contributing/releasing.md"

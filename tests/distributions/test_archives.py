@@ -24,6 +24,13 @@ def receiver_modules(package: str) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*.js")} if package == "soundmark" else set()
 
 
+def site_pages(package: str) -> set[str]:
+    """Return the files of the documentation site, which the console of the server's distribution serves."""
+    folder = ROOT / "build" / "guide"
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)) for path in found} if package == "soundmark" else set()
+
+
 def test_both_distributions_are_built_under_the_names_of_their_versions(dist: Path) -> None:
     expected = {file(dist, package).name for package in FOLDERS for file in (wheel, source_archive)}
     assert {path.name for path in dist.iterdir()} == expected
@@ -41,7 +48,8 @@ def test_a_wheel_holds_the_package_its_licence_and_nothing_else(dist: Path, pack
         assert archive.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
     described = {name for name in names if name.startswith(f"{info}/")}
     served = {f"soundmark/console/static/receiver/{name}" for name in receiver_modules(package)}
-    assert names - described == sources(package) | served
+    site = {f"soundmark/console/documentation_site/{name}" for name in site_pages(package)}
+    assert names - described == sources(package) | served | site
     assert f"{package}/py.typed" in names
 
 
@@ -56,12 +64,13 @@ def test_the_wheel_of_the_server_holds_its_data_files() -> None:
         "soundmark/console/templates/layout.html",
         "soundmark/console/messages/en/layout.json",
         "soundmark/console/messages/fr/layout.json",
-        "soundmark/console/static/css/console.css",
+        "soundmark/console/static/css/base.css",
         "soundmark/console/static/js/console.js",
         "soundmark/console/static/js/listen/page.js",
     }
     assert needed <= sources("soundmark")
     assert {"index.js", "hearing/worklet.js"} <= receiver_modules("soundmark")
+    assert {"index.html", "fr/index.html", "search/search_index.json"} <= site_pages("soundmark"), "`make docs`"
 
 
 @pytest.mark.parametrize("package", FOLDERS)
@@ -79,6 +88,7 @@ def test_a_source_archive_builds_the_same_wheel_and_holds_no_tests(dist: Path, t
         "README.md",
         "pyproject.toml",
         *(f"sdk/js/src/{name}" for name in receiver_modules(package)),
+        *(f"build/guide/{name}" for name in site_pages(package)),
     }
     assert {name.removeprefix("src/") for name in names if name.startswith("src/")} == sources(package)
 

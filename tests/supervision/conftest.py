@@ -68,3 +68,10 @@ def up() -> Iterator[Up]:
     """
     with passable_folder() as path, running_up(path / "data", environ=GIVEN) as running:
         yield running.until_ready()
+
+
+@pytest.fixture(scope="session")
+def with_sandbox(seeded: Path) -> Iterator[Up]:
+    """A running `make up UP='--sandbox'`, for the tests of the sandbox and for whoever follows the guides."""
+    with running_up(seeded, arguments=("--port", "0", "--sandbox")) as running:
+        yield running.until_ready()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.console.links import printed_link, redeem_as_owner, refused_link, tickets_of
+from support.processes.guide_blocks import ROOT
 from support.processes.ordinary_user import OrdinaryUser
 from support.processes.up_process import (
     END_S,
@@ -50,6 +52,21 @@ def test_make_up_shows_the_main_job_serves_on_and_stops_in_order_on_ctrl_c(first
     assert "not properly shut down" not in _postgres_log(data_dir)
     assert printed.splitlines()[-1] == "Stopping, after finishing the open requests."
     assert printed.count("Stopping") == 1
+
+
+def test_readme_shows_what_make_up_prints(first_run: FirstRun) -> None:
+    """Addresses, times and ids differ; the lines, their order and their words do not."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme[readme.index("Soundmark is ready.") :].partition("```")[0]
+    begun = first_run.printed.index("Soundmark is ready.")
+    printed = first_run.printed[begun : first_run.printed.index("The verified intent")]
+    assert _words_of(printed) == _words_of(shown.partition("The verified intent")[0])
+
+
+def _words_of(printed: str) -> list[str]:
+    """Return the beginning of each line; root has its services run as somebody else, and says so."""
+    lines = [line for line in printed.splitlines() if not line.startswith(("  Runs as", "  Database"))]
+    return [re.split(r" {2,}|\d+\.\d| at http", line.strip())[0] for line in lines]
 
 
 def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:

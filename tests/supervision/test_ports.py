@@ -10,7 +10,7 @@ from support.processes.fake_clock import FakeClock
 
 from soundmark.kit.http.server.sockets import PortTaken, reserve_port
 from soundmark.operating_system.os_user import OsUser
-from soundmark.supervision import ports
+from soundmark.supervision import data_dir, ports
 from soundmark.supervision.plan import LOOPBACK, Options
 
 RESERVED_BELOW = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
@@ -21,8 +21,8 @@ def options(port: int, console_port: int | None = None) -> Options:
     return Options(Path("data"), LOOPBACK, port, 1, console_port=console_port)
 
 
-def console_port(chosen: Options, clock: FakeClock) -> int:
-    with ports.hold_ports(chosen, LOOPBACK, clock, after_crash=False) as held:
+def console_port(chosen: Options, clock: FakeClock, *, before: int | None = None) -> int:
+    with ports.hold_ports(chosen, LOOPBACK, clock, after_crash=False, console_port_before=before) as held:
         return held.serving["console"]
 
 
@@ -48,13 +48,49 @@ def find_free_port() -> int:
         return int(held.getsockname()[1])
 
 
+def is_free(port: int) -> bool:
+    with contextlib.suppress(PortTaken), reserve_port(LOOPBACK, port):
+        return True
+    return False
+
+
 def test_the_console_has_its_usual_port_if_it_is_free(usual: int, clock: FakeClock) -> None:
     assert console_port(options(find_free_port()), clock) == usual
 
 
-def test_another_port_replaces_the_usual_one_if_it_is_taken(usual: int, clock: FakeClock) -> None:
+def test_the_next_free_port_replaces_the_usual_one_if_it_is_taken(usual: int, clock: FakeClock) -> None:
+    tries = range(usual, usual + ports.CONSOLE_PORT_TRIES)
+    with listening_elsewhere(usual):
+        free = [port for port in tries if is_free(port)]
+        assert usual not in free
+        assert console_port(options(find_free_port()), clock) == free[0]
+
+
+def test_any_free_port_replaces_the_usual_ones_if_all_are_taken(
+    usual: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "CONSOLE_PORT_TRIES", 1)
     with listening_elsewhere(usual):
         assert console_port(options(find_free_port()), clock) not in {usual, 0}
+
+
+def test_the_console_keeps_the_port_that_it_had_before(usual: int, clock: FakeClock) -> None:
+    before = find_free_port()
+    assert console_port(options(find_free_port()), clock, before=before) == before
+    assert console_port(options(0), clock, before=before) == before
+    assert console_port(options(0, console_port=usual), clock, before=before) == usual, "it was chosen"
+    assert console_port(options(before), clock, before=before) == usual, "Core was given it"
+    with listening_elsewhere(before):
+        assert console_port(options(find_free_port()), clock, before=before) == usual
+
+
+def test_a_data_dir_remembers_the_port(tmp_path: Path) -> None:
+    assert data_dir.find_console_port(tmp_path) is None
+    data_dir.keep_console_port(tmp_path, 8085)
+    assert data_dir.find_console_port(tmp_path) == 8085
+    for broken in ("", "0", "65536", "8083.5", "\udcff"):
+        (tmp_path / "console.port").write_bytes(broken.encode("utf-8", "surrogateescape"))
+        assert data_dir.find_console_port(tmp_path) is None
 
 
 def test_of_two_at_the_same_moment_the_second_console_has_another_port(usual: int, clock: FakeClock) -> None:

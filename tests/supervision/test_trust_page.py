@@ -8,7 +8,7 @@ import httpx2
 import psycopg
 import pytest
 from support.api.core_settings import jobs_settings
-from support.processes.guide_blocks import assert_prints, read_guide, run_block
+from support.processes.guide_blocks import Reader, read_page
 from support.processes.up_process import Up, until
 
 from soundmark.core.features.tenancy.audit_log.heads import log_heads
@@ -17,7 +17,7 @@ from soundmark.kit.crypto.secret import Secret
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 
-PAGE, BLOCKS = read_guide("../trust.md")
+PAGE, BLOCKS = read_page("docs/trust.md")
 
 
 @pytest.fixture
@@ -65,12 +65,12 @@ class Waiting:
 
 
 async def test_every_block_prints_the_output_on_the_page(up: Up, checkout: Path, operator: httpx2.Client) -> None:
-    url, waiting = up.where["base_url"], Waiting(up, operator)
+    reader, waiting = Reader(checkout, up.where["base_url"]), Waiting(up, operator)
     for language, block, printed in BLOCKS:
         waiting.for_entries()
         if "audit_log.download" in block:
             await waiting.for_head((checkout / ".soundmark" / "trust" / "organization").read_text().strip())
-        assert_prints(printed, run_block(language, block, checkout, url), url)
+        reader.follow(language, block, printed)
 
 
 def test_no_block_is_left_out() -> None:

@@ -24,7 +24,7 @@ from support.processes.up_process import (
 )
 
 from soundmark.embedded.postgres import choose_shared_buffers_mib
-from soundmark.kit.postgres.releases import find_warning
+from soundmark.kit.postgres.releases import KNOWN_GOOD, major_of, write_version
 from soundmark.operating_system.memory import find_memory_bytes
 
 pytestmark = pytest.mark.xdist_group("up")
@@ -128,16 +128,15 @@ def test_postgres_runs_with_safe_settings(up: Up) -> None:
         assert collation.fetchone() == ("C",)
 
 
-def test_an_old_postgres_produces_a_warning_and_still_serves(up: Up) -> None:
-    """The bundled one is as new as its wheel, which follows PostgreSQL's security releases late."""
+def test_the_included_postgres_is_named_once_and_calmly_as_one_for_trying(up: Up) -> None:
+    """It is as new as its wheel, which follows PostgreSQL's security releases late."""
     with psycopg.connect(up.where["core_database_url"]) as connection:
-        warning = find_warning(connection.info.server_version)
-    warnings = [line.split(maxsplit=1)[1] for line in up.printed.splitlines() if "  Warning " in line]
-    for_trying = (
-        "This is the bundled PostgreSQL, which is for tests and trials only; "
-        "to use an installed one, set SOUNDMARK_POSTGRES_BIN to the folder of its programs."
-    )
-    assert warnings == ([] if warning is None else [f"{warning} {for_trying}"])
+        version = connection.info.server_version
+    good = KNOWN_GOOD[major_of(version)]
+    lacks = f", without the security fixes of {write_version(good)}" if version < good else ""
+    named = [line.strip() for line in up.printed.splitlines() if "PostgreSQL" in line and "Runs as" not in line]
+    assert named == [f"PostgreSQL      {write_version(version)}, included for trying only{lacks}"]
+    assert "Warning" not in up.printed
     for component in ("base_url", "audience_url"):
         answer = httpx2.get(f"{up.where[component]}/readyz", trust_env=False)
         assert (answer.status_code, answer.json()["status"]) == (200, "ready")

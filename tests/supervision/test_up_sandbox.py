@@ -1,51 +1,28 @@
-"""`soundmark up --sandbox`: the stand-ins run beside the components, Core uses them, and docs/guides/selling.md holds.
-
-Every block on that page runs as printed, in order.
-"""
+"""`soundmark up --sandbox`: the stand-ins run beside the components, and Core uses them."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import psutil
 import pytest
 from soundmark_sdk.client import Client
-from support.processes.guide_blocks import assert_prints, read_guide, run_block
-from support.processes.up_process import READY_S, Up, refused_up, running_up, status_of, until
+from support.processes.guide_blocks import Reader
+from support.processes.up_process import READY_S, Up, refused_up, status_of, until
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 
-PAGE, BLOCKS = read_guide("selling.md")
 SANDBOX = "sandbox --port"
-
-
-@pytest.fixture(scope="module")
-def selling(seeded: Path) -> Iterator[Up]:
-    """A running `up --sandbox`."""
-    with running_up(seeded, arguments=("--port", "0", "--sandbox")) as running:
-        yield running.until_ready()
 
 
 def find_sandbox(up: Up) -> psutil.Process | None:
     return up.children().get(SANDBOX)
 
 
-def test_every_block_prints_the_output_on_the_page(selling: Up, tmp_path: Path) -> None:
-    (tmp_path / ".soundmark").symlink_to(selling.data_dir)
-    url = selling.where["base_url"]
-    for language, block, printed in BLOCKS:
-        assert_prints(printed, run_block(language, block, tmp_path, url), url)
-
-
-def test_no_block_is_left_out() -> None:
-    assert len(BLOCKS) == PAGE.count("```python") + PAGE.count("```sh") > 5
-
-
-def test_the_demo_fills_it_with_organisations_that_look_used(selling: Up, tmp_path: Path) -> None:
-    (tmp_path / ".soundmark").symlink_to(selling.data_dir)
-    url, token = selling.where["base_url"], selling.where["operator_token"]
-    printed = run_block("sh", "soundmark demo --fill", tmp_path, url)
+def test_the_demo_fills_it_with_organisations_that_look_used(with_sandbox: Up, tmp_path: Path) -> None:
+    (tmp_path / ".soundmark").symlink_to(with_sandbox.data_dir)
+    url, token = with_sandbox.where["base_url"], with_sandbox.where["operator_token"]
+    printed = Reader(tmp_path, url).run("sh", "soundmark demo --fill")
 
     made = re.findall(
         r"^(.+): (org_\S+), (\d+) Codes, ([\d,]+) events in 30 days, .* a failed webhook$", printed, re.MULTILINE
@@ -68,28 +45,28 @@ def test_the_demo_fills_it_with_organisations_that_look_used(selling: Up, tmp_pa
         assert endpoint.disabled_reason is not None
 
 
-def test_the_sandbox_is_supervised_and_up_json_names_it(selling: Up) -> None:
-    url = selling.where["sandbox_url"]
+def test_the_sandbox_is_supervised_and_up_json_names_it(with_sandbox: Up) -> None:
+    url = with_sandbox.where["sandbox_url"]
     assert status_of(f"{url}/readyz") == 200
-    assert selling.answers("console")
-    until(lambda: url in selling.printed, 20)
+    assert with_sandbox.answers("console")
+    until(lambda: url in with_sandbox.printed, 20)
 
-    core = selling.children()["serve core"].environ()
+    core = with_sandbox.children()["serve core"].environ()
     assert core["SOUNDMARK_CARD_API_URL"] == f"{url}/card"
     key = core["SOUNDMARK_CARD_SECRET_KEY"]
     prices = httpx2.get(f"{url}/card/v1/prices", headers={"authorization": f"Bearer {key}"}, trust_env=False)
     assert prices.status_code == 200
-    assert key not in selling.printed
+    assert key not in with_sandbox.printed
     page = httpx2.get(url, trust_env=False).text
-    assert selling.where["base_url"] in page, "where webhooks go"
+    assert with_sandbox.where["base_url"] in page, "where webhooks go"
 
-    process = find_sandbox(selling)
+    process = find_sandbox(with_sandbox)
     assert process is not None
     process.kill()
-    until(lambda: find_sandbox(selling) not in {None, process}, READY_S)
+    until(lambda: find_sandbox(with_sandbox) not in {None, process}, READY_S)
     until(lambda: status_of(f"{url}/readyz") == 200, READY_S)
-    assert selling.children()["serve core"].environ()["SOUNDMARK_CARD_SECRET_KEY"] == key
-    assert selling.stop() == 0
+    assert with_sandbox.children()["serve core"].environ()["SOUNDMARK_CARD_SECRET_KEY"] == key
+    assert with_sandbox.stop() == 0
 
 
 def test_a_setting_that_the_sandbox_decides_is_refused_in_one_line(tmp_path: Path) -> None:

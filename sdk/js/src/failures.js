@@ -24,11 +24,13 @@ export class ReceiverFailure extends Error {
    * @param {Reason} reason
    * @param {string} [explanation] an English sentence for a developer's log
    * @param {number | null} [retryAfterS] the pause that the server asked for
+   * @param {boolean} [isUnreachable] no complete answer, or one of 502, 503 and 504: only then do offline packs answer
    */
-  constructor(reason, explanation = EXPLANATIONS[reason], retryAfterS = null) {
+  constructor(reason, explanation = EXPLANATIONS[reason], retryAfterS = null, isUnreachable = false) {
     super(`${reason}: ${explanation}`);
     this.name = "ReceiverFailure";
     this.reason = reason;
+    this.isUnreachable = isUnreachable;
     this.retryAfterS = retryAfterS;
   }
 
@@ -42,6 +44,14 @@ export class ReceiverFailure extends Error {
 export class KeyUnknown extends ReceiverFailure {
   constructor() {
     super("unverifiable", "The signing key is not among the published keys.");
+  }
+}
+
+/** The log does not prove it now, and may do so in a few seconds. */
+export class NotYetProven extends ReceiverFailure {
+  /** @param {string} explanation */
+  constructor(explanation) {
+    super("unverifiable", explanation);
   }
 }
 

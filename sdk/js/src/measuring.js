@@ -1,6 +1,7 @@
 /** Measure a verified resolution with a person's consent: make the event for the publisher's backend. */
 
 import { encode } from "./verifying/base64url.js";
+import { OfflineResolution } from "./verifying/offline_pack.js";
 import { getMeasurementProof } from "./verifying/verification.js";
 
 const RECEIVER_CLASSES = "phone tablet computer television speaker wearable vehicle kiosk other".split(" ");
@@ -30,7 +31,8 @@ export function createDeviceSecret() {
  * Return a measurement at the current time. Nothing is sent until a `Reporter` reports it. To retry, report the same
  * measurement again: its body holds the id of the event, by which it is counted once.
  *
- * @param {import("./verifying/verification.js").Resolution} resolution as `resolve` returned it
+ * @param {import("./verifying/verification.js").Resolution | OfflineResolution} resolution as `resolve` returned it; no
+ *   pack has measured Codes
  * @param {object} options
  * @param {{integrationId: string, givenAt: Date} | null} options.consent null if the person did not agree
  * @param {CryptoKey} options.deviceSecret
@@ -47,7 +49,8 @@ export async function measure(resolution, { consent, deviceSecret, receiverClass
   // First: without consent, nothing about the resolution matters.
   const isGiven = consent?.givenAt instanceof Date && consent.givenAt.getTime() - now.getTime() <= CLOCK_SKEW_MAX_MS;
   if (!isGiven) throw new MeasurementRefused("consentMissing");
-  if (!resolution.policy.audienceMeasurement) throw new MeasurementRefused("notMeasured");
+  if (resolution instanceof OfflineResolution || !resolution.policy.audienceMeasurement)
+    throw new MeasurementRefused("notMeasured");
   const proof = getMeasurementProof(resolution, now.getTime());
   if (proof === null) throw new MeasurementRefused("unverifiable");
   const { xrId, integrationId } = proof;

@@ -6,10 +6,9 @@ const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
 
 test("the package exports, under its name, what its README imports and tells of", async () => {
   const receiver = await import("soundmark-receiver");
-  const imported = [...readme.matchAll(/import \{ (.*) \} from "\.\/soundmark-receiver\/index.js";/g)].flatMap(
-    ([, names]) => names.split(", "),
-  );
-  assert.deepEqual(imported, ["listen", "Receiver", "ReceiverFailure", "createDeviceSecret", "measure", "Reporter"]);
+  const imports = [...readme.matchAll(/import \{ (.*) \} from "\.\/soundmark-receiver\/index.js";/g)];
+  const imported = imports.flatMap(([, names]) => names.split(", "));
+  assert.equal(imports.length, 4);
   for (const name of imported) assert.equal(typeof receiver[name], "function", name);
   for (const name of Object.keys(receiver)) assert.match(readme, new RegExp(`\\b${name}\\b`), name);
 });

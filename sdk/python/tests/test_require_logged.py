@@ -20,8 +20,8 @@ def log_key() -> Signer:
     return Signer(ORIGIN)
 
 
-def prove(signer: Signer, **changes: Any) -> bytes:
-    log = GenuineLog([signer])
+def prove(*signers: Signer, **changes: Any) -> bytes:
+    log = GenuineLog(list(signers))
     code = encode_url(b"\7" * 32)
     log.add({"v": 1, "kind": "code.issued", "code": code, "answer": DIGEST, **changes})
     return log.prove(0).encode()
@@ -50,6 +50,23 @@ async def test_an_answer_is_awaited_for_ten_seconds(service: Service, clock: Fak
     assert failure.value.reason == "unverifiable"
     assert 10 <= clock.monotonic_s() - began_s <= 12
     assert service.paths().count(PROOF) == 11
+
+
+async def test_the_witnesses_of_a_fresh_checkpoint_are_awaited(
+    service: Service, clock: FakeClock, log_key: Signer
+) -> None:
+    """A service without a quorum of its own publishes each checkpoint before anybody has cosigned it."""
+    witness = Signer("witness.example", 4)
+    fresh, cosigned = make_response(200, prove(log_key)), make_response(200, prove(log_key, witness))
+    policy = LogPolicy(log_key.vkey, [witness.vkey], 1)
+    service.others[PROOF] = [fresh, fresh, cosigned]
+    assert (await resolve(service, clock, policy)).xr_id == XR_ID
+    service.others[PROOF] = fresh
+    began_s = clock.monotonic_s()
+    with pytest.raises(ReceiverFailure, match="Too few witnesses") as failure:
+        await resolve(service, clock, policy)
+    assert failure.value.reason == "unverifiable"
+    assert 10 <= clock.monotonic_s() - began_s <= 12
 
 
 async def test_a_wrong_proof_is_unverifiable(

@@ -37,7 +37,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "campaigns": ("soundmark.cli.campaigns:app", "Create, list, stop and summarise campaigns."),
     "organizations": ("soundmark.cli.organizations:app", "Create, list, rename, export and delete organisations."),
     "projects": ("soundmark.cli.projects:app", "Create, list, rename, export and delete projects."),
-    "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke server keys, and replace their secrets."),
+    "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke server keys, and rotate their secrets."),
     "members": ("soundmark.cli.members:app", "List, change, invite and remove the members of an organisation."),
     "integrations": ("soundmark.cli.integrations:app", "Create, list, change and revoke Audience integrations."),
     "webhooks": ("soundmark.cli.webhooks:app", "Create, list, change and test webhook endpoints; listen to events."),
@@ -90,7 +90,13 @@ class _CommandsByName(typer.core.TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name is None:
             return name, command, rest
-        return name, _load(name), rest
+        loaded = _load(name)
+        _show_flags_as_flags(loaded, ctx)
+        return name, loaded, rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _show_flags_as_flags(self, ctx)
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -99,6 +105,15 @@ class _CommandsByName(typer.core.TyperGroup):
             for words, ours in _LIBRARY_WORDS:
                 refused.message = words.sub(ours, refused.message)
             raise
+
+
+def _show_flags_as_flags(command: Any, ctx: Any) -> None:
+    """Let the help show no type behind a flag: `--demo <bool>` would invite people to write `--demo true`."""
+    for parameter in command.get_params(ctx):
+        if getattr(parameter, "is_bool_flag", False):
+            parameter.metavar = ""
+    for one in getattr(command, "commands", {}).values():
+        _show_flags_as_flags(one, ctx)
 
 
 def _load(name: str) -> Any:

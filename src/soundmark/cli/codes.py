@@ -15,7 +15,7 @@ from soundmark_sdk.client.records import Status
 
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
-from soundmark.cli.intents import format_intent, read_intent
+from soundmark.cli.intents import format_intent, make_link, read_intent
 from soundmark.cli.issuing import (
     AT_ONCE_MAX,
     HEADINGS,
@@ -78,9 +78,13 @@ class IssueOptions:
     """The options that say what to issue."""
 
     issuer: Annotated[str, typer.Option(metavar="NAME", help="The issuer's name, which receivers show.")]
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="The address that the Code opens: an intent of the type link.")
+    ] = None
     intent: Annotated[
-        str, typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.')
-    ]
+        str | None,
+        typer.Option(metavar="JSON", help='{"type": …, "action": …, "resource": {…}}, or @FILE, or @- for stdin.'),
+    ] = None
     expires_in: Annotated[
         timedelta | None,
         typer.Option(parser=read_duration, metavar="LIFE", help="The time until it expires, such as 90m or 7d."),
@@ -140,8 +144,8 @@ def codes() -> None:
 def issue(*, options: IssueOptions, quiet: Quiet = False, call: ProjectCall) -> None:
     """Issue a Code, or several identical ones. If the connection breaks, the command retries and never issues twice.
 
-    Give either --expires-in or --expires-at. If the retries fail too, the last line of output names the options that
-    complete the command when you run it again.
+    Give either --url or --intent, and either --expires-in or --expires-at. If the retries fail too, the last line of
+    output names the options that complete the command when you run it again.
     """
     request = _read_request(options)
     count, key = options.count, options.idempotency_key or SystemEntropy().take(_KEY_BYTES).hex()
@@ -284,12 +288,14 @@ def _read_request(options: IssueOptions) -> IssueRequest:
 
     Raises: typer.BadParameter for options that contradict each other or have a wrong value; Refused.
     """
+    if (options.url is None) == (options.intent is None):
+        raise typer.BadParameter("give either --url or --intent")
     if (options.expires_in is None) == (options.expires_at is None):
         raise typer.BadParameter("give either --expires-in or --expires-at")
     request = IssueRequest(
         issuer=options.issuer,
         expires_at=options.expires_at or SystemClock().now() + (options.expires_in or timedelta()),
-        intent=read_intent(options.intent),
+        intent=make_link(options.url) if options.intent is None else read_intent(options.intent),
         campaign_id=options.campaign,
         audience_integration_id=options.integration,
     )

@@ -6,7 +6,7 @@ The environment takes precedence, setting by setting.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import typer
 
@@ -31,18 +31,21 @@ _FROM_UP_FILE: Final = {
     "core_database_url": "CORE_DATABASE_URL",
 }
 
+_DATA_DIR_HINT: Final = "; add --data-dir .soundmark, if `soundmark up` runs here"
+
 S = TypeVar("S", bound=settings.ProcessSettings)
 
 
-def read_settings(model: type[S], data_dir: Path | None = None) -> S:
-    """Read the settings of `model`.
+def read_settings(model: type[S], data_dir: Path | Literal[False] | None = False) -> S:
+    """Read the settings of `model`. The default of `data_dir` is for commands without that option.
 
     Raises: Refused, naming every wrong or missing setting in one line.
     """
     try:
-        return settings.read(model, deployment_environ(data_dir))
+        return settings.read(model, deployment_environ(data_dir or None))
     except SettingsInvalid as invalid:
-        raise Refused(str(invalid)) from None
+        could_help = data_dir is None and any(fault.endswith("is not set") for fault in invalid.faults)
+        raise Refused(f"{invalid}{_DATA_DIR_HINT if could_help else ''}") from None
 
 
 def read_audience_databases(data_dir: Path | None = None) -> dict[str, settings.AudienceDatabaseSettings]:

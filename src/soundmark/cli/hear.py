@@ -1,7 +1,7 @@
 """`soundmark hear`: a receiver at the terminal."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -9,22 +9,29 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 from soundmark_sdk import (
+    CertificateRejected,
     Examination,
     Frame,
     Microphone,
     MicrophoneUnavailable,
+    OfflinePack,
+    OfflineResolution,
     Receiver,
     ReceiverFailure,
     examine,
     hear,
     listen,
+    verify_offline_pack,
 )
+from soundmark_sdk.offline_pack import PACK_BYTES_MAX
 from soundmark_sdk.recording import Recording
 
 from soundmark.cli import Refused
 from soundmark.cli.intents import format_intent
 from soundmark.cli.options import BaseUrl, Connection
 from soundmark.cli.service import find_service
+from soundmark.cli.verification_keys import KeysFile, fetch_keys, read_bounded, read_keys
+from soundmark.kit.text.timestamps import format_timestamp
 
 T = TypeVar("T")
 
@@ -58,16 +65,30 @@ def hear_command(
             "band that Codes use, and the frequency at which the recording is cut off.",
         ),
     ] = False,
+    packs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--pack",
+            metavar="FILE",
+            help="An offline pack, which answers if the service cannot be reached. Repeat it for more, and give the "
+            "older ones too: a Code that a newer pack leaves out is not shown.",
+        ),
+    ] = None,
+    keys: KeysFile = None,
 ) -> None:
     """Decode a sound, resolve and verify it, and show the intent. Exit status 0 only with a verified intent.
 
-    If a recording holds several Codes, each is shown, and each must verify.
+    If a recording holds several Codes, each is shown, and each must verify. With --pack, an intent of a pack counts
+    too; a line says that it is one, and as of when. The packs are verified with --keys, or with the service's keys.
     """
     if (file is None) == (not microphone):
         raise typer.BadParameter("give either a recording or --microphone")
     if microphone and explain:
         raise typer.BadParameter("--explain needs a recording")
-    with closing(_receiver(find_service(Connection(base_url, data_dir=data_dir)).base_url)) as receiver:
+    if keys is not None and not packs:
+        raise typer.BadParameter("--keys is for --pack")
+    address = find_service(Connection(base_url, data_dir=data_dir)).base_url
+    with closing(_receiver(address, _read_packs(packs or [], keys, address))) as receiver:
         frames = _hear_file(file, explain=explain) if file is not None else _hear_microphone()
         failures = [failure for frame in frames if (failure := _show(receiver, frame))]
     if failures:
@@ -81,16 +102,43 @@ def _show(receiver: Receiver, frame: Frame) -> str | None:
         resolution = receiver.resolve(frame.token)
     except ReceiverFailure as failure:
         return f"no verified intent for {frame.text}: {failure}"
-    typer.echo(f"verified {resolution.xr_id}, signed by {resolution.key_id}")
+    if isinstance(resolution, OfflineResolution):
+        as_of, until = format_timestamp(resolution.as_of), format_timestamp(resolution.valid_until)
+        typer.echo(f"offline {resolution.xr_id}, from pack {resolution.pack_id}, signed by {resolution.key_id}")
+        typer.echo(f"as of {as_of}, until {until}: the service cannot be reached; it may have been revoked since")
+    else:
+        typer.echo(f"verified {resolution.xr_id}, signed by {resolution.key_id}")
     typer.echo(format_intent(resolution.intent, indent=2))
     return None
 
 
-def _receiver(base_url: str) -> Receiver:
+def _receiver(base_url: str, packs: Iterable[OfflinePack]) -> Receiver:
     try:
-        return Receiver(base_url)
+        return Receiver(base_url, packs=packs)
     except ValueError as error:
         raise Refused(f"{base_url}: {error}") from None
+
+
+def _read_packs(files: Sequence[Path], keys_file: Path | None, base_url: str) -> list[OfflinePack]:
+    """Return the packs in files. Keys are needed for them alone.
+
+    Raises: Refused.
+    """
+    if not files:
+        return []
+    try:
+        keys = fetch_keys(base_url) if keys_file is None else read_keys(keys_file)
+    except Refused as refused:
+        if keys_file is not None:
+            raise
+        raise Refused(f"{refused} Without the service, --pack needs --keys") from None
+    packs = []
+    for file in files:
+        try:
+            packs.append(verify_offline_pack(read_bounded(file, PACK_BYTES_MAX), keys))
+        except CertificateRejected as rejected:
+            raise Refused(f"{file} is not genuine: {rejected}") from None
+    return packs
 
 
 def _hear_file(file: Path, *, explain: bool) -> Iterable[Frame]:

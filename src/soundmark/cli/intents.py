@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import typer
 from soundmark_sdk import Intent
@@ -27,6 +28,21 @@ def read_intent(text: str) -> Intent:
             return Intent(kind, action, resource)
         case _:
             raise typer.BadParameter("--intent must have exactly type, action and resource; resource is an object")
+
+
+def make_link(url: str | None) -> Intent:
+    """Return the intent that opens an address, which is issued as it is given.
+
+    Raises: typer.BadParameter for a part of an address, since nothing is completed silently.
+    """
+    try:
+        parts = urlsplit(url or "")
+        is_whole = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise typer.BadParameter("--url must be a whole address, such as https://example.org/tonight")
+    return Intent("link", "open", {"url": url})
 
 
 def document(intent: Intent) -> dict[str, Any]:

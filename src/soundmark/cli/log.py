@@ -96,13 +96,16 @@ def monitor(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIMESTAMP", help="When the log began: what had ended before has no entry."),
+        typer.Option(
+            "--since", metavar="TIMESTAMP", help="When the log began. Codes that had ended before need no entry."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Verify the whole log, and that each Code of your organisation is in it, and no revocation but yours.
 
-    Exit status as `soundmark log verify`. Run it daily with a state file: then what a Code was is remembered.
+    Exit status as `soundmark log verify`. Run it daily with a state file, so that it also notices a Code that the
+    service no longer lists.
     """
     began: datetime | None = None if since is None else read_moment(since)
     allowed = None if ordered is None else _read_ids(ordered)

@@ -86,7 +86,7 @@ class LogSource:
             raise LogFault(f"the checkpoint {error}") from None
         count = count_cosignatures(signed.note, trust.witnesses)
         if count < trust.quorum:
-            raise LogFault(f"{count} of the given witnesses have cosigned the checkpoint, and not {trust.quorum}")
+            raise LogFault(f"{count} of the given witnesses have cosigned the checkpoint; {trust.quorum} must")
         return signed.checkpoint, str(signed.note)
 
     def read_all(
@@ -200,13 +200,13 @@ def read_others(file: Path | None) -> dict[str, Any]:
 
 
 def keep_known(file: Path | None, known: KnownLog, **others: Any) -> None:
-    """Write what the next run needs, in place of what was there.
+    """Write what the next run needs. What another command keeps in the same file stays, but for `others`.
 
     Raises: Refused.
     """
     if file is None:
         return
-    content = {"checkpoint": known.checkpoint, "vkeys": list(known.vkeys), **others}
+    content = {**read_others(file), "checkpoint": known.checkpoint, "vkeys": list(known.vkeys), **others}
     try:
         write_private(file, json.dumps(content, indent=2) + "\n")
     except OSError as error:

@@ -75,6 +75,8 @@ def mix_command(
     level_db, chosen = _read_level(level), read_codecs(codecs)
     tones = _make_tones(code, frame, cast("Protocol", protocol), connection, organization)
     with opening(programme) as opened, explaining(programme):
+        if opened.is_encoded:
+            raise Refused(f"{programme} is MP3 or Ogg: mix the Code into the programme before it is encoded")
         places = _find_places(opened, tones, every, at)
         try:
             mixed = mix(opened, tones, places, out, level_db=level_db, codecs=chosen)

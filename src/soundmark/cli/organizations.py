@@ -1,6 +1,7 @@
 """`soundmark organizations`: the tenants that a person belongs to."""
 
-from typing import Annotated
+from itertools import islice
+from typing import Annotated, Final
 
 import typer
 from soundmark_sdk.client.records import Organization as OrganizationRecord
@@ -14,6 +15,7 @@ from soundmark.cli.service import find_service
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
+_SEARCHED_MAX: Final = 1000  # Namesakes are looked for among so many, the newest.
 _HEADINGS = ("Organisation", "Name", "Your role", "Created", "Deletion requested")
 
 
@@ -33,7 +35,10 @@ def create(
 ) -> None:
     """Create an organisation, with you as its owner."""
     with open_client(connection) as client:
+        namesakes = [each.id for each in islice(client.organizations.list(), _SEARCHED_MAX) if each.name == name]
         made = client.organizations.create(name)
+    if namesakes:
+        typer.echo(f"another organisation has this name: {namesakes[0]}", err=True)
     if use:
         save_choice(find_service(connection).base_url, TenantChoice(made.id))
     show_made(made, _HEADINGS, _row(made), as_json=as_json, quiet=quiet)

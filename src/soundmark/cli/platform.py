@@ -8,7 +8,7 @@ import typer
 
 from soundmark.audience.store.sealed_values import SEALED_COLUMNS as AUDIENCE_SEALED
 from soundmark.cli import Refused, accounting
-from soundmark.cli.abuse_reports import abuse_reports
+from soundmark.cli.abuse_reports import abuse_reports, close_abuse_report, reopen_abuse_report
 from soundmark.cli.catalog import catalog
 from soundmark.cli.cell import cell
 from soundmark.cli.databases import run_on_audience, run_on_core
@@ -35,9 +35,11 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 app.command()(abuse_reports)
 app.command()(catalog)
 app.command()(cell)
+app.command()(close_abuse_report)
 app.command()(entitle)
 app.command()(organizations)
 app.command()(release_readiness)
+app.command()(reopen_abuse_report)
 app.command()(restore)
 app.command()(suspend)
 app.add_typer(accounting.app, name="accounting")
@@ -45,7 +47,7 @@ app.add_typer(accounting.app, name="accounting")
 
 @app.callback()
 def platform() -> None:
-    """Suspend organisations, show catalogue and readiness, grant entitlements, name cells, retry drafts, reseal."""
+    """Suspend organisations, close abuse reports, show the catalogue, grant entitlements, name cells, retry, reseal."""
 
 
 @app.command()

@@ -27,7 +27,7 @@ from soundmark.operating_system.signals import until_signalled
 from soundmark.studio.play.agent import Agent, PlayRefused
 from soundmark.studio.play.journal import Journal
 from soundmark.studio.play.loudspeaker import Loudspeaker
-from soundmark.studio.play.outputs import Output, OutputEnded, StreamOutput, open_file
+from soundmark.studio.play.outputs import Output, OutputEnded, StreamOutput, make_file_output
 from soundmark.studio.play.player import Player
 from soundmark.studio.play.playout import Line, Playout
 from soundmark.studio.play.rotation import Rotation
@@ -167,7 +167,7 @@ def play(
     with ExitStack() as stack:
         try:
             stack.enter_context(state_file.locked())
-            output = _open_output(sound)
+            output = _make_output(sound)
         except (StateRefused, OutputEnded) as refused:
             raise Refused(str(refused)) from None
         host, port = options.metrics_host, options.metrics_port
@@ -318,8 +318,8 @@ def _find_state_path(base_url: str, playout: Playout) -> Path:
         raise Refused("there is no home folder to keep the state in; give --state FILE") from None
 
 
-def _open_output(sound: SoundOptions) -> Output:
-    """Return where the sound goes.
+def _make_output(sound: SoundOptions) -> Output:
+    """Return where the sound goes. It is opened when there is something to play.
 
     Raises: typer.BadParameter; Refused; OutputEnded.
     """
@@ -331,11 +331,10 @@ def _open_output(sound: SoundOptions) -> Output:
     if sound.out == _STANDARD_OUTPUT:
         if sys.stdout.isatty():
             raise typer.BadParameter("--out - writes samples, so give it a pipe or a file")
-        return StreamOutput(os.dup(sys.stdout.fileno()), "standard output", SystemClock(), is_wav=False)
+        return StreamOutput(lambda: os.dup(sys.stdout.fileno()), "standard output", SystemClock(), is_wav=False)
     path = Path(sound.out)
-    if not path.exists() or path.is_file():
+    if not path.exists() or path.is_file() or path.is_dir():
         check_free(path, force=sound.force)
-    try:
-        return open_file(path, SystemClock(), force=sound.force)
-    except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror}") from None
+    if not path.parent.is_dir():
+        raise Refused(f"{path} cannot be written: there is no folder {path.parent}")
+    return make_file_output(path, SystemClock(), force=sound.force)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from soundmark_sdk.client.records import Project as ProjectRecord
 
+from soundmark.cli import allowed_hosts
 from soundmark.cli.api import open_client, show_made, show_page
 from soundmark.cli.defaults import TenantChoice, save_choice
 from soundmark.cli.leaving import DeletionOptions, Out, delete_subject, find_project, save_archive, show_preflight
@@ -22,13 +23,14 @@ from soundmark.cli.secret_output import Force
 from soundmark.cli.service import find_service
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
+app.add_typer(allowed_hosts.app)
 
 _HEADINGS = ("Project", "Name", "Created", "Deletion requested")
 
 
 @app.callback()
 def projects() -> None:
-    """Create, list, rename, export and delete projects, over Core's API. A server key cannot do this."""
+    """Create, list, rename, restrict, export and delete projects, over Core's API. A server key cannot do this."""
 
 
 @command(app)

@@ -29,7 +29,7 @@ app = typer.Typer(add_completion=False)
 
 @command(app, "scan")
 def scan_command(
-    master: Annotated[Path, typer.Argument(metavar="MASTER", help="WAV, BWF, RF64, BW64 or FLAC.")],
+    master: Annotated[Path, typer.Argument(metavar="MASTER", help="WAV, BWF, RF64, BW64, FLAC, OGG or MP3.")],
     *,
     codecs: Codecs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as one line of JSON.")] = False,

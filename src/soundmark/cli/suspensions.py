@@ -1,5 +1,6 @@
 """`soundmark platform organizations`, `suspend` and `restore`: stopping an organisation that abuses the service."""
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import typer
@@ -95,7 +96,7 @@ def suspend(
     except OrganizationNotFound:
         raise Refused(f"there is no organisation {organization}") from None
     view = SuspendedOrganizationView.from_record(suspended.organization, packs_valid_until=suspended.packs_valid_until)
-    _show(view, as_json=as_json)
+    _show(view, (("Offline packs valid until", view.packs_valid_until or "there are none"),), as_json=as_json)
 
 
 def restore(organization: _Organization, *, data_dir: DataDir = None, as_json: AsJson = False) -> None:
@@ -110,7 +111,7 @@ def restore(organization: _Organization, *, data_dir: DataDir = None, as_json: A
         restored = run_on_core(given, "platform", command)
     except OrganizationNotFound:
         raise Refused(f"there is no organisation {organization}") from None
-    _show(PlatformOrganizationView.from_record(restored), as_json=as_json)
+    _show(PlatformOrganizationView.from_record(restored), (), as_json=as_json)
 
 
 def _require_id(organization: str) -> None:
@@ -118,7 +119,7 @@ def _require_id(organization: str) -> None:
         raise OrganizationNotFound
 
 
-def _show(view: PlatformOrganizationView, *, as_json: bool) -> None:
+def _show(view: PlatformOrganizationView, further: Iterable[tuple[str, object]], *, as_json: bool) -> None:
     if as_json:
         show_json(view.model_dump(mode="json"))
         return
@@ -128,5 +129,6 @@ def _show(view: PlatformOrganizationView, *, as_json: bool) -> None:
             ("Name", view.name),
             ("Suspended", view.suspended_at or "no"),
             ("Reason", view.suspension_reason),
+            *further,
         )
     )

@@ -6,15 +6,16 @@ from typing import Annotated, Final
 
 import typer
 from rich.console import Console
+from rich.status import Status
 
 from soundmark.cli import Refused
 from soundmark.embedded.cluster_location import Home
-from soundmark.embedded.installation import CHOICE, where_installed
+from soundmark.embedded.installation import where_installed
 from soundmark.kit import log
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.http.server.sockets import PortReserved, PortTaken
-from soundmark.kit.postgres.releases import find_warning
+from soundmark.kit.postgres.releases import KNOWN_GOOD, find_warning, major_of, write_version
 from soundmark.kit.settings import PREFIX
 from soundmark.sandbox.options import ADDRESSES, choose_credentials, defaults_for_core
 from soundmark.supervision.data_dir import UP_FILE
@@ -26,10 +27,7 @@ app = typer.Typer(add_completion=False)
 
 _CONSOLE_URL: Final = f"{PREFIX}CONSOLE_URL"
 
-_FOR_TRYING: Final = (
-    f"This is the bundled PostgreSQL, which is for tests and trials only; "
-    f"to use an installed one, set {CHOICE} to the folder of its programs."
-)
+SLOW_S: Final = 5
 
 
 @app.command()
@@ -39,7 +37,11 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port of the public API; 0 picks a free one.")] = 8080,
     console_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="The port of the console. Default: 8083 if it is free, otherwise another."),
+        typer.Option(
+            min=0,
+            max=65535,
+            help="The port of the console. Default: that of the last time, or the first free one from 8083 on.",
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="The number of HTTP processes of each component.")] = 1,
     cells: Annotated[
@@ -79,15 +81,20 @@ def up(
         cells_count=cells,
     )
 
+    steps = SlowSteps(console, progress)
+
     def ready(plan: Plan, home: Home, postgres: Postgres) -> None:
+        steps.end()
         progress.stop()
         _tell_ready(console, plan, home, postgres)
 
     def stopping() -> None:
+        steps.end()
         progress.stop()
         console.print("Stopping, after finishing the open requests.")
 
     reports = Reports(
+        doing=steps.begin,
         ready=ready,
         stopping=stopping,
         demo_failed=lambda status: console.print(f"[red]The demo failed (status {status}).[/] Still serving."),
@@ -102,6 +109,26 @@ def up(
         raise Refused(str(refusal)) from None
 
 
+class SlowSteps:
+    """What `up` is doing, in one changing line. A step that takes long leaves a line, with or without a terminal."""
+
+    def __init__(self, console: Console, progress: Status) -> None:
+        self._console = console
+        self._progress = progress
+        self._slow: asyncio.TimerHandle | None = None
+
+    def begin(self, what: str) -> None:
+        """Say what begins now; it ends the step before."""
+        self.end()
+        self._progress.update(f"{what} ...")
+        self._slow = asyncio.get_running_loop().call_later(SLOW_S, self._console.print, f"{what} ...")
+
+    def end(self) -> None:
+        """End the last step."""
+        if self._slow is not None:
+            self._slow.cancel()
+
+
 def _plan_sandbox() -> SandboxPlan:
     credentials = choose_credentials({}, SystemEntropy())
     return SandboxPlan(ADDRESSES, credentials, defaults_for_core(entity_id=1, mailbox_id=1))
@@ -111,6 +138,7 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
     lines = {
         "Public API": f"[bold]{plan.address('core')}[/]",
         "Console": f"[bold]{plan.address('console')}[/]",
+        "Guide": f"{plan.address('console')}/guide",
         "Sign in": _say_how_to_sign_in(plan),
         "Private": f"{_list_audiences(plan)}, {plan.address('audio')} (Audio)",
         "Operator token": f"in {plan.options.data_dir / UP_FILE}",
@@ -121,12 +149,20 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
         lines["Database"] = f"in {home.path}, because the user {_name(home)} cannot reach the data dir"
     if home.user is not None:
         lines["Runs as"] = _say_who_serves(home.user.name, plan)
-    warning = find_warning(postgres.version)
-    if warning is not None:
-        lines["Warning"] = f"{warning} {_FOR_TRYING}" if postgres.is_bundled else warning
+    if postgres.is_bundled:
+        lines["PostgreSQL"] = _describe_included(postgres.version)
+    elif (warning := find_warning(postgres.version)) is not None:
+        lines["Warning"] = warning
     console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
     for name, text in lines.items():
         console.print(f"  {name:<16}{text}", highlight=False)
+
+
+def _describe_included(version: int) -> str:
+    """Return the release of the included PostgreSQL, which follows the security releases late, for who tries it."""
+    fixed = KNOWN_GOOD[major_of(version)]
+    lacks = f", without the security fixes of {write_version(fixed)}" if version < fixed else ""
+    return f"{write_version(version)}, included for trying only{lacks}"
 
 
 def _list_audiences(plan: Plan) -> str:

@@ -107,14 +107,14 @@ def delete(endpoint_id: EndpointId, *, organization: Organization = None, connec
     typer.echo(f"{endpoint_id} is deleted")
 
 
-@command(app)
-def roll(endpoint_id: EndpointId, *, output: SecretOutput, call: OrganizationCall) -> None:
+@command(app, "rotate-secret")
+def rotate_secret(endpoint_id: EndpointId, *, output: SecretOutput, call: OrganizationCall) -> None:
     """Give an endpoint a new secret, shown only once. The previous secret also signs for 24 hours."""
     with secret_sink(output) as keep, open_client(call.connection, call.organization) as client:
-        rolled: WebhookEndpointWithSecret = client.webhooks.roll_secret(endpoint_id)
-        keep(rolled.secret)
+        rotated: WebhookEndpointWithSecret = client.webhooks.rotate_secret(endpoint_id)
+        keep(rotated.secret)
     show_made(
-        rolled, _HEADINGS, _row(rolled), as_json=call.as_json, shown_once="secret", secret_file=output.secret_file
+        rotated, _HEADINGS, _row(rotated), as_json=call.as_json, shown_once="secret", secret_file=output.secret_file
     )
 
 

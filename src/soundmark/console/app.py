@@ -9,7 +9,7 @@ import httpx2
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount
 
-from soundmark.console import front
+from soundmark.console import documentation, front
 from soundmark.console.context import Addresses, Console, Publisher
 from soundmark.console.core_api import CoreApi
 from soundmark.console.directory import Directory
@@ -21,6 +21,7 @@ from soundmark.console.pages.audit_log import routes as audit_log
 from soundmark.console.pages.billing import routes as billing
 from soundmark.console.pages.campaigns import routes as campaigns
 from soundmark.console.pages.codes import routes as codes
+from soundmark.console.pages.design import routes as design
 from soundmark.console.pages.integrations import routes as integrations
 from soundmark.console.pages.listen import routes as listen
 from soundmark.console.pages.members import invitations
@@ -29,6 +30,7 @@ from soundmark.console.pages.organizations import routes as organizations
 from soundmark.console.pages.platform import routes as platform
 from soundmark.console.pages.projects import routes as projects
 from soundmark.console.pages.reports import routes as reports
+from soundmark.console.pages.search import routes as search
 from soundmark.console.pages.tickets import routes as tickets
 from soundmark.console.pages.usage import routes as usage
 from soundmark.console.pages.webhooks import routes as webhooks
@@ -53,6 +55,7 @@ PAGES: Final[tuple[BaseRoute, ...]] = (
     *local_ticket.routes,
     *sign_in.routes,
     *listen.routes,
+    *search.routes,
     *organizations.routes,
     *projects.routes,
     *integrations.routes,
@@ -68,6 +71,7 @@ PAGES: Final[tuple[BaseRoute, ...]] = (
     *tickets.routes,
     *webhooks.routes,
     *platform.routes,
+    *design.routes,
 )
 
 
@@ -118,7 +122,7 @@ def assemble_app(console: Console) -> AsgiApp:
     static = Mount("/static", serve_files(STATIC_FOLDER))
     # Without Core it still answers: its pages say what is wrong. Readiness is for those who watch it.
     health = health_routes(HealthCheck("core", console.core.is_reachable, "process"))
-    routes = [*health, receiver, static, *PAGES]
+    routes = [*health, receiver, static, *documentation.routes, *PAGES]
     app = Starlette(lifespan=lifespan, routes=routes, exception_handlers=front.handlers)
     app.state.console = console
     app.router.redirect_slashes = False

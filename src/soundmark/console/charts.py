@@ -1,13 +1,14 @@
-"""The geometry of charts. Templates draw it as SVG, with a table of the same numbers beside it."""
+"""The geometry of charts. Templates draw it as SVG, with a table of the same numbers behind it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
 WIDTH: Final = 720
-HEIGHT: Final = 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 8, 12, 28  # Room for the scale and the labels.
+HEIGHT: Final = 264
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 8, 32, 52  # Room for the scale, the labels and the titles of both axes.
 _GRID_LINES: Final = 4
 _LABELS_MAX: Final = 6
 _BAR_SHARE: Final = 0.8
@@ -52,6 +53,27 @@ class Chart:
     bars: tuple[Bar, ...]
     scale: tuple[ScaleLine, ...]
     labels: tuple[AxisLabel, ...]
+    columns: tuple[tuple[str | int | date, "Column"], ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = WIDTH - _RIGHT
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names of the series that have a bar, in the order in which they are drawn."""
+        return tuple(dict.fromkeys(bar.series for bar in self.bars))
+
+    @property
+    def values(self) -> str:
+        """The columns for a script, as JSON: the text, or day, of each, and its values in the order of `series`."""
+        return json.dumps(
+            [
+                [text.isoformat() if isinstance(text, date) else text, *(column.get(name, 0) for name in self.series)]
+                for text, column in self.columns
+            ],
+            separators=(",", ":"),
+        )
 
     @property
     def paths(self) -> dict[str, str]:
@@ -98,7 +120,7 @@ def draw_columns(columns: Sequence[tuple[str | int | date, Column]], *, is_stack
         for number, (text, _) in enumerate(columns)
         if number % every == 0
     )
-    return Chart(tuple(bars), scale, labels)
+    return Chart(tuple(bars), scale, labels, tuple(columns))
 
 
 def list_days(first: date, last: date, named: Sequence[date]) -> list[date]:

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Final, TypeAlias
 
 import httpx2
+import msgspec
 from soundmark_sdk.client import AsyncClient
 
 from soundmark.console.call_deadline import BoundedTransport, CallDeadline
@@ -19,6 +20,14 @@ _RETRY_WAIT_MAX_S: Final = 0.5
 
 Credential: TypeAlias = str | Callable[[], str]
 Tenant: TypeAlias = tuple[str | None, str | None]
+
+
+class CoreReadiness(msgspec.Struct, frozen=True):
+    """What Core says of itself: the names of dependencies that are unavailable, and of those that it works without."""
+
+    status: str
+    unavailable: list[str] = []
+    degraded: list[str] = []
 
 
 class CoreApi:
@@ -65,6 +74,18 @@ class CoreApi:
             return response.status_code == HTTPStatus.OK
         finally:
             await response.aclose()
+
+    async def read_readiness(self, deadline: CallDeadline) -> CoreReadiness:
+        """Return what Core says of itself; no answer, or none that can be read, is a state too."""
+        request = httpx2.Request("GET", f"{self.url}/readyz")
+        try:
+            response = await BoundedTransport(self._transport, deadline).handle_async_request(request)
+            try:
+                return msgspec.json.decode(await response.aread(), type=CoreReadiness)
+            finally:
+                await response.aclose()
+        except (httpx2.TransportError, msgspec.MsgspecError):
+            return CoreReadiness(status="unreachable")
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -32,12 +32,12 @@ class Directory:
 
         Raises: soundmark_sdk.ClientFailure.
         """
-        entry = self._get_entry(subject)
-        if organization_id not in entry.organizations:
-            async for organization in core.organizations.list():
-                entry.organizations[organization.id] = organization
-                if organization.id == organization_id:
-                    break
+        entry, cursor = self._get_entry(subject), None
+        while organization_id not in entry.organizations:
+            page = await core.organizations.page(cursor=cursor)
+            entry.organizations.update({each.id: each for each in page.data})
+            if (cursor := page.next_cursor) is None:
+                break
         return entry.organizations.get(organization_id)
 
     async def find_project(
@@ -47,14 +47,23 @@ class Directory:
 
         Raises: soundmark_sdk.ClientFailure.
         """
-        entry = self._get_entry(subject)
-        if project_id not in entry.projects:
-            async for project in core.projects.list(organization_id=organization_id):
-                entry.projects[project.id] = project
-                if project.id == project_id:
-                    break
+        entry, cursor = self._get_entry(subject), None
+        while project_id not in entry.projects:
+            page = await core.projects.page(organization_id=organization_id, cursor=cursor)
+            entry.projects.update({each.id: each for each in page.data})
+            if (cursor := page.next_cursor) is None:
+                break
         found = entry.projects.get(project_id)
         return found if found is not None and found.organization_id == organization_id else None
+
+    def list_organizations(self, subject: str) -> list[Organization]:
+        """Return the organisations that this person's pages found lately, without a call."""
+        return [*self._get_entry(subject).organizations.values()]
+
+    def list_projects(self, subject: str, organization_id: str) -> list[Project]:
+        """Return the projects of an organisation that this person's pages found lately, without a call."""
+        projects = self._get_entry(subject).projects.values()
+        return [each for each in projects if each.organization_id == organization_id]
 
     def forget(self, subject: str) -> None:
         """Forget what this person's pages found, after something was renamed, created or deleted."""

@@ -20,6 +20,7 @@ _YEAR_S: Final = 365 * 24 * 3600
 _CODES: Final[Mapping[int, str]] = {
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
     HTTPStatus.REQUEST_URI_TOO_LONG: "address_too_long",
+    HTTPStatus.SERVICE_UNAVAILABLE: "guide_not_built",
 }
 _log: Final = structlog.get_logger()
 

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from babel import Locale, dates, numbers
 from babel.core import negotiate_locale
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 # The first is the one of a browser that asks for none of them.
 LOCALES: Final[Mapping[str, Locale]] = {"en": Locale("en", "GB"), "fr": Locale("fr", "FR")}
 _MINUTES_KEPT: Final = 4096  # A list has hundreds of moments, many in the same minute; some 400 kB.
+_COUNTRY_CHARS: Final = 2
 NAMES: Final[Mapping[str, str]] = {"en": "English", "fr": "Français"}
 
 
@@ -38,6 +39,13 @@ class Language:
             values["count"] = self.number(count)
         return self._messages[key].format_map(values)
 
+    def mark(self, key: str, **values: object) -> Markup:
+        """Return a message whose values may have marks of their own, such as links; all else is escaped.
+
+        Raises: KeyError for an unknown key.
+        """
+        return escape(self._messages[key]).format_map(values)
+
     def knows(self, key: str) -> bool:
         """Return whether there is such a message."""
         return key in self._messages
@@ -53,17 +61,37 @@ class Language:
         # Digits and names of months need no escaping, which would take longer than all the rest.
         return Markup(f'<time datetime="{value.isoformat()}">{self.moment(value)}</time>')  # noqa: S704 - only dates
 
+    def span(self, value: datetime, now: datetime) -> str:
+        """Return how far a moment is from now, in its largest unit, such as "in 6 days"."""
+        return dates.format_timedelta(value - now, threshold=1, add_direction=True, locale=self._locale)
+
     def day(self, value: date) -> str:
         """Return a date."""
         return dates.format_date(value, "d MMM y", locale=self._locale)
+
+    def month(self, value: date) -> str:
+        """Return the month of a date."""
+        return dates.format_date(value, "MMMM y", locale=self._locale)
+
+    def iso_day(self, text: str) -> str:
+        """Return a date that is given as an ISO 8601 text."""
+        return self.day(date.fromisoformat(text))
 
     def number(self, value: float) -> str:
         """Return a number with its groups of digits."""
         return numbers.format_decimal(value, locale=self._locale)
 
     def ratio(self, value: float) -> str:
-        """Return a ratio with the four decimals that reports give."""
-        return numbers.format_decimal(value, "#,##0.0000", locale=self._locale)
+        """Return a ratio with two decimals, as far as it has any."""
+        return numbers.format_decimal(value, "#,##0.##", locale=self._locale)
+
+    def change(self, before: float, now: float) -> str:
+        """Return by how many per cent a number has changed, with its sign. `before` is not 0."""
+        return numbers.format_percent((now - before) / before, "+#,##0 %;-#,##0 %", locale=self._locale)
+
+    def country(self, code: str) -> str:
+        """Return the name of a country (ISO 3166-1 alpha-2); what is no such code is returned as it is."""
+        return self._locale.territories.get(code, code) if len(code) == _COUNTRY_CHARS else code
 
     def money(self, amount_minor: int, currency: str) -> str:
         """Return an amount that is given in the currency's smallest unit."""

@@ -1,7 +1,8 @@
 """The links that the navigation offers to each role. It only spares people refusals: Core decides what they may do."""
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 import msgspec
 from soundmark_sdk.client.records import Role
@@ -24,13 +25,47 @@ ORGANIZATION_AREAS: Final[Mapping[str, frozenset[Role]]] = {
     "billing": _PAYING,
     "tickets": _ALL,
     "webhooks": _MANAGING,
+    "settings": _ALL,
 }
 PROJECT_AREAS: Final[Mapping[str, frozenset[Role]]] = {
     "codes": _READING,
     "campaigns": _ALL,
     "api-keys": _MANAGING,
     "integrations": _READING,
+    "settings": _ALL,
 }
+_ICONS: Final[Mapping[str, str]] = {
+    "projects": "folder",
+    "members": "users",
+    "audit-log": "scroll-text",
+    "usage": "gauge",
+    "billing": "credit-card",
+    "tickets": "life-buoy",
+    "webhooks": "webhook",
+    "codes": "audio-lines",
+    "campaigns": "megaphone",
+    "api-keys": "key-round",
+    "integrations": "chart-column",
+    "settings": "settings",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A link of the navigation: `name` as messages spell it, and the `icon` beside it."""
+
+    path: str
+    name: str
+    icon: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The areas of the organisation or project at `path` that a role may read."""
+
+    kind: Literal["organization", "project"]
+    path: str
+    areas: list[Area]
 
 
 class _RealmAccess(msgspec.Struct):
@@ -45,6 +80,26 @@ def list_areas(role: Role, *, in_project: bool) -> list[str]:
     """Return the areas of an organisation, or of a project, that a person with this role may read."""
     areas = PROJECT_AREAS if in_project else ORGANIZATION_AREAS
     return [path for path, roles in areas.items() if role in roles]
+
+
+def list_sections(role: Role, organization_id: str, project_id: str | None) -> list[Section]:
+    """Return the sections of the navigation, the narrowest first."""
+    path = f"/organizations/{organization_id}"
+    sections = [_make_section("organization", path, role)]
+    if project_id is not None:
+        sections.insert(0, _make_section("project", f"{path}/projects/{project_id}", role))
+    return sections
+
+
+def find_area(sections: list[Section], path: str) -> Area | None:
+    """Return the area that a page belongs to; a page of a project belongs to none of its organisation's."""
+    areas = sections[0].areas if sections else []
+    return next((area for area in areas if f"{path}/".startswith(f"{area.path}/")), None)
+
+
+def _make_section(kind: Literal["organization", "project"], path: str, role: Role) -> Section:
+    names = list_areas(role, in_project=kind == "project")
+    return Section(kind, path, [Area(f"{path}/{name}", name.replace("-", "_"), _ICONS[name]) for name in names])
 
 
 def offers_platform(session: Session) -> bool:

@@ -23,6 +23,9 @@ _PHRASES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"Input should be a valid boolean.*", "refusals.no_boolean"),
         (r"List should have at least 1 item.*", "refusals.nothing_chosen"),
         (r"List should have at most (?P<limit>\d+) items?.*", "refusals.too_many_chosen"),
+        (r"must be a DNS name in A-label form .*", "refusals.no_dns_name"),
+        (r"must be an https address of a host that this project allows", "refusals.leads_elsewhere"),
+        (r"must not contain a host twice", "refusals.host_twice"),
         (r"must not name a (scope|type) twice|must be given once", "refusals.repeated"),
         (r"Input should be a valid dictionary.*", "refusals.no_object"),
         (r"must have at most \d+ members|must have fewer values and levels", "refusals.too_many_members"),
@@ -70,6 +73,12 @@ def explain_fields(errors: Iterable[RefusedField], language: Language) -> Mappin
         name = _INDEX.sub("", error.pointer).rpartition("/")[2]
         explained.setdefault(name, explain_refusal(error.message, language))
     return explained
+
+
+def explain_entries(errors: Iterable[RefusedField], name: str, language: Language) -> Mapping[int, str]:
+    """Return what is wrong with single entries of the list `name`, by their index."""
+    found = ((re.fullmatch(rf"/{name}/(\d+)", error.pointer), error.message) for error in errors)
+    return {int(match[1]): explain_refusal(message, language) for match, message in found if match is not None}
 
 
 def explain_refusal(message: str, language: Language) -> str:

@@ -35,13 +35,13 @@ def locate_static(path: str) -> str:
     return _URLS[path]
 
 
-def serve_files(folder: Path) -> AsgiApp:
-    """Return an app with the files of a folder.
+def serve_files(folder: Path, *, is_site: bool = False) -> AsgiApp:
+    """Return an app with the files of a folder. A site has an `index.html` for folders, and a `404.html`.
 
     Browsers keep what pages load by `locate_static`. Modules import others by plain paths, so browsers ask whether
     those have changed, every time: after an upgrade, no page runs modules of two releases.
     """
-    files = StaticFiles(directory=str(folder))
+    files = StaticFiles(directory=str(folder), html=is_site)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         is_lasting = f"{scope['path']}?{scope['query_string'].decode('latin-1')}" in _LASTING

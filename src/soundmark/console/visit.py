@@ -19,6 +19,8 @@ from soundmark.console import language as languages
 from soundmark.console.call_deadline import CallDeadline
 from soundmark.console.context import Console
 from soundmark.console.forms import Form, write_instant
+from soundmark.console.frame import make_frame
+from soundmark.console.id_paths import mark_id
 from soundmark.console.language import Language
 from soundmark.console.navigation import list_areas, offers_platform
 from soundmark.console.session import Session
@@ -34,7 +36,7 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"static": locate_static, "write_instant": write_instant}
+_TEMPLATES.globals |= {"mark_id": mark_id, "static": locate_static, "write_instant": write_instant}
 
 
 def render(template: str, status: int, **context: Any) -> Response:
@@ -182,10 +184,18 @@ class Visit:
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page. A page that shows a trouble has its status."""
+        frame = make_frame(
+            self.console.directory,
+            self.session,
+            self.request.url.path,
+            organization=self.organization,
+            project=self.project,
+        )
         response = render(
             template,
             self.trouble.status if self.trouble and status == 200 else status,  # noqa: PLR2004 - the default
             visit=self,
+            frame=frame,
             session=self.session,
             language=self.language,
             languages=languages.NAMES,

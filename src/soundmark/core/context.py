@@ -99,9 +99,9 @@ class RequestContext(Context):
     webhook_tests: Slots
     webhook_test_limit: RateLimit
     certificate_limit: PublicRateLimit
+    log_proof_limit: PublicRateLimit
     local_questions: dict[str, asyncio.Task[Any]]
     local_notification_limit: RateLimit
-    log_proof_limit: RateLimit
     webhook_replays: Turns
     integration_cells: IntegrationCells
     live_keyring: LiveKeyring

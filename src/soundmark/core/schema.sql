@@ -32,13 +32,36 @@ CREATE INDEX organizations_by_preferred_cell ON organizations (preferred_audienc
 CREATE INDEX organizations_newest_first ON organizations (created_at DESC, id DESC);
 
 -- The organisations with a `suspended_at`, for the statement of a resolution, which knows no tenant. One statement
--- changes both.
+-- changes both, and triggers compare them.
 CREATE TABLE suspended_organizations (
     organization_id text NOT NULL,
     CONSTRAINT suspended_organizations_pkey PRIMARY KEY (organization_id),
     CONSTRAINT suspended_organizations_organization_fkey FOREIGN KEY (organization_id)
         REFERENCES organizations (id) ON DELETE CASCADE
 );
+
+-- Refuses a statement after which an organisation is suspended in one of the two tables alone. The argument is the
+-- column of the changed table that has the organisation's id.
+CREATE FUNCTION compare_suspension() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    changed_id text := CASE TG_OP WHEN 'DELETE' THEN to_jsonb(OLD) ELSE to_jsonb(NEW) END ->> TG_ARGV[0];
+    tenant     text := current_setting('soundmark.tenant', true);
+BEGIN
+    PERFORM set_config('soundmark.tenant', '*', true);  -- Whoever changes the tables, the policies hide no row here.
+    IF EXISTS (SELECT FROM organizations WHERE id = changed_id AND suspended_at IS NOT NULL)
+       <> EXISTS (SELECT FROM suspended_organizations WHERE organization_id = changed_id)
+    THEN
+        RAISE integrity_constraint_violation USING MESSAGE = 'suspended in one of the two tables alone';
+    END IF;
+    PERFORM set_config('soundmark.tenant', tenant, true);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER organizations_suspension_is_listed AFTER INSERT OR UPDATE OF suspended_at ON organizations
+    FOR EACH ROW EXECUTE FUNCTION compare_suspension('id');
+CREATE TRIGGER suspended_organizations_are_suspended AFTER INSERT OR UPDATE OR DELETE ON suspended_organizations
+    FOR EACH ROW EXECUTE FUNCTION compare_suspension('organization_id');
 
 CREATE TABLE members (
     organization_id text        NOT NULL,

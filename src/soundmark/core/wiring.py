@@ -109,6 +109,12 @@ def make_request_context(
             settings.rate_limit_url, key_prefix=key_prefix, clock=its_clock, entropy=parts["entropy"]
         )
 
+    def limited_as_resolution(name: str) -> PublicRateLimit:
+        quota, window_s = settings.resolve_rate_limit, settings.resolve_rate_window_s
+        key_prefix = f"soundmark:{name}:".encode()
+        limit = make_rate_limit(settings.rate_limit_url, quota, window_s, key_prefix=key_prefix, clock=its_clock)
+        return PublicRateLimit(name, limit, quota=quota, window_s=window_s)
+
     async def issue(requests: Sequence[QueuedRequest]) -> list[IssueResult | Problem]:
         return await issue_group(ctx, requests)
 
@@ -131,26 +137,9 @@ def make_request_context(
             key_prefix=b"soundmark:webhook-tests:",
             clock=its_clock,
         ),
-        certificate_limit=PublicRateLimit(
-            "decode-certificates",
-            make_rate_limit(
-                settings.rate_limit_url,
-                settings.resolve_rate_limit,
-                settings.resolve_rate_window_s,
-                key_prefix=b"soundmark:decode-certificates:",
-                clock=its_clock,
-            ),
-            quota=settings.resolve_rate_limit,
-            window_s=settings.resolve_rate_window_s,
-        ),
+        certificate_limit=limited_as_resolution("decode-certificates"),
+        log_proof_limit=limited_as_resolution("log-proofs"),
         local_questions={},
-        log_proof_limit=make_rate_limit(
-            settings.rate_limit_url,
-            settings.resolve_rate_limit,
-            settings.resolve_rate_window_s,
-            key_prefix=b"soundmark:log-proofs:",
-            clock=its_clock,
-        ),
         local_notification_limit=make_rate_limit(
             settings.rate_limit_url,
             limit_of_address(settings.local_verifications_per_minute),

@@ -6,6 +6,7 @@ read.
 
 import contextlib
 import errno
+import fcntl
 import os
 import pwd
 import stat
@@ -22,6 +23,10 @@ _OTHERS: Final = 0o077
 
 class NotTrusted(Exception):
     """Somebody else could have created or changed this file or folder; the message names it and says what to do."""
+
+
+class InUse(Exception):
+    """Another process keeps the file to itself."""
 
 
 def open_trusted(path: Path, flags: int, *, is_secret: bool, owner_uid: int | None = None) -> int:
@@ -56,6 +61,25 @@ def read_trusted(path: Path, *, owner_uid: int | None = None) -> str:
     """
     with os.fdopen(open_trusted(path, os.O_RDONLY, is_secret=True, owner_uid=owner_uid), encoding="utf-8") as file:
         return file.read()
+
+
+@contextlib.contextmanager
+def kept_alone(path: Path) -> Iterator[None]:
+    """Keep the file at `path`, which need not exist, from other callers until the block ends or this process dies.
+
+    What is locked is a file beside it, because `write_private` replaces the file itself.
+
+    Raises: InUse; NotTrusted; OSError.
+    """
+    handle = open_trusted(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, is_secret=False)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse(path) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def require_trusted_folder(path: Path) -> None:

@@ -25,6 +25,8 @@ UP_FILE: Final = "up.json"
 MASTER_KEY_FILE: Final = "master.key"
 OLD_MASTER_KEY_FILE: Final = "master.key.old"
 _LOCK_FILE: Final = "lock"
+_CONSOLE_PORT_FILE: Final = "console.port"
+_PORT_MAX: Final = 65_535
 
 
 class DataDirRefused(Exception):
@@ -173,6 +175,20 @@ def read_up_file(file: Path) -> dict[str, Any]:
     if not isinstance(up, dict):
         raise DataDirRefused(f"{file} was not written by `soundmark up`")
     return up
+
+
+def find_console_port(path: Path) -> int | None:
+    """Return the console's port of the last run on the data dir; None if there was none, or nobody can tell."""
+    try:
+        port = int(read_trusted(path / _CONSOLE_PORT_FILE))
+    except (OSError, NotTrusted, ValueError):
+        return None
+    return port if 0 < port <= _PORT_MAX else None
+
+
+def keep_console_port(path: Path, port: int) -> None:
+    """Remember the console's port for the next run, so that its address, and with it every session, stays."""
+    write_private(path / _CONSOLE_PORT_FILE, f"{port}\n")
 
 
 def _overwrite(file: Any, text: str) -> None:

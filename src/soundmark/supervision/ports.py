@@ -11,6 +11,7 @@ from soundmark.operating_system.os_user import OsUser
 from soundmark.supervision.plan import LOOPBACK, Options, Ports, audience_units
 
 CONSOLE_PORT: Final = 8083
+CONSOLE_PORT_TRIES: Final = 10  # 8083 to 8092.
 
 # After a crash, children of the last run may hold a port until they have finished their requests.
 _WAIT_S: Final = 15
@@ -23,8 +24,12 @@ class ConsolePortRefused(CannotListen):
 
 
 @contextlib.contextmanager
-def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash: bool) -> Iterator[Ports]:
+def hold_ports(
+    options: Options, console_host: str, clock: Clock, *, after_crash: bool, console_port_before: int | None = None
+) -> Iterator[Ports]:
     """Reserve all ports, with our own sockets that are bound and never listen, and claim them.
+
+    The console keeps the port that it had before, or gets the first free one from 8083 on.
 
     So nobody else gets a port while the process that uses it is being started or restarted, not even an `up` that
     starts at the same moment.
@@ -53,9 +58,9 @@ def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash
                     if options.console_port == options.port != 0:
                         raise PortTaken(f"port {options.port} is that of the public API")
                     return hold_chosen(console_host, options.console_port)
-            if options.port not in {0, CONSOLE_PORT}:
+            for port in _list_console_ports(options, console_port_before):
                 with contextlib.suppress(PortTaken):
-                    return hold(console_host, CONSOLE_PORT)
+                    return (hold_chosen if port == console_port_before else hold)(console_host, port)
             return hold(console_host)
 
         serving = {
@@ -66,6 +71,12 @@ def hold_ports(options: Options, console_host: str, clock: Clock, *, after_crash
         }
         metrics = {unit: hold(LOOPBACK) for unit in serving}
         yield Ports(serving, metrics, hold(LOOPBACK), None if options.sandbox is None else hold(LOOPBACK))
+
+
+def _list_console_ports(options: Options, before: int | None) -> list[int]:
+    """Return the ports to try: the one that the console had, and the usual ones unless Core takes any port too."""
+    usual = range(CONSOLE_PORT, CONSOLE_PORT + CONSOLE_PORT_TRIES) if options.port != 0 else ()
+    return [port for port in (before, *usual) if port is not None and port != options.port]
 
 
 def _hold_port(stack: contextlib.ExitStack, host: str, port: int) -> int:

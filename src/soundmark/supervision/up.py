@@ -102,8 +102,11 @@ class Postgres:
 class Reports:
     """The functions that report to the caller.
 
-    `ready` is called once, when everything answers, `demo_failed` if the demo fails, and `stopping` at a signal.
+    `doing` is called with what begins, in a few words, `ready` once, when everything answers, `demo_failed` if the demo
+    fails, and `stopping` at a signal.
     """
+
+    doing: Callable[[str], None]
 
     ready: Callable[[Plan, Home, Postgres], None]
     demo_failed: Callable[[int], None]
@@ -126,7 +129,11 @@ async def run(options: Options, tell: Reports, *, demo: bool, reload: bool = Fal
     with data_dir.take_turn(options.data_dir) as turn, until_signalled():
         data_dir.remove_up_file(options.data_dir)
         console_host = choose_console_host(options, given)
-        with hold_ports(options, console_host, clock, after_crash=turn.after_crash) as ports:
+        before = data_dir.find_console_port(options.data_dir)
+        with hold_ports(
+            options, console_host, clock, after_crash=turn.after_crash, console_port_before=before
+        ) as ports:
+            data_dir.keep_console_port(options.data_dir, ports.serving["console"])
             home = find_home(options.data_dir)
             postgres, user = await asyncio.gather(
                 asyncio.to_thread(_find_postgres, home.user), asyncio.to_thread(_serving_user, home, options)
@@ -148,7 +155,7 @@ async def run(options: Options, tell: Reports, *, demo: bool, reload: bool = Fal
             _prepare_tickets(tickets, plan)
             make_private_folder(state, plan.user)
             async with _supervise(options.data_dir, clock, tell) as supervisor:
-                plan = await _bring_up(plan, cluster, supervisor, clock, entropy)
+                plan = await _bring_up(plan, cluster, supervisor, clock, entropy, tell.doing)
                 data_dir.write_up_file(options.data_dir, _up_file(plan))
                 tell.ready(plan, home, postgres)
                 if demo and (status := await _finish(_demo(options.data_dir))):
@@ -219,7 +226,14 @@ def _prepare_tickets(folder: Path, plan: Plan) -> None:
         make_ticket_folder(folder, plan.user)
 
 
-async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock: Clock, entropy: Entropy) -> Plan:
+async def _bring_up(
+    plan: Plan,
+    cluster: Cluster,
+    supervisor: Supervisor,
+    clock: Clock,
+    entropy: Entropy,
+    doing: Callable[[str], None],
+) -> Plan:
     """Start each process as soon as possible; when all are ready, return the plan with the real database URLs."""
     port = plan.ports.postgres
     for component in _WITHOUT_DATABASE:
@@ -228,7 +242,9 @@ async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock:
     if plan.sandbox_url is not None:
         supervisor.keep(plan.sandboxing())
         probes[SANDBOX] = readyz_probe(plan.sandbox_url)
+    doing("Starting PostgreSQL" if cluster.exists() else "Making the database cluster, once for this data dir")
     await asyncio.to_thread(cluster.prepare, entropy)
+    doing("Starting PostgreSQL")
     supervisor.keep(_postgres(cluster, plan))
     await until_ready(supervisor, clock, {_POSTGRES: functools.partial(cluster.is_answering, port)})
     databases = name_databases(plan.options.cells_count)
@@ -236,7 +252,9 @@ async def _bring_up(plan: Plan, cluster: Cluster, supervisor: Supervisor, clock:
         lambda: {unit: cluster.ensure_database(port, name, entropy) for unit, name in databases.items()}
     )
     plan = replace(plan, database_urls=urls)
+    doing("Bringing the databases to the current schema")
     await asyncio.gather(*(_migrate(plan, unit) for unit in databases))
+    doing("Starting the components")
     for unit in databases:
         supervisor.keep(plan.serving(unit))
     await until_ready(supervisor, clock, probes)

@@ -51,6 +51,22 @@ async def test_a_key_is_created_and_its_secret_is_shown_once(operator: ConsoleCl
     assert "never" not in listed.text, "it was used just now"
 
 
+async def test_a_key_has_a_name_that_is_changed_and_removed(operator: ConsoleClient, tenant: Tenant) -> None:
+    read_secret(await operator.submit(path_of(tenant), {**NEW, "name": "Playout PC"}))
+    [key] = await list_keys(tenant)
+    assert key["name"] == "Playout PC"
+    assert "Playout PC" in (await operator.get(path_of(tenant))).find(".//tbody//th/bdi").text
+
+    at = path_of(tenant, f"/{key['id']}/name")
+    assert (await operator.get(at)).value("name") == "Playout PC"
+    for typed, stored in (("Studio 2", "Studio 2"), ("", None)):
+        answer = await operator.submit(at, {"name": typed})
+        assert answer.location == path_of(tenant)
+        assert [each["name"] for each in await list_keys(tenant)] == [stored]
+    refused = await operator.submit(at, {"name": "n" * 121})
+    assert (refused.status, refused.value("name")) == (422, "n" * 121)
+
+
 @pytest.mark.parametrize(
     ("changes", "refused"),
     [
@@ -89,7 +105,7 @@ async def test_a_secret_is_replaced_after_its_confirmation(operator: ConsoleClie
 
     assert await use(tenant, read_secret(page)) == 200
     assert await use(tenant, key["secret"]) == 401
-    assert "The secret was replaced" in page.text
+    assert "The secret was rotated" in page.text
 
 
 async def test_a_key_is_revoked_after_its_confirmation(operator: ConsoleClient, tenant: Tenant) -> None:

@@ -15,7 +15,7 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
-from soundmark.console.audit_actions import ACTIONS
+from soundmark.console.audit_actions import ACTIONS, SUBJECTS
 from soundmark.console.language import LOCALES, get_language
 
 OPENAPI = json.loads((Path(__file__).parents[2] / "golden/openapi.json").read_text(encoding="utf-8"))
@@ -26,8 +26,13 @@ def path_of(tenant: Tenant, rest: str = "") -> str:
     return f"/organizations/{tenant.organization_id}/audit-log{rest}"
 
 
-def read_actions(page: PageAnswer) -> list[str]:
+def read_sentences(page: PageAnswer) -> list[str]:
     return ["".join(cell.itertext()) for cell in page.find_all(".//tbody/tr/th")]
+
+
+def read_actions(page: PageAnswer) -> list[str]:
+    """Return the actions as Core names them, which the details of each entry have."""
+    return [str(facts.findtext("dd/code")) for facts in page.find_all(".//tbody/tr//dl")]
 
 
 def read_facts(page: PageAnswer) -> dict[str, str]:
@@ -57,32 +62,79 @@ def test_every_published_action_has_a_name_in_every_language() -> None:
         assert len(names) == len(ACTIONS)
 
 
-async def test_entries_are_shown_in_words_newest_first(operator: ConsoleClient, tenant: Tenant) -> None:
-    await tenant.make_campaign("Tonight")
+async def test_entries_are_sentences_with_links_newest_first(operator: ConsoleClient, tenant: Tenant) -> None:
+    campaign = await tenant.make_campaign("Tonight")
+    short = f"{campaign['id'][:7]}…{campaign['id'][-4:]}"
 
     page = await operator.get(path_of(tenant))
 
-    assert read_actions(page) == ["Campaign created", "Project created", "Organisation created"]
-    assert "person: operator@localhost" in page.text
-    assert "completed" in page.text
+    project = f"{tenant.project_id[:7]}…{tenant.project_id[-4:]}"
+    assert read_sentences(page) == [
+        f"operator@localhost created the campaign {short}",
+        f"operator@localhost created the project {project}",
+        "operator@localhost created the organisation",
+    ]
+    of_project = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
+    links = [str(a.get("href")) for a in page.find_all(".//tbody/tr/th/a")]
+    assert {f"{of_project}/campaigns/{campaign['id']}", of_project, f"{path_of(tenant)}?actor=operator"} == {*links}
     facts = read_facts(page)
-    assert (facts["name"], facts["starts_at"]) == ("Tonight", "none")
+    assert (facts["Name"], facts["Starts"]) == ("Tonight", "none")
 
 
-async def test_a_colon_is_written_as_french_writes_it(
+async def test_every_action_is_a_sentence_in_every_language(
     operator: ConsoleClient, tenant: Tenant, clock: FakeClock
 ) -> None:
+    """The table of actions says which member of the metadata names what was acted on; the sentence must use it."""
+    for code in LOCALES:
+        language = get_language(code)
+        for action, subject in SUBJECTS.items():
+            sentence = language.mark(f"audit_log.sentence.{action}", actor="ACTOR", subject="SUBJECT")
+            assert sentence.startswith("ACTOR "), action
+            assert ("SUBJECT" in sentence) == (subject is not None), action
     french = operator.other(language="fr").sign_in_as_operator(clock.now())
+    assert "operator@localhost a créé l’organisation" in read_sentences(await french.get(path_of(tenant)))
 
-    assert "personne\u00a0: <a" in (await french.get(path_of(tenant))).html
 
-
-async def test_an_action_of_a_later_release_is_shown_as_it_is_called(
+async def test_an_entry_without_what_its_sentence_names_has_its_action_as_title(
     operator: ConsoleClient, tenant: Tenant, rival: Rival
 ) -> None:
     await rival.run("UPDATE audit_entries SET action = 'moon.landed' WHERE action = 'project.created'")
+    await rival.run("UPDATE audit_entries SET action = 'code.revoked' WHERE action = 'organization.created'")
 
-    assert read_actions(await operator.get(path_of(tenant))) == ["moon.landed", "Organisation created"]
+    page = await operator.get(path_of(tenant))
+
+    assert read_sentences(page) == ["operator@localhost: moon.landed", "operator@localhost: Code revoked"]
+
+
+async def test_an_outcome_is_marked_only_where_it_is_not_as_expected(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await rival.run("UPDATE audit_entries SET outcome = 'failed' WHERE action = 'project.created'")
+
+    first, second = read_sentences(await operator.get(path_of(tenant)))
+
+    assert first.endswith(" failed")
+    assert second == "operator@localhost created the organisation"
+
+
+async def test_who_did_it_is_found_by_a_part_of_their_address(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await tenant.make_member(rival, "ada-1", "member")
+    await tenant.make_member(rival, "al-1", "member")
+    await rival.run("UPDATE audit_entries SET actor_id = 'ada-1' WHERE action = 'project.created'")
+
+    page = await operator.get(path_of(tenant, "?actor=ADA-"))
+    file = await operator.get(path_of(tenant, "/download?format=ndjson&actor=ADA-"))
+    several = await operator.get(path_of(tenant, "?actor=example.org"))
+
+    assert read_actions(page) == ["project.created"]
+    assert page.value("actor") == "ADA-"
+    assert [json.loads(line)["action"] for line in file.html.splitlines()] == ["project.created"]
+    assert (several.status, several.find(".//p[@id='refused-actor']").text) == (
+        422,
+        "Several members match. Type more of the address.",
+    )
 
 
 async def test_the_filters_narrow_the_list_and_stay_in_their_fields(
@@ -94,7 +146,7 @@ async def test_the_filters_narrow_the_list_and_stay_in_their_fields(
 
     page = await operator.get(path_of(tenant, query))
 
-    assert read_actions(page) == ["Project created"]
+    assert read_actions(page) == ["project.created"]
     assert (page.value("from"), page.value("from_zone")) == ("2026-01-02T11:00", "Europe/Paris")
     assert (page.value("action"), page.value("actor")) == ("project.created", "operator")
     for other in ("?actor=somebody", "?action=code.issued", "?from=2026-01-02T10:00:01&to=2026-01-03T00:00"):
@@ -107,9 +159,9 @@ async def test_a_name_leads_to_the_entries_of_that_person(operator: ConsoleClien
     key = await tenant.make_key()
     await tenant.with_key(key).make_code()
     page = await operator.get(path_of(tenant))
-    [link] = [str(a.get("href")) for a in page.find_all(".//tbody//a") if a.text == key["id"]]
+    [link] = [str(a.get("href")) for a in page.find_all(".//tbody//a") if a.get("title") == key["id"]]
 
-    assert read_actions(await operator.get(link)) == ["Code issued"]
+    assert read_actions(await operator.get(link)) == ["code.issued"]
 
 
 async def test_long_lists_have_pages(operator: ConsoleClient, tenant: Tenant) -> None:
@@ -120,7 +172,7 @@ async def test_long_lists_have_pages(operator: ConsoleClient, tenant: Tenant) ->
 
     second = await operator.get(first.find(".//a[@rel='next']").get("href") or "")
 
-    assert read_actions(second) == ["Campaign created"]
+    assert read_actions(second) == ["campaign.created"]
     assert second.value("action") == "campaign.created"
 
 
@@ -220,6 +272,6 @@ async def test_a_core_that_is_down_offers_the_same_page_again(operator: ConsoleC
 async def test_the_pages_speak_french(operator: ConsoleClient, tenant: Tenant, clock: FakeClock) -> None:
     french = operator.other(language="fr").sign_in_as_operator(clock.now() - timedelta(minutes=1))
 
-    assert read_actions(await french.get(path_of(tenant))) == ["Projet créé", "Organisation créée"]
+    assert "Organisation créée" in (await french.get(path_of(tenant))).text
     await wait_for_seals(tenant)
     assert "Le journal est intact." in (await french.get(path_of(tenant, "/verification"))).text

@@ -49,11 +49,12 @@ async def test_the_page_waits_for_the_payment_in_the_right_organization(
 
     assert page.status == 200
     assert "waiting for the payment" in page.text
+    assert page.find(".//dl[@class='facts']/dd/bdi").text == "Studio"
     assert has_script(page)
     assert page.find(".//div[@id='waiting']").get("data-status-url") == f"{path}/status"
     assert page.find(".//div[@id='waiting']//a").get("href") == path
     assert asked_organizations(operator) == [tenant.organization_id]
-    assert page.find(".//nav[@class='areas']") is not None
+    assert page.find(".//nav[@aria-label='Areas']") is not None
     assert len(await list_sessions(card)) == 1
 
 
@@ -82,6 +83,26 @@ async def test_a_checkout_that_came_to_nothing_leads_back_to_the_offers(
     assert words in page.text
     offers = f"/organizations/{tenant.organization_id}/billing/offers"
     assert page.find(".//main//a[@class='button']").get("href") == offers
+
+
+async def test_a_purchase_that_waits_is_listed_and_blocks_the_deletion_with_a_link(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
+) -> None:
+    path = await buy(operator, tenant, rival)
+
+    billing = await operator.get(f"/organizations/{tenant.organization_id}/billing")
+    deletion = await operator.get(f"/organizations/{tenant.organization_id}/delete")
+    await rival.run("UPDATE checkouts SET status = 'failed', reread_at = NULL")
+
+    assert path in [a.get("href") for a in billing.find_all(".//main//li/a")]
+    assert path in [a.get("href") for a in deletion.find_all(".//section[@class='trouble']//a")]
+    assert deletion.find_all(".//main//form") == [], "nothing can be confirmed while it is blocked"
+    assert (
+        deletion.find(".//a[@class='button second']").get("href") == f"/organizations/{tenant.organization_id}/delete"
+    )
+    assert (await operator.get(f"/organizations/{tenant.organization_id}/delete")).find_all(".//main//form")
+    assert "Purchases that wait" not in (await operator.get(f"/organizations/{tenant.organization_id}/billing")).text
+    assert len(await list_sessions(card)) == 1
 
 
 async def test_another_browser_asks_each_organization_once(

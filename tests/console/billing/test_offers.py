@@ -9,7 +9,14 @@ from support.billing.card_purchase import list_sessions
 from support.billing.catalog import LOCAL_OFFER as LOCAL_TERMS
 from support.billing.catalog import put_plan, sell
 from support.billing.local_purchase import list_payments
-from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_card_subscription, make_local_offer
+from support.billing.offers import (
+    CARD_OFFER,
+    LOCAL_OFFER,
+    make_card_offer,
+    make_card_subscription,
+    make_local_offer,
+    make_plan,
+)
 from support.console.client import ConsoleClient
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
@@ -63,6 +70,52 @@ async def test_offers_of_a_country_are_those_that_are_for_sale_there(
     assert len(in_tunisia.find_all(".//input[@name='offer_id']")) == 2
 
 
+async def test_the_country_is_remembered_until_another_is_chosen(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await make_card_offer(rival)
+    await make_local_offer(rival)
+
+    await operator.get(f"{offers_path(tenant)}?country=FR")
+    again = await operator.get(offers_path(tenant))
+    await operator.get(f"{offers_path(tenant)}?country=")
+    everywhere = await operator.get(offers_path(tenant))
+
+    assert (again.value("country"), len(again.find_all(".//input[@name='offer_id']"))) == ("FR", 1)
+    assert (everywhere.value("country"), len(everywhere.find_all(".//input[@name='offer_id']"))) == ("", 2)
+
+
+@pytest.mark.parametrize(
+    ("subscription", "cells"),
+    [
+        ({}, ["Your plan", "Buy Studio"]),
+        ({"cancel_at_period_end": True}, ["Buy Studio", "Buy Studio"]),
+        ({"status": "cancelled"}, ["Buy Studio", "Buy Studio"]),
+        ({"plan_id": "plan_other"}, ["Change your subscription", "Buy Studio"]),
+        ({"provider": "local", "provider_reference": None}, ["Buy Studio", "Extend Studio"]),
+    ],
+)
+async def test_an_offer_says_what_can_be_done_with_it(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, subscription: dict[str, Any], cells: list[str]
+) -> None:
+    """A second card subscription of a product is refused; a prepaid one is extended."""
+    await make_card_offer(rival)
+    await make_local_offer(rival)
+    await make_plan(rival, "plan_other")
+    await make_card_subscription(rival, tenant.organization_id, **subscription)
+
+    page = await operator.get(offers_path(tenant))
+
+    rows = {"card": "By card", "local": "Prepaid"}
+    shown = {
+        provider: "".join(row.findall("td")[-1].itertext()).strip()
+        for row in page.find_all(".//tbody/tr")
+        for provider, words in rows.items()
+        if words in "".join(row.itertext())
+    }
+    assert [shown["card"], shown["local"]] == cells
+
+
 async def test_a_checkout_leads_to_the_page_of_the_provider_with_a_link(
     operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
@@ -75,6 +128,8 @@ async def test_a_checkout_leads_to_the_page_of_the_provider_with_a_link(
     assert page.status == 200
     assert page.find(".//main//a[@class='button']").get("href") == session["url"]
     assert page.find(".//main//strong").text == urlsplit(session["url"]).netloc
+    bought = ["".join(each.itertext()).strip() for each in page.find_all(".//dl[@class='facts']/dd")]
+    assert bought == ["Studio", "1,000 Codes", "The payment page shows the price.", "By card, renews automatically"]
     assert [status for _, status in await stored(rival)] == ["pending"]
 
 
@@ -120,12 +175,14 @@ async def test_a_second_card_subscription_is_refused_with_the_offers_still_there
     operator: ConsoleClient, tenant: Tenant, rival: Rival, card: RunningSandbox
 ) -> None:
     await make_card_offer(rival)
+    await make_local_offer(rival)
+    fields = await press_buy(operator, offers_path(tenant))
     await make_card_subscription(rival, tenant.organization_id)
 
-    page = await operator.submit(offers_path(tenant), await press_buy(operator, offers_path(tenant)))
+    page = await operator.submit(offers_path(tenant), fields)
 
     assert (page.status, page.trouble) == (409, "subscription_active")
-    assert page.find(".//input[@name='offer_id']").get("value") == CARD_OFFER
+    assert page.find(".//input[@name='offer_id']").get("value") == LOCAL_OFFER
     assert await card.calls("card") == []
 
 

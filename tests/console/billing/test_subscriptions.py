@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 from support.billing.card_purchase import CUSTOMER
 from support.billing.offers import make_card_subscription
-from support.console.client import ConsoleClient
+from support.console.client import ConsoleClient, PageAnswer
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
@@ -21,10 +21,32 @@ async def make_customer(tenant: Tenant, rival: Rival) -> None:
     await rival.run("INSERT INTO card_customers VALUES (%s, %s, now())", tenant.organization_id, CUSTOMER)
 
 
+def read_tiles(page: PageAnswer) -> list[tuple[str, str]]:
+    return [
+        (str(tile.findtext("dt")), "".join(text for dd in tile.findall("dd[@class='value']") for text in dd.itertext()))
+        for tile in page.find_all(".//dl[@class='tiles']/div")
+    ]
+
+
 async def test_without_a_subscription_the_page_says_what_everybody_has(operator: ConsoleClient, tenant: Tenant) -> None:
     page = await operator.get(billing_path(tenant))
 
     assert "No subscriptions." in page.text
+    assert read_tiles(page) == [("Your plan: Codes", "Starter"), ("Codes issued this month", "0")]
+
+
+async def test_the_current_plan_its_use_and_its_renewal_are_on_the_page(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    await make_card_subscription(rival, tenant.organization_id, current_period_end="2031-07-26T12:00:00Z")
+    await tenant.make_code()
+
+    page = await operator.get(billing_path(tenant))
+
+    assert read_tiles(page) == [("Your plan: Codes", "Studio"), ("Codes issued this month", "1")]
+    assert "Renews on 26 Jul 2031" in page.text
+    operator.core.refuse("GET /v1/usage", 503, "database_unavailable")
+    assert read_tiles(await operator.get(billing_path(tenant))) == [("Your plan: Codes", "Studio")]
 
 
 async def test_a_subscription_is_shown_with_its_invoice(operator: ConsoleClient, tenant: Tenant, rival: Rival) -> None:

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.xdist_group("browser")
 ORGANIZATION = "/organizations/{organization_id}"
 PROJECT = ORGANIZATION + "/projects/{project_id}"
 PATHS = [
-    *("/organizations", ORGANIZATION, ORGANIZATION + "/delete", ORGANIZATION + "/projects"),
-    *(PROJECT, PROJECT + "/delete"),
+    *("/organizations", ORGANIZATION, ORGANIZATION + "/settings", ORGANIZATION + "/delete", ORGANIZATION + "/projects"),
+    *(PROJECT, PROJECT + "/settings", PROJECT + "/allowed-hosts", PROJECT + "/delete"),
 ]
 
 
@@ -41,7 +41,7 @@ async def test_an_organization_is_created_with_the_keyboard_alone(served: Served
 
 async def test_the_focus_goes_to_what_is_wrong(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
     served.browsing.tolerate("status of 409")
-    page = await served.open(f"/organizations/{tenant.organization_id}/projects", clock.now())
+    page = await served.open(f"/organizations/{tenant.organization_id}/projects?new=1", clock.now())
 
     await page.fill("#field-name", "Morning show")
     await page.click("main form button")

@@ -147,3 +147,13 @@ async def test_a_ticket_is_sent_with_the_keyboard_alone(
     await page.wait_for_load_state("load")  # The style sheet keeps the line break.
     assert await page.inner_text("article p") == "It is quiet.\nWhy?"
     assert len((await desk.look("desk"))["conversations"]) == 1
+
+
+async def test_the_types_of_events_are_shown_only_where_some_are_chosen(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    page = await served.open(f"/organizations/{tenant.organization_id}/webhooks/new", clock.now())
+
+    assert not await page.is_visible("#field-event_types")
+    await page.select_option("#field-which", "chosen")
+    assert await page.is_visible("#field-event_types")

@@ -28,11 +28,11 @@ async def test_at_most_100_codes_are_selected_over_the_pages_of_the_list(
 
     await page.click("a[rel=next]")
     await expect(status).to_have_text("1 of at most 100 Codes selected.")
-    await page.click("text=Select this page")
+    await page.click("#every input")
     await expect(status).to_have_text("4 of at most 100 Codes selected.")
     await page.goto(codes)
     await expect(page.locator("input[name=xr_ids]").first).to_be_checked()
-    await page.click("text=Select this page")
+    await page.click("#every input")
     await expect(status).to_have_text("Select at most 100 Codes.")
     last = page.locator("input[name=xr_ids]").last
     await last.click()
@@ -50,9 +50,12 @@ async def test_the_sounds_of_a_selection_are_downloaded_and_the_page_stays_usabl
 ) -> None:
     await tenant.make_code()
     page = await served.open(codes, clock.now())
-    await page.click("text=Download the sounds")
-    await expect(page.locator("#selected")).to_have_text("Select at least one Code.")
+    await expect(page.locator(".bulk")).to_be_hidden()
     await page.locator("input[name=xr_ids]").check()
+    await expect(page.locator("#every input")).to_be_checked()
+    await page.click("text=Clear the selection")
+    await expect(page.locator(".bulk")).to_be_hidden()
+    await page.locator("#every input").check()
 
     for _ in range(2):
         async with page.expect_download() as downloading:
@@ -60,6 +63,35 @@ async def test_the_sounds_of_a_selection_are_downloaded_and_the_page_stays_usabl
         assert (await downloading.value).suggested_filename == f"{tenant.project_id}.codes.zip"
     await page.click("text=Revoke the selected Codes")
     await expect(page.locator("h1")).to_have_text("Revoke the selected Codes")
+
+
+async def test_without_a_script_a_selection_can_always_be_acted_on(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    code = await tenant.make_code()
+    page = await served.open(codes, clock.now(), java_script_enabled=False)
+    await expect(page.locator(".bulk")).to_be_visible()
+    await page.locator("input[name=xr_ids]").check()
+
+    await page.click("text=Revoke the selected Codes")
+
+    await expect(page.locator("main")).to_contain_text(code["xr_id"])
+
+
+async def test_rows_are_cards_on_a_narrow_screen(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    await tenant.make_code()
+    page = await served.open(codes, clock.now(), viewport={"width": 390, "height": 844})
+    label = "getComputedStyle(document.querySelector('td[data-label]'), '::before').content"
+
+    assert await page.evaluate(label) == '"Status"'
+    row = await page.locator("tbody tr").bounding_box()
+    link = await page.locator("tbody th a").bounding_box()
+    assert row is not None
+    assert link is not None
+    assert link["height"] < 30, "an address is a line"
+    assert row["height"] < 400
 
 
 async def test_a_signed_code_is_verified_before_ones_eyes(
@@ -148,6 +180,7 @@ async def test_without_keys_the_browser_says_nothing_about_the_code(
 async def test_the_sound_is_played_and_drawn(
     served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
 ) -> None:
+    served.browsing.tolerate("willReadFrequently")  # Only this test reads the picture.
     code = await tenant.make_code()
 
     page = await served.open(f"{codes}/{code['xr_id']}", clock.now())
@@ -160,6 +193,14 @@ async def test_the_sound_is_played_and_drawn(
         " let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i + 1] < 128) n += 1; return n / (d.length / 4); }"
     )
     assert 0.02 < dark < 0.6, "tones stand out from silence"
+    assert await page.locator("#spectrogram .times li").all_text_contents() == ["0 s", "0.5 s", "1 s", "1.5 s", "2 s"]
+    assert await page.locator("#spectrogram .frequencies li").all_text_contents() == [
+        *("19.5 kHz", "18 kHz", "16.5 kHz", "15 kHz")
+    ]
+    ground = "() => [...document.querySelector('#spectrogram canvas').getContext('2d').getImageData(0, 0, 1, 1).data]"
+    assert min(await page.evaluate(ground)) > 160
+    await page.emulate_media(color_scheme="dark")
+    await page.wait_for_function(f"Math.max(...({ground})().slice(0, 3)) < 80")
     seconds = await page.evaluate(
         "async () => { const a = document.querySelector('audio'); a.muted = true; await a.play(); return a.duration; }"
     )
@@ -202,11 +243,7 @@ async def test_a_code_is_issued_and_revoked_with_the_keyboard_alone(
     served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
 ) -> None:
     page = await served.open(f"{codes}/issue", clock.now())
-    await page.focus("#field-issuer")
-    await page.keyboard.type("Radio Nordlicht")
-    await page.keyboard.press("Tab")
-    assert await page.evaluate("document.activeElement.id") == "mode-link"
-    await page.keyboard.press("Tab")
+    await expect(page.locator("#field-url")).to_be_focused()
     await page.keyboard.type("https://example.org/")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/codes/xr_*")

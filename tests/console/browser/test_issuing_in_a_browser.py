@@ -43,7 +43,6 @@ async def test_a_verdict_is_shown_while_somebody_types(
     await tenant.make_quota(rival, 50)
     page = await served.open(f"{codes}/issue", clock.now())
     verdict = page.locator("#verdict")
-    await page.fill("#field-issuer", "Radio Nordlicht")
     await expect(verdict).to_have_text("")
 
     await page.fill("#field-url", "https://example.org/")
@@ -143,11 +142,12 @@ async def test_a_request_is_kept_before_it_is_sent_and_until_its_answer_was_seen
     await expect(page.locator("#kept-requests")).to_contain_text("2 Codes, Radio Nordlicht")
     await page.click("#kept-requests form button")
 
-    await expect(page.locator(".notice[role=status]")).to_have_text("2 Codes were issued.")
-    await expect(page.locator("#kept-requests")).to_be_hidden()
+    await expect(page.locator("h1")).to_have_text("2 Codes were issued.")
     await expect(page).not_to_have_url(re.compile("#"))  # The page's script has taken note of the answer.
     assert await _kept(page) == []
     assert await _issued(tenant) == issued, "asking issued nothing"
+    await page.click("text=Open the list")
+    await expect(page.locator("#kept-requests")).to_be_hidden()
 
 
 async def test_a_request_that_core_did_not_answer_is_sent_again_and_issues_once(
@@ -233,7 +233,7 @@ async def test_nothing_is_sent_while_nothing_can_be_kept(
     assert await _issued(tenant) == []
     await page.unroute("**/issue/tuple")
     await page.click("#issuance button:not([name])")
-    await page.wait_for_url("**/codes?created_from=*")
+    await page.wait_for_url("**/codes/issued?*")
     assert len(await _issued(tenant)) == 2
 
 
@@ -247,19 +247,38 @@ async def test_a_double_click_issues_once(served: ServedConsole, tenant: Tenant,
     assert len(await _issued(tenant)) == 1
 
 
-async def test_the_list_after_a_batch_can_be_filtered_further(
+async def test_a_refusal_goes_when_its_field_is_edited(
     served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
 ) -> None:
-    """The batch has a time with milliseconds, which the filter shows, keeps and sends."""
-    await tenant.make_code()
-    clock.advance(seconds=1, milliseconds=24)
-    page = await served.open(f"{codes}/issue", clock.now(), timezone_id="Asia/Tokyo")
-    await _fill(page)
+    served.browsing.tolerate("status of 422")
+    page = await served.open(f"{codes}/issue", clock.now())
+    await _fill(page, expires_at="2020-01-01T00:00")
     await page.click("#issuance button:not([name])")
-    await page.wait_for_url("**/codes?created_from=*")
+    await expect(page.locator("#refused-expires_at")).to_be_visible()
+    await expect(page.locator("#field-expires_at")).to_have_attribute("aria-invalid", "true")
 
-    await page.select_option("#field-status", "active")
-    await page.click(".filters button")
+    await page.click("text=1 week")
 
-    await page.wait_for_url("**status=active*")
-    assert await page.locator(".codes tbody tr").count() == 2, "what was issued before the batch stays out"
+    await expect(page.locator("#refused-expires_at")).to_have_count(0)
+    await expect(page.locator("#trouble")).to_have_count(0)
+    await expect(page.locator("#field-expires_at")).not_to_have_attribute("aria-invalid", "true")
+    await expect(page.locator("#verdict")).to_have_attribute("data-would-issue", "yes")
+    assert await _issued(tenant) == []
+
+
+async def test_the_form_shows_what_listeners_see_and_completes_the_address(
+    served: ServedConsole, codes: str, clock: FakeClock
+) -> None:
+    page = await served.open(f"{codes}/issue", clock.now(), timezone_id="Asia/Tokyo")
+    await expect(page.locator("#field-url")).to_be_focused()
+    await expect(page.locator("#preview")).to_be_hidden()
+
+    await page.keyboard.type("\u0430pple.com/tonight")
+    await page.fill("#field-title", "<b>Tonight</b>")
+
+    await expect(page.locator("#preview .host")).to_have_text("xn--pple-43d.com")
+    await expect(page.locator("#preview .text")).to_have_text("/tonight")
+    await expect(page.locator("#preview .title")).to_have_text("<b>Tonight</b>")
+    await expect(page.locator("#field-url")).to_have_value("https://\u0430pple.com/tonight")
+    await page.check("#mode-json")
+    await expect(page.locator("#preview")).to_be_hidden()

@@ -65,6 +65,7 @@ async def site(people: People, clock: FakeClock, browsing: Browsing) -> AsyncIte
 async def test_the_choice_of_a_language_leads_to_the_provider_after_the_session_ended(site: Site) -> None:
     page = await site.open("/organizations")
     await page.context.clear_cookies()
+    await page.locator("header summary").click()
     await page.get_by_role("button", name="Français").click()
 
     await expect(page).to_have_url(re.compile(r"^http://localhost:\d+/.*/auth\?.*ui_locales=fr"))
@@ -81,6 +82,7 @@ async def test_the_filters_of_a_list_lead_to_the_provider_after_the_session_ende
 
 async def test_signing_out_leads_to_the_provider(site: Site) -> None:
     page = await site.open("/organizations")
+    await page.locator("header summary").click()
     await page.get_by_role("button", name="Sign out").click()
 
     await expect(page).to_have_url(re.compile(r"^http://localhost:\d+/.*/logout\?"))

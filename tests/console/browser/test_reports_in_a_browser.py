@@ -1,6 +1,7 @@
 """Integrations, reports and usage in a browser: the rules of axe, the keyboard, charts, and the copied secret."""
 
 import asyncio
+import json
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -67,7 +68,7 @@ async def test_a_report_is_filtered_with_the_keyboard_alone(
     await page.keyboard.press("Enter")
 
     await page.wait_for_url("**campaign_id=cmp_*")
-    assert await page.inner_text(".measures dd") == "2"
+    assert await page.inner_text(".tiles .value") == "2"
 
 
 async def test_an_export_is_saved_under_its_name(
@@ -89,16 +90,40 @@ async def test_columns_are_as_high_as_their_numbers(
 ) -> None:
     page = await served.open(report_path(measured), clock.now())
 
-    path = "section[aria-labelledby=charts] figure:first-of-type > svg path.series-events"
+    path = "section[aria-labelledby=by_day] figure > svg path.series-events"
     heights = [float(height) for height in re.findall(r"v([\d.]+)", str(await page.get_attribute(path, "d")))]
     drawn = await page.eval_on_selector(path, "path => path.getBBox().height")
     cells = await page.eval_on_selector_all(
-        "section[aria-labelledby=by_day] tbody td:nth-of-type(1)", "cells => cells.map(cell => Number(cell.innerText))"
+        "section[aria-labelledby=by_day] tbody td:nth-of-type(1)",
+        "cells => cells.map(cell => Number(cell.textContent))",
     )
 
     assert len(heights) == len(cells) == 10
     assert heights == pytest.approx([max(heights) * events / max(cells) for events in cells], rel=0.02)
     assert drawn == pytest.approx(max(heights), rel=0.02)
+
+
+async def test_a_column_shows_its_values_and_days_are_chosen_by_dragging(
+    served: ServedConsole, measured: MeasuredTenant, clock: FakeClock
+) -> None:
+    page = await served.open(report_path(measured), clock.now())
+    picture = page.locator("section[aria-labelledby=by_day] figure > svg")
+    await picture.scroll_into_view_if_needed()
+    box = await picture.bounding_box()
+    assert box is not None
+    columns = json.loads(str(await page.get_attribute("section[aria-labelledby=by_day] figure", "data-columns")))
+    scale, y, room = box["width"] / 720, box["y"] + box["height"] / 2, 640 / len(columns)
+    first, last = (box["x"] + (72 + (len(columns) - number - 0.5) * room) * scale for number in (5, 3))
+
+    await page.mouse.move(first, y)
+    shown = await page.inner_text("section[aria-labelledby=by_day] .values")
+    assert re.fullmatch(r".+ · Events \d+ · Estimated reach \d+", shown)
+    await page.mouse.down()
+    await page.mouse.move(last, y)
+    await page.mouse.up()
+
+    await page.wait_for_url("**from=*")
+    assert len(await page.query_selector_all("section[aria-labelledby=by_day] tbody tr")) == 3
 
 
 async def test_the_secret_of_an_integration_is_copied_with_its_button(

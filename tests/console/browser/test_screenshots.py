@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import io
 import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -80,7 +81,7 @@ async def test_an_audience_report(
     path = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/integrations"
     page = await served.open(f"{path}/{measured.integration['id']}/report", clock.now(), viewport=SIZE)
 
-    await page.evaluate("document.querySelector('main svg').closest('section').scrollIntoView()")
+    await page.evaluate("document.querySelector('.chart svg').closest('section').scrollIntoView()")
 
     await take(page, "console-report.png")
 
@@ -115,3 +116,81 @@ async def test_a_code_that_a_browser_heard(
     await expect(page.locator("#heard")).to_contain_text("example.org")
 
     await take(page, "console-listen.png")
+
+
+# What the moving picture of the README shows, and for how many seconds each.
+SCENES = (
+    ("the empty list", 4),
+    ("the form", 4),
+    ("the address", 7),
+    ("the Code", 8),
+    ("its sound", 8),
+    ("nothing heard yet", 4),
+    ("heard and verified", 9),
+    ("what a stop would revoke", 7),
+    ("stopped", 4),
+    ("heard again", 5),
+)
+MOVING = "main-job.webp"
+_BYTES_MAX = 1_500_000
+
+
+async def test_the_main_job_as_a_moving_picture(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock, tmp_path: Path
+) -> None:
+    """A link is issued and heard, and its campaign is stopped."""
+    scenes: list[Image.Image] = []
+
+    async def show(page: Page) -> None:
+        scenes.append(Image.open(io.BytesIO(await page.screenshot())).convert("RGB"))
+
+    project = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
+    campaign = await tenant.make_campaign()
+    page = await served.open(f"{project}/codes", clock.now(), viewport=SIZE)
+    await show(page)
+    await page.goto(f"{served.url}{project}/codes/issue?campaign_id={campaign['id']}")
+    await show(page)
+    await page.locator("[name=issuer]").fill("Radio Nordlicht")
+    await page.locator("[name=url]").fill("https://example.org/tonight")
+    await show(page)
+    code = await tenant.make_code(
+        campaign_id=campaign["id"],
+        issuer="Radio Nordlicht",
+        intent={"type": "link", "action": "open", "resource": {"url": "https://example.org/tonight"}},
+    )
+    await page.goto(f"{served.url}{project}/codes/{code['xr_id']}")
+    await expect(page.locator("main")).to_contain_text("Everything was verified in this browser.")
+    await show(page)
+    await page.evaluate("document.querySelector('audio').closest('section').scrollIntoView()")
+    await show(page)
+
+    sound = tmp_path / "tonight.wav"
+    sound.write_bytes(render_token(code["broadcast_token"]))
+
+    async def listen(expected: str, *, before: bool = False) -> None:
+        await page.goto(f"{served.url}/listen")
+        await expect(page.locator("#listen[data-ready]")).to_be_attached()
+        if before:
+            await show(page)
+        await page.locator("#file").set_input_files(sound)
+        await expect(page.locator("#heard")).to_contain_text(expected)
+        await show(page)
+
+    await listen("example.org", before=True)
+    await page.goto(f"{served.url}{project}/campaigns/{campaign['id']}/stop")
+    await show(page)
+    await page.locator("form[method=post] button.danger").click()
+    await page.wait_for_url("**/campaigns/**")
+    await show(page)
+    served.browsing.tolerate("status of 404")  # There is no such Code any more.
+    await listen("was revoked")
+
+    path = Path(CHOSEN or tmp_path) / MOVING
+    durations = [seconds * 1000 for _, seconds in SCENES]
+    scenes[0].save(path, save_all=True, append_images=scenes[1:], duration=durations, loop=0, quality=70, method=4)
+    with Image.open(path) as moving:
+        assert (moving.n_frames, moving.size) == (len(SCENES), (SIZE["width"], SIZE["height"]))
+    assert (path.stat().st_size < _BYTES_MAX, sum(durations)) == (True, 60_000)
+    with Image.open(PICTURES / MOVING) as shown:
+        assert shown.n_frames == len(SCENES)
+    assert f"docs/images/{MOVING}" in (ROOT / "README.md").read_text(encoding="utf-8")

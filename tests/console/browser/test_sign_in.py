@@ -106,6 +106,7 @@ async def test_a_person_signs_in_steps_up_and_signs_out(site: Site) -> None:
     await page.wait_for_url("**/projects")
     assert await page.get_by_text("Radio “Ünï”").count() > 0
 
+    await page.locator("header summary").click()
     await page.get_by_role("button", name="Sign out").click()
     await page.get_by_role("button", name="Yes").click()
     await expect(page).to_have_url(f"{site.url}/sign-in/signed-out")

@@ -204,8 +204,51 @@ async def test_the_summary_counts_the_codes_by_their_state(
 
     page = await operator.get(path_of(tenant, campaign["id"]))
 
-    counts = {cell.get("data-count"): cell.text for cell in page.find_all(".//td[@data-count]")}
-    assert counts == {"issued": "3", "active": "1", "expired": "1", "revoked": "1", "audience_enabled": "0"}
+    assert page.tiles == {
+        "Issued": "3", "Active": "1", "Expired": "1", "Revoked": "1", "With audience measurement": "0"
+    }  # fmt: skip
+    shown = [str(link.get("href")) for link in page.find_all(".//dl[@class='tiles']//a")]
+    for path, count in zip(shown, (3, 1, 1, 1), strict=True):
+        assert len((await operator.get(path)).find_all(".//tbody/tr")) == count, path
+
+
+async def test_a_campaign_leads_to_issuing_in_it_and_shows_its_newest_codes(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    campaign = await tenant.make_campaign(HOSTILE)
+    await tenant.make_code()
+    intent = {"type": "link", "action": "open", "resource": {"url": "https://example.org/tonight", "title": HOSTILE}}
+    code = await tenant.make_code(campaign_id=campaign["id"], intent=intent)
+
+    page = await operator.get(path_of(tenant, campaign["id"]))
+
+    first = page.find(".//main//a[@class='button']")
+    assert first.text == "Issue Codes"
+    assert (await operator.get(str(first.get("href")))).value("campaign_id") == campaign["id"]
+    [row] = page.find_all(".//tbody/tr")
+    assert str(row.find("./th/a").get("href")).endswith(f"/codes/{code['xr_id']}")  # type: ignore[union-attr]  # each row has a link
+    assert "example.org/tonight" in "".join(row.itertext())
+    assert HOSTILE in "".join(row.itertext())
+    assert not page.find_all(".//body//script")
+
+
+async def test_a_list_that_cannot_be_read_leaves_the_campaign(operator: ConsoleClient, tenant: Tenant) -> None:
+    campaign = await tenant.make_campaign()
+    operator.core.refuse("GET /v1/codes", 503, "database_unavailable")
+
+    page = await operator.get(path_of(tenant, campaign["id"]))
+
+    assert (page.status, page.tiles["Issued"]) == (200, "0")
+    assert "This part cannot be shown at the moment." in page.text
+
+
+async def test_an_ended_session_is_no_missing_part(operator: ConsoleClient, tenant: Tenant) -> None:
+    campaign = await tenant.make_campaign()
+    operator.core.refuse("GET /v1/codes", 401, "unauthenticated")
+
+    page = await operator.get(path_of(tenant, campaign["id"]))
+
+    assert (page.status, "This part cannot be shown" in page.text) == (401, False), page.text
 
 
 async def test_an_archived_campaign_cannot_be_changed(operator: ConsoleClient, tenant: Tenant) -> None:
@@ -338,5 +381,5 @@ async def test_the_pages_speak_french(operator: ConsoleClient, tenant: Tenant, c
     french = operator.other(language="fr").sign_in_as_operator(clock.now())
     campaign = await tenant.make_campaign(starts_at=f"{datetime.now(UTC).year + 1}-06-21T07:30:00.000Z")
 
-    assert (await french.get(path_of(tenant))).find(".//h1").text == "Campagnes"
+    assert (await french.get(path_of(tenant))).heading == "Campagnes"
     assert "à partir du 21 juin" in (await french.get(path_of(tenant, campaign["id"]))).text

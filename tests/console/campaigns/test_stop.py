@@ -31,7 +31,7 @@ async def test_a_stop_says_what_it_stopped(operator: ConsoleClient, tenant: Tena
     page = await operator.follow(await operator.submit(f"{path_of(tenant, campaign['id'])}/stop"))
 
     assert "Tonight was stopped: 2 Codes were revoked." in page.text
-    assert page.find(".//td[@data-count='active']").text == "0"
+    assert page.tiles["Active"] == "0"
     assert (await read_campaign(tenant, campaign["id"]))["status"] == "archived"
     for code in codes:
         assert (await tenant.api.resolve(code["broadcast_token"])).code == "code_unavailable"

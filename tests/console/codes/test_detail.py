@@ -1,5 +1,6 @@
 """The page of one Code."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -43,12 +44,58 @@ async def test_every_member_of_a_code_is_shown(operator: ConsoleClient, tenant: 
     assert json.loads(str(page.find(".//pre[@id='signed-code']").text)) == code["signed_code"]
 
 
+async def test_a_code_begins_with_what_it_does_and_ends_with_its_revocation(
+    operator: ConsoleClient, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    clock.freeze()
+    campaign = await tenant.make_campaign("The breakfast show")
+    resource = {"url": "https://example.org/tonight", "title": "Tonight"}
+    intent = {"type": "link", "action": "open", "resource": resource}
+    code = await tenant.make_code(intent=intent, campaign_id=campaign["id"], lifetime_s=6 * 86400)
+
+    page = await operator.get(f"{codes}/{code['xr_id']}")
+
+    assert page.heading == "example.org/tonight"
+    assert page.find(".//p[@class='lead']").text == "Tonight"
+    first = page.find(".//main//a")
+    assert (first.text, first.get("href")) == (
+        "Download the sound (WAV)",
+        f"{codes}/{code['xr_id']}/sound.wav?protocol=4",
+    )
+    assert page.tiles["Status"] == "active"
+    assert page.tiles["Expires"] == "in 6 days"
+    assert page.tiles["Campaign"] == "The breakfast show"
+    assert page.find(".//dl[@class='tiles']//a").get("href", "").endswith(f"/campaigns/{campaign['id']}")
+    assert page.find(".//details[@id='verification']").get("open") is None
+    *_, revoke, _ = page.find_all(".//main//a")
+    assert revoke.get("href") == f"{codes}/{code['xr_id']}/revoke"
+    assert set(map(str, (code[name] for name in ("xr_id", "broadcast_token", "campaign_id")))) <= {
+        each.get("data-copy-value") for each in page.find_all(".//aside//code")
+    }
+
+
+async def test_the_calls_for_a_code_run_beside_one_another(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
+    """The key history is held back until the others have been made."""
+    code = await tenant.make_code()
+    held = operator.core.hold("GET /v1/keys/history", b"{")
+    operator.core.calls.clear()
+
+    loading = asyncio.create_task(operator.get(f"{codes}/{code['xr_id']}"))
+    await held.begun.get()
+    paths = {call.url.path for call in operator.core.calls}
+    held.may_end.set()
+    page = await loading
+
+    assert {f"/v1/codes/{code['xr_id']}", "/v1/campaigns"} <= paths
+    assert page.find(".//span[@id='server-verdict']").get("data-verdict") == "unknown", "no keys came of it"
+
+
 async def test_the_console_verifies_a_signed_code(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
     code = await tenant.make_code()
 
     page = await operator.get(f"{codes}/{code['xr_id']}")
 
-    verdict = page.find(".//p[@id='server-verdict']")
+    verdict = page.find(".//span[@id='server-verdict']")
     assert verdict.get("data-verdict") == "verified"
     assert verdict.text == "The console verified the signature and the token of this Code."
 
@@ -63,7 +110,7 @@ async def test_a_code_that_another_key_signed_is_said_to_be_wrong(
 
     page = await operator.get(f"{codes}/{code['xr_id']}")
 
-    verdict = page.find(".//p[@id='server-verdict']")
+    verdict = page.find(".//span[@id='server-verdict']")
     assert verdict.get("data-verdict") == "refused"
     assert "Do not broadcast it" in str(verdict.text)
 
@@ -75,7 +122,7 @@ async def test_without_keys_nothing_is_said_to_be_verified(operator: ConsoleClie
     page = await operator.get(f"{codes}/{code['xr_id']}")
 
     assert page.status == 200
-    assert page.find(".//p[@id='server-verdict']").get("data-verdict") == "unknown"
+    assert page.find(".//span[@id='server-verdict']").get("data-verdict") == "unknown"
 
 
 async def test_hostile_members_are_text(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
@@ -168,7 +215,7 @@ async def test_a_code_that_is_not_active_has_no_sound_and_says_why(
     assert page.find(".//p[@id='no-sound']").text.startswith("This Code ")
     assert page.tree.find(".//audio") is None
     assert page.find(f".//span[@class='status status-{status}']").text == status
-    assert page.find(".//p[@id='server-verdict']").get("data-verdict") == "verified", "it stays authentic"
+    assert page.find(".//span[@id='server-verdict']").get("data-verdict") == "verified", "it stays authentic"
     sound = await operator.get(f"{codes}/{code['xr_id']}/sound.wav")
     assert (sound.status, sound.trouble) == (409, "code_not_active")
 

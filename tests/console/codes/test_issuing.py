@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from support.console.client import ConsoleClient
@@ -46,7 +47,85 @@ async def test_no_field_that_an_intent_needs_is_called_optional(operator: Consol
     page = await operator.get(f"{codes}/issue")
 
     assert page.find(".//label[@for='field-resource']").text == "Resource"
-    assert not page.find_all(".//span[@class='optional']")
+    optional = [each for each in page.find_all(".//label") if each.find("./span[@class='optional']") is not None]
+    assert [each.get("for") for each in optional] == ["field-title"]
+
+
+async def test_the_issuer_is_the_last_one_or_else_the_organizations_name(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    operator.core.refuse("GET /v1/codes", 503, "database_unavailable")
+    assert (await operator.get(f"{codes}/issue")).value("issuer") == "Radio Nordlicht"
+    operator.core.recover()
+    assert (await operator.get(f"{codes}/issue")).value("issuer") == "Radio Nordlicht"
+    await tenant.make_code(issuer=f"Radio Süd {tenant.project_id}")
+
+    assert (await operator.get(f"{codes}/issue")).value("issuer") == f"Radio Süd {tenant.project_id}"
+    assert (await operator.submit(f"{codes}/issue", fields(issuer=""))).value("issuer") == "", "it was removed"
+
+
+async def test_an_address_is_completed_and_its_title_is_signed(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, subtests: pytest.Subtests
+) -> None:
+    for typed, url in (
+        ("example.org", "https://example.org"),
+        ("example.org:8443/tonight?a=b.c", "https://example.org:8443/tonight?a=b.c"),
+        ("https://example.org/", "https://example.org/"),
+        ("http://example.org", None),
+        ("mailto:somebody@example.org", None),
+        ("somebody@example.org", None),
+        ("tonight", None),
+        ("/tonight.html", None),
+    ):
+        with subtests.test(typed=typed):
+            changes = {"url": typed, "title": " Tonight ", "idempotency_key": f"key-of-the-tests-{len(typed)}"}
+            answer = await operator.submit(f"{codes}/issue", fields(**changes))
+
+            if url is None:
+                assert (answer.status, answer.value("url")) == (422, typed)
+                continue
+            intent = (await _detail(tenant, (await _codes(tenant))[0]["xr_id"]))["intent"]
+            assert intent == {"type": "link", "action": "open", "resource": {"url": url, "title": "Tonight"}}
+
+
+async def test_a_preset_is_the_expiry_in_the_zone_of_the_form_and_loses_nothing(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, clock: FakeClock
+) -> None:
+    clock.freeze()
+    here = clock.now().astimezone(ZoneInfo("Asia/Tokyo"))
+    ends = {"hour": here + timedelta(hours=1), "today": here.replace(hour=23, minute=59)}
+    ends["week"] = here + timedelta(days=7)
+    offered = (await operator.get(f"{codes}/issue")).find_all(".//button[@name='preset']")
+    assert [each.get("value") for each in offered] == list(ends)
+
+    for preset, end in ends.items():
+        typed = fields(preset=preset, expires_at_zone="Asia/Tokyo", title="Tonight", expires_at="")
+        page = await operator.submit(f"{codes}/issue", typed)
+        assert (page.status, page.value("expires_at")) == (200, end.strftime("%Y-%m-%dT%H:%M"))
+        assert {name: page.value(name) for name in ("url", "title", "expires_at_zone")} == {
+            name: typed[name] for name in ("url", "title", "expires_at_zone")
+        }
+        assert page.value("idempotency_key") == typed["idempotency_key"]
+    for broken in ({"preset": "year"}, {"preset": "hour", "expires_at_zone": "Mars/Olympus"}):
+        assert (await operator.submit(f"{codes}/issue", fields(**broken))).trouble == "form_malformed"
+    assert await _codes(tenant) == []
+
+
+async def test_the_first_button_of_the_form_issues(operator: ConsoleClient, codes: str) -> None:
+    """Enter in a field presses it."""
+    form = (await operator.get(f"{codes}/issue")).find(".//form[@id='issuance']")
+
+    assert [each.get("name") for each in form.findall(".//button")][:2] == ["issue", "preset"]
+
+
+async def test_a_check_shows_what_listeners_will_see(operator: ConsoleClient, codes: str, fields: Fields) -> None:
+    page = await operator.submit(f"{codes}/issue", fields(check="yes", title="<b>Tonight</b>"))
+
+    shown = page.find(".//section[@id='preview']")
+    assert shown.get("hidden") is None
+    assert (shown.find(".//strong").text, shown.find(".//bdi[@class='text']").text) == ("example.org", "/offer")  # type: ignore[union-attr]  # both are there
+    assert "<b>Tonight</b>" in "".join(shown.itertext())
+    assert (await operator.get(f"{codes}/issue")).find(".//section[@id='preview']").get("hidden") is not None
 
 
 async def test_a_field_takes_as_many_emoji_as_core_does(
@@ -75,17 +154,40 @@ async def test_another_intent_is_issued_exactly_as_it_was_typed(
     assert intent == {"type": "coupon", "action": "redeem", "resource": json.loads(resource)}
 
 
-async def test_a_batch_leads_to_a_list_of_its_codes(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, clock: FakeClock
+async def test_a_batch_leads_to_its_sounds_and_its_codes(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
 ) -> None:
+    campaign = await tenant.make_campaign()
     await tenant.make_code()
-    clock.advance(seconds=1)
+    answer = await operator.submit(f"{codes}/issue", fields(count="3", campaign_id=campaign["id"]))
 
-    page = await operator.follow(await operator.submit(f"{codes}/issue", fields(count="3")))
+    page = await operator.follow(answer)
 
-    assert "3 Codes were issued." in page.text
-    assert len(page.find_all(".//tbody/tr")) == 3
-    assert len(await _codes(tenant)) == 4
+    issued = {code["xr_id"] for code in await _codes(tenant) if code["campaign_id"]}
+    assert page.heading == "3 Codes were issued."
+    assert "example.org/offer" in page.text
+    assert {each.get("value") for each in page.find_all(".//input[@name='xr_ids']")} == issued
+    assert {str(each.get("href")).rpartition("/")[2] for each in page.find_all(".//ul[@class='ids']//a")} == issued
+    links = {each.text: each.get("href") for each in page.find_all(".//main//a")}
+    assert links["Open the list"] == f"{codes}?campaign_id={campaign['id']}"
+    assert links["Issue more"] == f"{codes}/issue?campaign_id={campaign['id']}"
+    assert answer.location.endswith("#answered=key-of-the-tests")
+
+
+async def test_the_way_to_a_hundred_codes_fits_into_the_headers_that_proxies_take(
+    operator: ConsoleClient, codes: str, fields: Fields
+) -> None:
+    """nginx takes 4 KiB of them unless it is told otherwise."""
+    answer = await operator.submit(f"{codes}/issue", fields(count="100"))
+
+    assert len(answer.location) < 2600
+    page = await operator.follow(answer)
+    assert len(page.find_all(".//ul[@class='ids']/li")) == 100
+
+
+@pytest.mark.parametrize("ids", ["", "short", "..", "a" * 22, ".".join(f"{number:022}" for number in range(101))])
+async def test_what_was_not_issued_is_a_page_that_does_not_exist(operator: ConsoleClient, codes: str, ids: str) -> None:
+    assert (await operator.get(f"{codes}/issued", params={"ids": ids})).status == 404
 
 
 async def test_campaign_audience_and_expiry_are_taken_from_the_form(
@@ -275,9 +377,9 @@ async def test_the_verdict_names_the_reason(
     for changes, would_issue, words in (
         ({}, True, "This would be issued. 2 Codes are left this month."),
         ({"count": "3"}, False, "2 Codes are left this month."),
-        ({"url": "example.org"}, False, "Enter a web address that begins with https://."),
+        ({"url": "http://example.org"}, False, "Enter a web address that begins with https://."),
         ({"campaign_id": "cmp_0000000000000000000000"}, False, "Campaign not found"),
-        ({"url": "example.org"}, False, "Address: Enter"),
+        ({"url": "somewhere"}, False, "Address: Enter"),
         ({"issuer": ""}, False, "Issuer: Fill this in."),
         ({"issuer": "i" * 161}, False, "Issuer: Use at most 160 characters."),
         ({"expires_at": "2020-01-01T00:00"}, False, "Expires: Choose a time in the future."),
@@ -319,3 +421,45 @@ async def test_an_issuance_that_takes_all_the_time_is_kept_and_not_asked_about(
     assert page.find(".//section[@id='unsettled']") is not None
     assert page.value("url") == "https://example.org/offer"
     assert [call.url.path for call in operator.core.calls] == ["/v1/codes"]
+
+
+async def _allow(tenant: Tenant, hosts: list[str]) -> None:
+    path = f"/v1/projects/{tenant.project_id}/allowed-hosts"
+    assert (await tenant.api.put(path, params=tenant.query, json={"hosts": hosts})).status == 200
+
+
+async def test_the_form_says_where_links_may_lead(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
+    assert not (await operator.get(f"{codes}/issue")).find_all(".//p[@id='allowed-hosts']")
+    for hosts, expected in (
+        ([], "No host is allowed"),
+        (["a.example", "*.b.example"], "may lead only to a.example, *.b.example"),
+        ([f"h{number}.example" for number in range(7)], "h4.example and 2 more."),
+    ):
+        await _allow(tenant, hosts)
+        page = await operator.get(f"{codes}/issue")
+        hint = " ".join("".join(page.find(".//p[@id='allowed-hosts']").itertext()).split())
+        assert expected in hint
+    operator.core.lose(f"GET /v1/projects/{tenant.project_id}/allowed-hosts")
+    assert (await operator.get(f"{codes}/issue")).status == 200
+
+
+async def test_a_link_that_leads_elsewhere_is_refused_beside_its_address(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+) -> None:
+    """Of a typed intent, beside the JSON that has the address."""
+    await _allow(tenant, ["example.org"])
+    typed = {"mode": "json", "type": "link", "action": "open", "resource": '{"url": "https://evil.example/"}'}
+    for changes, control, name in (
+        ({"url": "https://evil.example/"}, "url", "Address"),
+        (typed, "resource", "Resource"),
+    ):
+        verdict = (await operator.submit(f"{codes}/issue/verdict", fields(**changes))).response.json()
+        assert verdict["would_issue"] is False
+        assert verdict["sentence"].startswith(f"{name}: This project does not allow this address.")
+        for button in ({}, {"check": "yes"}):
+            page = await operator.submit(f"{codes}/issue", fields(**changes, **button))
+            assert (page.status, page.trouble) == (422, "validation_failed")
+            reason = page.find(f".//p[@id='refused-{control}']").text
+            assert verdict["sentence"] == f"{name}: {reason}"
+            assert page.value(control) == changes[control]
+    assert await _codes(tenant) == []

@@ -41,6 +41,48 @@ async def test_the_secret_of_a_new_integration_is_shown_once(operator: ConsoleCl
         assert secret not in page.html
 
 
+async def test_an_integration_has_a_name_that_is_changed_and_removed(operator: ConsoleClient, tenant: Tenant) -> None:
+    created = await operator.submit(path_of(tenant), {"mode": "demo", "retention_days": "7", "name": "Radio app"})
+    remember_secret(str(created.find(".//input[@id='secret']").get("value")))
+    link = (await operator.get(path_of(tenant))).find(".//tbody/tr/th/a")
+    assert link.text == "Radio app"
+    at = f"{link.get('href')}/name"
+    assert (await operator.get(at)).value("name") == "Radio app"
+
+    for typed, title in (("Web player", "Web player"), ("", "Integration")):
+        answer = await operator.submit(at, {"name": typed})
+        assert (await operator.follow(answer)).find(".//h1").text == title
+
+
+@pytest.mark.parametrize(("mode", "days"), [("demo", 14), ("contract", 90)])
+async def test_an_empty_retention_is_the_default_of_its_mode(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, mode: str, days: int
+) -> None:
+    await tenant.make_entitlement(rival)
+
+    created = await operator.submit(path_of(tenant), {"mode": mode, "retention_days": ""})
+
+    remember_secret(str(created.find(".//input[@id='secret']").get("value")))
+    assert (await integration_of(tenant))["retention_days"] == days
+
+
+async def test_a_mode_that_needs_a_plan_says_so_and_cannot_be_chosen(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    async def find_disabled() -> list[str]:
+        options = (await operator.get(path_of(tenant))).find_all(".//select[@name='mode']/option")
+        return [str(each.text) for each in options if each.get("disabled") is not None]
+
+    assert await find_disabled() == [
+        "Contract (needs a contract for measuring)",
+        "Self-service (needs an Audience plan)",
+    ]
+    await tenant.make_entitlement(rival)
+    assert await find_disabled() == ["Self-service (needs an Audience plan)"]
+    operator.core.refuse("GET /v1/billing/subscriptions", 503, "database_unavailable")
+    assert await find_disabled() == [], "Core judges it"
+
+
 async def test_integrations_are_listed_newest_first_and_by_page(operator: ConsoleClient, tenant: Tenant) -> None:
     older = await tenant.make_integration()
     newer = await tenant.make_integration(retention_days=3)

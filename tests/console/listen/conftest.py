@@ -45,7 +45,12 @@ class StandInCore:
 
         cors = Middleware(CORSMiddleware, allow_origins=["*"], allow_headers=["X-Svc-Resolution-Proof"])
         return Starlette(
-            routes=[Route("/v1/resolve/{token}", resolve), Route("/v1/keys", list_keys)], middleware=[cors]
+            routes=[
+                Route("/v1/resolve/{token}", resolve),
+                Route("/v1/keys", list_keys),
+                Route("/v1/keys/history", list_keys),
+            ],
+            middleware=[cors],
         )
 
 

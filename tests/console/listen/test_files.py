@@ -2,11 +2,13 @@
 
 import base64
 import io
+import re
 import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 import soundfile
 from playwright.async_api import Page, expect
@@ -76,7 +78,7 @@ async def test_a_code_in_the_right_channel_alone_and_two_codes_in_one_file_are_h
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: write_wav(folder / "silence.wav", 2), "There is no Code in this file"),
+        (lambda folder: write_wav(folder / "silence.wav", 2), "There is no Code in this file. It is silent."),
         (lambda folder: write_wav(folder / "long.wav", 601), "longer than ten minutes"),
         (lambda folder: write_text(folder / "notes.wav"), "cannot play this file"),
         (lambda folder: write_text(folder / "empty.wav", ""), "cannot play this file"),
@@ -89,6 +91,56 @@ async def test_a_file_without_a_code_is_said_to_have_none(
     await page.locator("#file").set_input_files(make(tmp_path))
     await expect(page.locator("#file-progress")).to_contain_text(words, timeout=30_000)
     await expect(page.locator("#heard article")).to_have_count(0)
+
+
+def make_sound(highest_hz: float, *, level: float = 0.1, duration_s: float = 2) -> bytes:
+    """Return noise without anything above a frequency, as the samples of a file."""
+    noise = np.random.default_rng(17).standard_normal(round(duration_s * 48_000))
+    spectrum = np.fft.rfft(noise)
+    spectrum[np.fft.rfftfreq(len(noise), 1 / 48_000) > highest_hz] = 0
+    return (np.clip(np.fft.irfft(spectrum, len(noise)) * level, -1, 1) * 32_767).astype("<i2").tobytes()
+
+
+async def test_the_page_says_what_it_found_in_a_file_without_a_code(
+    browsing: Browsing, listen_url: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    page = await open_page(browsing, listen_url)
+    sounds = {
+        "white noise": (make_sound(24_000), r"no Code in this file\. The band of Codes.+ holds sound \(-\d\d dB\)"),
+        "FM": (make_sound(15_000), r"It is cut off below the band of Codes"),
+        "speech": (make_sound(300), r"The band of Codes, from 15 to 19\.5 kHz, is empty"),
+        "short": (make_sound(24_000, duration_s=0.5), r"It lasts 0\.5 s; a whole Code lasts 1\.5.+ holds sound"),
+        "quiet": (make_sound(24_000, level=1e-4), r"It is very quiet: its loudest sample is at -\d\d dB"),
+    }
+    for name, (sound, words) in sounds.items():
+        with subtests.test(name=name):
+            await page.locator("#file").set_input_files(write_wav(tmp_path / f"{name}.wav", 0, 1, sound))
+            await expect(page.locator("#file-progress")).to_have_text(re.compile(words), timeout=30_000)
+            await expect(page.locator("#file-name")).to_have_text(f"{name}.wav")
+
+
+async def test_a_file_that_fails_stands_above_what_was_heard_before(
+    browsing: Browsing, listen_url: str, stand_in: Any, tmp_path: Path
+) -> None:
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await open_page(browsing, listen_url)
+    heard, before = page.locator("#heard article"), page.locator("#before")
+    code = tmp_path / "tonight \u202e.wav"
+    code.write_bytes(render_token(TOKEN))
+    await page.locator("#file").set_input_files(code)
+    await expect(heard).to_have_attribute("data-outcome", "verified")
+    await expect(heard.locator(".source")).to_have_text("In the file tonight [U+202E].wav")
+    await expect(before).to_be_hidden()
+
+    await page.locator("#file").set_input_files(write_text(tmp_path / "notes.wav"))
+    await expect(page.locator("#file-progress")).to_contain_text("cannot play this file")
+    await expect(heard).to_have_count(0)
+    await expect(before.locator("article")).to_be_hidden()
+    await page.locator("#file").set_input_files(code)
+
+    await expect(heard).to_have_count(1)
+    await expect(before).to_be_hidden()
+    assert stand_in.resolved == [TOKEN]
 
 
 RECORD: Final = """async (content) => {
@@ -124,7 +176,8 @@ async def test_a_recording_of_the_browser_itself_and_streams_of_unknown_length_a
     await expect(page.locator("#heard article[data-outcome=codeUnavailable]")).to_have_count(1)
     streamed = base64.b64encode(stream_flac(render_token(OTHER_TOKEN))).decode()
     await page.evaluate(DROP, {"name": "stream.flac", "content": streamed})
-    await expect(page.locator("#heard article[data-outcome=codeUnavailable]")).to_have_count(2)
+    await expect(page.locator("#heard article[data-outcome=codeUnavailable]")).to_have_count(1)
+    await expect(page.locator("#before article[data-outcome=codeUnavailable]")).to_have_count(1)
     assert stand_in.resolved == [TOKEN, OTHER_TOKEN]
 
 

@@ -49,9 +49,9 @@ async def test_an_organization_is_renamed(operator: ConsoleClient) -> None:
     created = await operator.submit("/organizations", {"name": "Radio"})
     path = created.location.removesuffix("/projects")
 
-    page = await operator.follow(await operator.submit(path, {"name": "Radio Nordlicht"}))
+    page = await operator.follow(await operator.submit(f"{path}/settings", {"name": "Radio Nordlicht"}))
 
-    assert page.find(".//h1").text == "Radio Nordlicht"
+    assert page.value("name") == (await operator.get(path)).heading == "Radio Nordlicht"
     assert "The organisation was renamed." in page.text
 
 
@@ -133,7 +133,8 @@ async def test_a_role_is_offered_only_what_it_may_do(
     offered: dict[str, list[str]] = {}
     for subject in ("owner", "admin", "reader"):
         visitors.sign_in_as(people, subject, clock.now())
-        pages = [await visitors.get(path + rest) for rest in ("", "/projects", f"/projects/{tenant.project_id}")]
+        paths = ("/settings", "/projects?new=1", f"/projects/{tenant.project_id}/settings")
+        pages = [await visitors.get(path + rest) for rest in paths]
         offered[subject] = [str(each.text) for page in pages for each in page.find_all(".//main//h2")]
 
     in_projects = ["Create a project", "Rename", "Export and delete"]

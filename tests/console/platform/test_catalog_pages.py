@@ -311,3 +311,24 @@ async def test_the_catalogue_in_french(operator: ConsoleClient, clock: FakeClock
 
     assert "Contrats d’Audience" in (await french.get(CATALOG)).text
     assert "Nouveau forfait de Codes" in (await french.get(f"{CATALOG}/plan")).text
+
+
+async def test_an_organisation_is_picked_by_its_name(operator: ConsoleClient, api: Api) -> None:
+    for name in ("Radio Nordlicht", "Radio Süd", "Radio Süd-West"):
+        await api.make_organization(name)
+    shown = await operator.get(f"{CATALOG}/customer")
+    assert "Radio Süd" in [option.text for option in shown.find_all(".//datalist/option")]
+
+    whole = await operator.submit(f"{CATALOG}/customer", {"organization_id": "radio süd", "thirdparty_id": "17"})
+    beginning = await operator.submit(f"{CATALOG}/customer", {"organization_id": "Radio Nord", "thirdparty_id": "18"})
+    several = await operator.submit(f"{CATALOG}/customer", {"organization_id": "Radio", "thirdparty_id": "19"})
+    unknown = await operator.submit(f"{CATALOG}/customer", {"organization_id": "Moon", "thirdparty_id": "19"})
+
+    assert (whole.status, beginning.status) == (303, 303)
+    assert {each["organization_name"] for each in await entries(api, "accounting_customers")} == {
+        "Radio Süd",
+        "Radio Nordlicht",
+    }
+    for page, words in ((several, "Several organisations"), (unknown, "No organisation")):
+        assert (page.status, page.value("thirdparty_id")) == (422, "19")
+        assert words in str(page.find(".//p[@id='refused-organization_id']").text)

@@ -55,6 +55,17 @@ async def test_all_settings_are_shown_with_their_sources(operator: ConsoleClient
     assert "not set" in row_of(page, "smtp_password")
 
 
+async def test_settings_stand_under_the_system_that_they_are_about(operator: ConsoleClient) -> None:
+    page = await operator.get("/platform")
+
+    sections = {
+        str(section.findtext("h2")): [str(code.text) for code in section.findall(".//tbody//th/code")]
+        for section in page.find_all(".//main/section")
+    }
+    assert list(sections) == ["Mail", "Support desk", "Accounting", "Card payments", "Payments in dinars"]
+    assert sections["Card payments"] == ["card_secret_key", "card_webhook_secret"]
+
+
 async def test_a_credential_is_set_and_never_shown(operator: ConsoleClient, api: Api) -> None:
     answer = await operator.submit("/platform/secrets/card_secret_key", {"value": SECRET})
     page = await operator.follow(answer)

@@ -9,9 +9,10 @@ async def test_a_project_is_created_renamed_and_listed(operator: ConsoleClient, 
     created = await operator.submit(path, {"name": "Evening show"})
     assert "Evening show was created." in (await operator.follow(created)).text
 
-    renamed = await operator.follow(await operator.submit(created.location, {"name": "Late show"}))
+    renamed = await operator.follow(await operator.submit(f"{created.location}/settings", {"name": "Late show"}))
 
-    assert renamed.find(".//h1").text == "Late show"
+    assert "The project was renamed." in renamed.text
+    assert renamed.value("name") == (await operator.get(created.location)).heading == "Late show"
     rows = (await operator.get(path)).find_all(".//tbody/tr/th/a")
     assert [row.text for row in rows] == ["Late show", "Morning show"]
 

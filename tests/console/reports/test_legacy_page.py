@@ -36,11 +36,11 @@ async def test_daily_totals_are_shown_and_said_to_be_unverified(operator: Consol
     page = await operator.get(path_of(counted))
 
     assert "These totals are not verified" in page.text
-    assert page.find(".//dl[@class='measures']//dd").text == "1,207"
+    assert page.find(".//dl[@class='tiles']//dd").text == "1,207"
     assert [cell.text for cell in page.find_all(".//tbody/tr/td")] == ["7", "1,200"]
     (path,) = page.find_all(".//figure/{*}svg/{*}path")
     assert str(path.get("d")).count("M") == 2
-    assert "reach" not in page.find(".//table").findtext("caption", "").lower()
+    assert [each.text for each in page.find_all(".//figure//{*}text[@class='label axis-title']")] == ["Events", "Day"]
 
 
 async def test_the_period_is_applied_and_stays_on_the_page(
@@ -77,3 +77,18 @@ async def test_an_audience_that_fails_keeps_the_period(
 
     assert (page.status, page.trouble) == (503, "audience_unavailable")
     assert page.value("from") == "2026-01-01"
+
+
+async def test_the_totals_are_linked_only_where_there_are_some(operator: ConsoleClient, counted: Tenant) -> None:
+    project = await counted.api.make_project(counted.organization_id, "New")
+    of_organization = f"/organizations/{counted.organization_id}/projects"
+
+    pages = {
+        project_id: await operator.get(f"{of_organization}/{project_id}/integrations")
+        for project_id in (counted.project_id, project)
+    }
+
+    assert {project_id: "/legacy-report" in page.html for project_id, page in pages.items()} == {
+        counted.project_id: True,
+        project: False,
+    }

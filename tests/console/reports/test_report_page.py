@@ -7,14 +7,28 @@ import pytest
 from support.audience.measured_tenant import MeasuredTenant, measure_tenant
 from support.audience.recorded_events import RecordedEvent, store_events
 from support.audience.report_pages import report_path, rows_of
-from support.console.client import ConsoleClient
+from support.console.client import ConsoleClient, PageAnswer
 from support.console.faults import audience_failing
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
+from soundmark.console.language import get_language
 from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp
+
+
+def read_totals(page: PageAnswer) -> list[str | None]:
+    return [each.text for each in page.find_all(".//dl[@class='tiles']//dd[@class='value']")]
+
+
+def read_notes(page: PageAnswer) -> list[str | None]:
+    return [each.text for each in page.find_all(".//dl[@class='tiles']//dd[@class='note']")]
+
+
+def write_day(day: str) -> str:
+    return get_language("en").iso_day(day)
 
 
 async def test_a_report_shows_every_dimension(operator: ConsoleClient, measured: MeasuredTenant) -> None:
@@ -23,19 +37,19 @@ async def test_a_report_shows_every_dimension(operator: ConsoleClient, measured:
     page = await operator.get(report_path(measured))
 
     assert page.status == 200
-    assert [item.text for item in page.find_all(".//dl[@class='measures']//dd")] == ["3", "2", "1.5000"]
+    assert read_totals(page) == ["3", "2", "1.5"]
     assert rows_of(page, "by_day") == [
-        [row["day"], "1" if index == 0 else "2", str(row["estimated_reach"])]
+        [write_day(row["day"]), "1" if index == 0 else "2", str(row["estimated_reach"])]
         for index, row in enumerate(report["by_day"])
     ]
     assert rows_of(page, "by_receiver") == [["Phone", "2"], ["Kiosk", "1"]]
-    assert rows_of(page, "by_frequency") == [["2", "1"], ["1", "1"]]
+    assert rows_of(page, "by_frequency") == [["1", "1"], ["2", "1"]]
     assert rows_of(page, "by_campaign") == [["Tonight", "2", "2"], ["without a campaign", "1", "1"]]
     assert rows_of(page, "by_xr_code") == [
         [measured.in_campaign["xr_id"], "2", "2"],
         [measured.alone["xr_id"], "1", "1"],
     ]
-    assert rows_of(page, "by_country") == [["TN", "2"], ["not given", "1"]]
+    assert rows_of(page, "by_country") == [["Tunisia", "2"], ["not given", "1"]]
 
 
 async def test_integrity_signals_say_their_scope(operator: ConsoleClient, measured: MeasuredTenant) -> None:
@@ -64,6 +78,74 @@ async def test_every_chart_has_a_title_a_description_and_a_table(
     assert hidden == [], "the bars of tables repeat their numbers"
 
 
+async def test_each_table_of_a_chart_is_folded_behind_it_and_every_axis_has_a_title(
+    operator: ConsoleClient, measured: MeasuredTenant
+) -> None:
+    page = await operator.get(report_path(measured))
+
+    for dimension in ("by_day", "by_frequency", "integrity"):
+        section = page.find(f".//section[@aria-labelledby='{dimension}']")
+        assert section.find("details[@class='behind']//table") is not None
+        assert len(section.findall("figure//{*}text[@class='label axis-title']")) == 2
+    order = [str(each.get("aria-labelledby")) for each in page.find_all(".//main/section")]
+    assert order[-1] == "exports"
+    assert page.text.count("UTC") == 1 + page.find(".//section[@aria-labelledby='integrity']/p").text.count("UTC")
+
+
+async def test_a_row_filters_the_page_where_the_service_has_the_filter(
+    operator: ConsoleClient, measured: MeasuredTenant
+) -> None:
+    page = await operator.get(report_path(measured))
+    day = (await measured.report()).json["by_day"][-1]["day"]
+
+    links = {
+        dimension: [str(a.get("href")) for a in page.find_all(f".//section[@aria-labelledby='{dimension}']//th/a")]
+        for dimension in ("by_day", "by_campaign", "by_xr_code")
+    }
+
+    assert links["by_day"][-1] == report_path(measured, **{"from": day, "to": day})
+    assert links["by_campaign"] == [report_path(measured, campaign_id=measured.campaign["id"])]
+    assert report_path(measured, xr_id=measured.alone["xr_id"]) in links["by_xr_code"]
+
+
+async def test_a_preset_keeps_the_other_filters_and_is_marked(
+    operator: ConsoleClient, measured: MeasuredTenant
+) -> None:
+    today = measured.tenant.api.clock.now().date()
+    xr_id = measured.in_campaign["xr_id"]
+
+    page = await operator.get(report_path(measured, xr_id=xr_id))
+    [week, month, everything] = page.find_all(".//nav[@class='tabs']//a")
+    chosen = await operator.get(str(week.get("href")))
+
+    assert everything.get("aria-current") == "page"
+    assert month.get("aria-current") is None
+    assert (chosen.value("from"), chosen.value("to")) == ((today - timedelta(days=6)).isoformat(), today.isoformat())
+    assert chosen.value("xr_id") == xr_id
+    assert [a.text for a in chosen.find_all(".//nav[@class='tabs']//a[@aria-current]")] == ["7 days"]
+
+
+async def test_totals_are_compared_with_the_period_before_as_far_as_it_is_kept(
+    operator: ConsoleClient, measured: MeasuredTenant, beside_core_url: Secret
+) -> None:
+    now = measured.tenant.api.clock.now()
+    old = [RecordedEvent(now - timedelta(days=2, hours=1), 500 + n, measured.alone["xr_id"]) for n in range(6)]
+    await asyncio.to_thread(store_events, beside_core_url, measured.integration["id"], old)
+
+    def since(hours: int) -> str:
+        return report_path(measured, **{"from": format_timestamp(now - timedelta(hours=hours))})
+
+    compared = await operator.get(since(36))
+    empty_before = await operator.get(since(24 * 4))
+    deleted_before = await operator.get(since(24 * 9))
+    whole = await operator.get(report_path(measured))
+
+    assert read_notes(compared)[0] == "-50 % against 6 in the period before"
+    assert read_notes(empty_before)[0] == "none in the period before"
+    for page in (deleted_before, whole):
+        assert read_notes(page) == ["events per measurement token"]
+
+
 async def test_no_page_has_inline_styles_or_scripts(operator: ConsoleClient, measured: MeasuredTenant) -> None:
     tenant = measured.tenant
     legacy = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/legacy-report"
@@ -87,7 +169,7 @@ async def test_filters_are_applied_and_stay_on_the_page(operator: ConsoleClient,
 
     page = await operator.get(report_path(measured, **filters))
 
-    assert page.find(".//dl[@class='measures']//dd").text == "2"
+    assert read_totals(page)[0] == "2"
     assert {name: page.value(name) for name in filters} == filters
 
 
@@ -96,7 +178,7 @@ async def test_the_last_day_of_the_period_is_included(operator: ConsoleClient, m
 
     page = await operator.get(report_path(measured, **{"from": day, "to": day}))
 
-    assert [row[0] for row in rows_of(page, "by_day")] == [day]
+    assert [row[0] for row in rows_of(page, "by_day")] == [write_day(day)]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +248,7 @@ async def test_hostile_names_are_text(operator: ConsoleClient, measured: Measure
     assert rows_of(page, "by_campaign")[0][0] == hostile
     assert hostile in [option.text for option in page.find_all(".//option")]
     assert page.find_all(".//img") == []
-    assert len(page.find_all(".//script")) == 1
+    assert len(page.find_all(".//script")) == 2
 
 
 async def test_hostile_keys_and_parameters_are_text(operator: ConsoleClient, measured: MeasuredTenant) -> None:
@@ -268,5 +350,6 @@ async def test_a_report_is_written_in_french_too(
     page = await french.get(report_path(measured))
 
     assert page.find(".//html") is not None if page.tree.tag != "html" else page.tree.get("lang") == "fr"
-    assert page.find_all(".//dl[@class='measures']//dd")[2].text == "1,5000"
+    assert read_totals(page)[2] == "1,5"
+    assert rows_of(page, "by_country")[0] == ["Tunisie", "2"]
     assert "Signaux d’intégrité" in page.text

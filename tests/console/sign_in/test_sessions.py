@@ -245,7 +245,7 @@ async def test_a_persons_session_ends_where_no_identity_provider_is_configured(
         browser.sign_in(session)
         assert (await browser.get("/organizations")).location.startswith("/sign-in")
         page = await browser.follow(await browser.get("/organizations"))
-        assert (page.status, page.trouble) == (404, "sign_in.not_configured")
+        assert (page.status, page.trouble) == (200, None), "it is the front page, not a failure"
         assert "soundmark up" in page.text
 
 

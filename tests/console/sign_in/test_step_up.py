@@ -52,7 +52,7 @@ async def test_a_person_comes_back_from_a_download_to_the_page_that_offers_it(
     page = await person.get(f"{path}/export")
 
     assert page.trouble == "sign_in.second_factor_needed"
-    assert find_link(page) == f"/sign-in/step-up?return_to={path}"
+    assert find_link(page) == f"/sign-in/step-up?return_to={path}/settings"
 
 
 async def test_an_essential_claim_asks_for_the_second_factor(person: ConsoleClient, desk: Desk) -> None:

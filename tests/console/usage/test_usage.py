@@ -1,5 +1,7 @@
 """The page of an organisation's usage."""
 
+from datetime import UTC, datetime
+
 from support.console.client import ConsoleClient
 from support.console.faults import audience_failing
 from support.database.rival import Rival
@@ -7,6 +9,7 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
+from soundmark.console.pages.usage.routes import forecast_month
 from soundmark.kit.crypto.secret import Secret
 
 
@@ -66,3 +69,23 @@ async def test_every_member_sees_the_usage_in_their_language(
     assert page.status == 200
     assert "0 Codes émis sur 100." in page.text
     assert stranger.status == 404
+
+
+async def test_the_page_says_how_the_month_ends_if_it_goes_on_and_when_quotas_begin_anew(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    assert [
+        forecast_month(issued, datetime(2026, 11, day, hour, tzinfo=UTC))
+        for issued, day, hour in [(0, 9, 0), (10, 11, 0), (10, 1, 0), (10, 30, 23), (300, 1, 1)]
+    ] == [0, 30, 300, 10, 9000]
+    await tenant.make_quota(rival, 2)
+    await tenant.make_code()
+    await tenant.make_code()
+    now = tenant.api.clock.now()
+    forecast = forecast_month(2, now)
+
+    page = await operator.get(path_of(tenant))
+
+    assert f"it ends with {forecast} Codes." in page.text
+    assert f"{now:%B %Y}, in UTC." in page.text
+    assert ("See the offers" in page.text) == (forecast > 2)

@@ -56,6 +56,25 @@ async def test_deliveries_are_listed_with_what_came_back_and_filtered(
     assert "No matching deliveries" in (await operator.get(f"{path}?status=failed")).text
 
 
+async def test_the_latest_deliveries_and_an_example_of_a_message_stand_beside_their_endpoint(
+    operator: ConsoleClient, tenant: Tenant, steps: Steps, rival: Rival, consumer: WebhookConsumer
+) -> None:
+    consumer.reactions.append(500)
+    endpoint = await make_deliveries(tenant, steps, rival, consumer, [f"Campaign {number}" for number in range(6)])
+
+    page = await operator.get(webhooks_path(tenant, endpoint))
+
+    assert len(rows(page)) == 5
+    assert "campaign.created delivered 204" in rows(page)[0]
+    links = [str(each.get("href")) for each in page.find_all(".//main//a")]
+    assert f"{webhooks_path(tenant, endpoint)}/deliveries" in links
+    example = json.loads(page.find(".//details/pre/code").text or "")
+    sent = json.loads(consumer.messages[0].body)
+    assert example.keys() == sent.keys()
+    assert sent["data"].keys() - {"campaign_id", "name", "starts_at", "ends_at"} == example["data"].keys() - {"xr_id"}
+    assert example["data"]["organization_id"] == tenant.organization_id
+
+
 async def test_a_status_that_does_not_exist_is_refused_by_name(operator: ConsoleClient, tenant: Tenant) -> None:
     endpoint = await tenant.make_webhook_endpoint()
 

@@ -12,7 +12,8 @@ from support.tenancy.tenant import Tenant
 from support.webhooks.consumer import Reaction, WebhookConsumer
 
 from soundmark.console import core_api
-from soundmark.console.pages.webhooks.routes import EVENT_TYPES
+from soundmark.console.language import LOCALES, get_language
+from soundmark.console.pages.webhooks.event_types import EVENT_TYPES
 from soundmark.core.domain.webhooks import event
 from soundmark.core.features.webhooks.delivery import sending
 
@@ -39,6 +40,24 @@ def shown_secret(page: PageAnswer) -> str:
 
 def test_the_types_are_those_that_core_sends() -> None:
     assert list(EVENT_TYPES) == sorted(event.EVENT_TYPES)
+
+
+async def test_the_types_stand_under_their_resource_with_names(operator: ConsoleClient, tenant: Tenant) -> None:
+    page = await operator.get(f"{webhooks_path(tenant)}/new")
+
+    groups = page.find_all(".//div[@class='event-group']")
+    names = {
+        str(group.findtext("p")): [str(each.get("value")) for each in group.findall("label/input")] for group in groups
+    }
+    assert [types[0].partition(".")[0] for types in names.values()] == sorted(
+        {t.partition(".")[0] for t in EVENT_TYPES}
+    )
+    assert names["Invitations"] == ["invitation.accepted", "invitation.created", "invitation.revoked"]
+    for code in LOCALES:
+        language = get_language(code)
+        for event_type in EVENT_TYPES:
+            assert language.knows(f"webhooks.resource.{event_type.partition('.')[0]}"), event_type
+            assert any(language.knows(f"{area}.{event_type}") for area in ("webhooks.type", "audit_log.action"))
 
 
 async def test_an_endpoint_is_created_and_its_secret_shown_once(operator: ConsoleClient, tenant: Tenant) -> None:

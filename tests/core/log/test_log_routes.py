@@ -163,6 +163,7 @@ async def test_each_commitment_has_a_proof_that_others_verify(
             "text/plain; charset=utf-8",
             "no-store",
         )
+        assert proof.headers["ratelimit"].startswith('"log-proofs";r=')
         verify_as_others(proof.body.decode(), kind, member, text, stored)
 
 
@@ -197,9 +198,11 @@ async def test_proofs_are_limited_as_resolutions_are_with_a_counter_of_their_own
         for _ in range(2):
             await api.resolve("brd_unknown-unknown")
         path = f"/v1/log/proofs/{base64url.encode(bytes(32))}"
-        codes = [(await api.get(path)).code for _ in range(3)]
-        assert codes == ["log_entry_not_found", "log_entry_not_found", "rate_limited"]
-        assert (await api.get(path)).headers["retry-after"] == "10"
+        answers = [await api.get(path) for _ in range(3)]
+        assert [answer.code for answer in answers] == ["log_entry_not_found", "log_entry_not_found", "rate_limited"]
+        assert [answer.headers["ratelimit"][-8:] for answer in answers] == ["r=1;t=10", "r=0;t=10", "r=0;t=10"]
+        assert {answer.headers["ratelimit-policy"] for answer in answers} == {'"log-proofs";q=2;w=10'}
+        assert answers[-1].headers["retry-after"] == "10"
         assert (await api.get("/v1/log/checkpoint")).status == 200
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final, get_args
 
 import numpy as np
 import pytest
+import soundfile
 from support.studio.fake_ffmpeg import install_fake_ffmpeg
 from support.studio.programmes import FRAME, OTHER_FRAME, RATE_HZ, make_programme, write_wav
 
@@ -79,6 +80,23 @@ def test_a_scan_tells_codes_channels_and_lost_repetitions_apart(tmp_path: Path) 
     found = scan_file(tmp_path / "wiped.wav")
     assert found[:2] == [(1.0, FRAME, 4, True), (5.0, OTHER_FRAME, 4, True)]
     assert [each[:2] for each in found[2:]] == [(9.0, FRAME)]
+
+
+@pytest.mark.parametrize(("kind", "subtype"), [("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS")])
+def test_a_scan_finds_what_an_encoder_left(source: Path, tmp_path: Path, kind: str, subtype: str) -> None:
+    """An MP3 file does not say how late its encoder is, some 0.01 s."""
+    mix_at(source, tmp_path / "mixed.wav", RATE_HZ)
+    with open_programme(tmp_path / "mixed.wav") as programme:
+        sound = programme.read(0, programme.sample_count)
+    master = tmp_path / "master"
+    options: dict[str, Any] = {"format": kind, "subtype": subtype, "compression_level": 0.0}
+    if kind == "MP3":
+        options["bitrate_mode"] = "CONSTANT"
+    soundfile.write(master, sound, RATE_HZ, **options)
+    with open_programme(master) as programme:
+        (found,) = scan(programme)
+    assert (found.frame, found.is_heard, found.cutoff_hz) == (FRAME, True, None)
+    assert found.at_s == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_master_without_a_code_has_no_repetition(source: Path, tmp_path: Path) -> None:

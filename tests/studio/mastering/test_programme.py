@@ -151,8 +151,11 @@ def make_header(**changes: Any) -> bytes:
 
 
 REFUSED: Final[list[tuple[bytes, str]]] = [
-    (b"", "cut off"),
-    (b"OggS" + bytes(60), "no WAV, BW64 or RF64 file"),
+    (b"", "no WAV, BW64, RF64, FLAC, OGG or MP3 file"),
+    (b"RIFF", "cut off"),
+    (b"OggS" + bytes(60), "OGG file begins in the middle of a stream"),
+    (b"no sound" * 20, "no WAV, BW64, RF64, FLAC, OGG or MP3 file"),
+    (bytes(4) + b"ftypM4A " + bytes(60), r"an MP4 file \(M4A, AAC\)"),
     (b"RIFF\0\0\0\0AVI " + bytes(60), "no WAV, BW64 or RF64 file"),
     (b"RIFF\0\0\0\0WAVE", "contains no samples"),
     (make_header()[:30], "cut off"),
@@ -177,6 +180,27 @@ def test_what_is_not_read_is_said_truly(tmp_path: Path, subtests: pytest.Subtest
             path.write_bytes(content)
             with pytest.raises(NotReadable, match=reason), open_programme(path):
                 pass
+
+
+def test_joined_files_are_scanned_one_by_one(tmp_path: Path) -> None:
+    """The decoder would stop at the end of the first, and the others would seem to have no Code."""
+    path = tmp_path / "joined.ogg"
+    soundfile.write(path, make_programme(1.0), RATE_HZ, format="OGG", subtype="VORBIS")
+    path.write_bytes(2 * path.read_bytes())
+    with pytest.raises(NotReadable, match="2 files that were joined"), open_programme(path):
+        pass
+
+
+@pytest.mark.parametrize(("kind", "subtype"), [("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS"), ("OGG", "OPUS")])
+def test_an_encoded_master_is_read_from_any_place(tmp_path: Path, kind: str, subtype: str) -> None:
+    path = tmp_path / "master"
+    soundfile.write(path, make_programme(2.0), RATE_HZ, format=kind, subtype=subtype)
+    with open_programme(path) as programme:
+        assert programme.is_encoded
+        whole = programme.read(0, programme.sample_count)
+        assert len(whole) == pytest.approx(2 * RATE_HZ, abs=2304)
+        for start in (60_001, 0, 30_000):
+            assert np.allclose(programme.read(start, 5000), whole[start : start + 5000], atol=1e-4)
 
 
 def test_values_that_are_no_numbers_are_silence(tmp_path: Path) -> None:

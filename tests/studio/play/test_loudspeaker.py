@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import sys
+import threading
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,10 @@ class Card:
         self.opened: list[dict[str, Any]] = []
         self.scans = 0
         self.open_count = 0
+        self.has_room = threading.Event()
+        self.has_room.set()
+        self.is_writing = threading.Event()
+        self.was_freed_in_use = False
 
     def stream(self, **given: Any) -> "Stream":
         self.opened.append(given)
@@ -56,12 +61,16 @@ class Stream:
 
     def write(self, block: bytes) -> None:
         self.card.check()
+        self.card.is_writing.set()
+        assert self.card.has_room.wait(10)
         self.card.played.append(block)
+        self.card.is_writing.clear()
 
     def abort(self) -> None:
         self.card.check()
 
     def close(self) -> None:
+        self.card.was_freed_in_use |= self.card.is_writing.is_set()
         self.card.open_count -= 1
 
 
@@ -142,3 +151,19 @@ def test_what_is_missing_is_named(error: Exception, advice: str, monkeypatch: py
     monkeypatch.setattr(importlib, "import_module", fail)
     with pytest.raises(OutputEnded, match=rf"{advice}.*--out"):
         Loudspeaker(None, SystemClock())
+
+
+async def test_a_stream_is_not_freed_while_a_block_is_written(card: Card) -> None:
+    """A write cannot be cancelled in its thread, and PortAudio's memory must not go away under it."""
+    speaker = Loudspeaker(None, SystemClock())
+    await speaker.open()
+    card.has_room.clear()
+    writing = asyncio.create_task(speaker.write(BLOCK))
+    assert await asyncio.to_thread(card.is_writing.wait, 10)
+    writing.cancel()
+    await asyncio.wait([writing])
+    closing = asyncio.create_task(asyncio.to_thread(speaker.close))
+    await asyncio.wait([closing], timeout=0.1)
+    card.has_room.set()
+    await closing
+    assert (card.was_freed_in_use, card.open_count, card.played) == (False, 0, [BLOCK])

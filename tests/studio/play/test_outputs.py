@@ -17,7 +17,7 @@ from support.processes.fake_clock import FakeClock
 
 from soundmark.kit.clock import SystemClock
 from soundmark.studio.play import outputs
-from soundmark.studio.play.outputs import OutputEnded, StreamOutput, open_file
+from soundmark.studio.play.outputs import OutputEnded, StreamOutput, make_file_output
 
 BLOCK = bytes(range(200)) * 48  # A tenth of a second.
 
@@ -37,7 +37,7 @@ def paused_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def test_a_wav_file_states_its_length(tmp_path: Path, paused_s: list[float]) -> None:
     path = tmp_path / "out.WAV"
-    output = open_file(path, SystemClock(), force=False)
+    output = make_file_output(path, SystemClock(), force=False)
     await output.open()
     for _ in range(3):
         await output.write(BLOCK)
@@ -53,7 +53,7 @@ async def test_a_wav_file_states_its_length(tmp_path: Path, paused_s: list[float
 
 async def test_another_file_holds_only_samples(tmp_path: Path, paused_s: list[float]) -> None:
     path = tmp_path / "out.raw"
-    output = open_file(path, SystemClock(), force=False)
+    output = make_file_output(path, SystemClock(), force=False)
     await output.open()
     await output.write(BLOCK)
     output.close()
@@ -64,16 +64,20 @@ async def test_another_file_holds_only_samples(tmp_path: Path, paused_s: list[fl
 async def test_a_file_is_replaced_only_on_demand(tmp_path: Path) -> None:
     path = tmp_path / "out.raw"
     path.write_text("something else, and longer")
-    with pytest.raises(FileExistsError):
-        open_file(path, SystemClock(), force=False)
-    open_file(path, SystemClock(), force=True).close()
+    with pytest.raises(OutputEnded, match=r"out\.raw cannot be written: File exists"):
+        await make_file_output(path, SystemClock(), force=False).open()
+    output = make_file_output(path, SystemClock(), force=True)
+    assert path.read_bytes(), "nothing is overwritten before it is opened"
+    await output.open()
+    output.close()
     assert path.read_bytes() == b""
 
 
 async def test_sound_is_written_no_faster_than_it_is_heard(tmp_path: Path, paused_s: list[float]) -> None:
     """A file takes everything at once, and Codes expire in real time."""
     clock = FakeClock()
-    output = open_file(tmp_path / "out.raw", clock, force=False)
+    output = make_file_output(tmp_path / "out.raw", clock, force=False)
+    await output.open()
     for _ in range(8):
         await output.write(BLOCK)
     output.close()
@@ -82,7 +86,8 @@ async def test_sound_is_written_no_faster_than_it_is_heard(tmp_path: Path, pause
 
 async def test_a_slow_reader_gets_no_burst_afterwards(tmp_path: Path, paused_s: list[float]) -> None:
     clock = FakeClock()
-    output = open_file(tmp_path / "out.raw", clock, force=False)
+    output = make_file_output(tmp_path / "out.raw", clock, force=False)
+    await output.open()
     await output.write(BLOCK)
     clock.advance(seconds=60)
     for _ in range(5):
@@ -93,7 +98,8 @@ async def test_a_slow_reader_gets_no_burst_afterwards(tmp_path: Path, paused_s: 
 
 async def test_the_end_of_a_pipe_s_reader_is_the_end() -> None:
     reading, writing = os.pipe()
-    output = StreamOutput(writing, "standard output", SystemClock(), is_wav=False)
+    output = StreamOutput(lambda: writing, "standard output", SystemClock(), is_wav=False)
+    await output.open()
     await output.write(BLOCK[:200])
     assert os.read(reading, 400) == BLOCK[:200]
     os.close(reading)
@@ -106,7 +112,8 @@ async def test_a_reader_that_stops_reading_stops_only_the_sound() -> None:
     """A full pipe must not keep the loop from seeing a signal or a revocation."""
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
-    output = StreamOutput(writing, "pipe", SystemClock(), is_wav=False)
+    output = StreamOutput(lambda: writing, "pipe", SystemClock(), is_wav=False)
+    await output.open()
     block = asyncio.ensure_future(output.write(BLOCK))
     while not select.select([reading], [], [], 0)[0]:
         await asyncio.to_thread(int)
@@ -122,7 +129,7 @@ async def test_a_full_disk_is_the_end_and_leaves_a_file_that_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paused_s: list[float]
 ) -> None:
     path = tmp_path / "out.wav"
-    output = open_file(path, SystemClock(), force=False)
+    output = make_file_output(path, SystemClock(), force=False)
     await output.open()
     await output.write(BLOCK)
     monkeypatch.setattr(outputs, "os", SimpleNamespace(**{**vars(os), "write": failing(errno.ENOSPC)}))
@@ -143,7 +150,7 @@ def failing(number: int) -> Callable[..., Any]:
 async def test_a_named_pipe_takes_samples_as_they_come(tmp_path: Path, paused_s: list[float]) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path)
-    output = open_file(path, SystemClock(), force=False)
+    output = make_file_output(path, SystemClock(), force=False)
     await output.open()
     await output.write(BLOCK)
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -25,4 +25,7 @@ def export_path(measured: MeasuredTenant, export: str, **query: str) -> str:
 def rows_of(page: PageAnswer, dimension: str) -> list[list[str]]:
     """Return the cells of the table of a dimension, without its bars."""
     section = page.find(f".//section[@aria-labelledby='{dimension}']")
-    return [["".join(cell.itertext()).strip() for cell in list(row)[:-1]] for row in section.findall(".//tbody/tr")]
+    return [
+        ["".join(cell.itertext()).strip() for cell in row if cell.find("{*}svg") is None]
+        for row in section.findall(".//tbody/tr")
+    ]

@@ -75,4 +75,4 @@ async def assert_no_page_breaks_a_rule(open_page: Open, paths: Sequence[str]) ->
             broken[path] = found
         if found := await find_broken_rules(narrow, rules=_OTHER_RULES):
             broken[f"{path} in French on a narrow screen"] = found
-    assert broken == {}
+    assert not broken, broken

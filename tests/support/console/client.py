@@ -79,6 +79,21 @@ class PageAnswer:
         """Return all elements that an ElementTree path leads to."""
         return self.tree.findall(path)
 
+    @property
+    def heading(self) -> str:
+        """The text of the page's first heading."""
+        return " ".join("".join(self.find(".//h1").itertext()).split())
+
+    @property
+    def tiles(self) -> dict[str, str]:
+        """The figures of the page by their labels."""
+        found = [(each.find(".//dt"), each.find(".//dd")) for each in self.find_all(".//dl[@class='tiles']/*")]
+        return {
+            " ".join("".join(label.itertext()).split()): " ".join("".join(value.itertext()).split())
+            for label, value in found
+            if label is not None and value is not None
+        }
+
     def value(self, name: str) -> str:
         """Return what the control `name` of a form holds."""
         control = self.find(f".//*[@name='{name}']")

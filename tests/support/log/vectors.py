@@ -50,6 +50,30 @@ def log_vectors() -> Json:
     }
 
 
+def prove_document(canonical: bytes) -> Json:
+    """Return the keys that a verifier believes, and proofs of a signed document, of which some are refused."""
+    entry = canonicalize(
+        {
+            "v": 1,
+            "kind": "document.sealed",
+            "document": base64url.encode(digest("document.sealed", "document", canonical)),
+        }
+    )
+    cosigned, bare = _proof(entry=entry), _proof(entry=entry, is_cosigned=False)
+    vectors = log_vectors()
+    return {
+        "log": vectors["log"]["vkey"],
+        "witness": vectors["witness"]["vkey"],
+        "accepted": [{"proof": bare, "quorum": 0}, {"proof": cosigned, "quorum": 1}],
+        "refused": [
+            {"name": "not cosigned", "proof": bare, "quorum": 1},
+            {"name": "by another key", "proof": _proof(entry=entry, signer=_OTHER_KEY), "quorum": 0},
+            {"name": "of another document", "proof": _proof(), "quorum": 0},
+            {"name": "not a proof", "proof": "nothing", "quorum": 0},
+        ],
+    }
+
+
 def _values() -> list[tuple[str, str, Json, Json]]:
     """Return the name, the kind, the values of the digests and the other members of each entry."""
     signed = {**json.loads(CODE.payload), "signature": base64url.encode(CODE.signature)}
@@ -89,16 +113,18 @@ def _proof(
     signer: SigningKey = _LOG_KEY,
     origin: str = _ORIGIN,
     is_cosigned: bool = True,
+    entry: bytes | None = None,
 ) -> str:
-    """Return a proof of the first entry in a tree whose other leaves are unknown."""
+    """Return a proof of an entry, by default the first, in a tree whose other leaves are unknown."""
+    entry = _entry() if entry is None else entry
     leaves = [hash_leaf(b"leaf %d" % number) for number in range(size)]
-    leaves[index] = hash_leaf(_entry())
+    leaves[index] = hash_leaf(entry)
     edge, tiles = Edge(0, ()).grow(leaves)
     note = sign_checkpoint(Checkpoint(origin, size, edge.root()), [signer])
     if is_cosigned:
         line = cosign(note.text, _WITNESS_NAME, _WITNESS_KEY, at_s=_AT_S)
         note = Note(note.text, (*note.signatures, line))
-    return write_proof(_entry(), index, plan_inclusion(index, size).read(tiles), str(note))
+    return write_proof(entry, index, plan_inclusion(index, size).read(tiles), str(note))
 
 
 def _refused() -> list[tuple[str, str, int]]:

@@ -2,7 +2,7 @@
 
 import { KeyUnknown, refuse } from "../failures.js";
 import { decode } from "./base64url.js";
-import { readMembers, readShortText } from "./shapes.js";
+import { readMembers, readShortText, readTime } from "./shapes.js";
 import { parse } from "./strict_json.js";
 
 const KEY_COUNT_MAX = 1000;
@@ -10,6 +10,7 @@ const FIXED = { kty: "OKP", crv: "Ed25519", alg: "EdDSA", use: "sig" };
 // A `next` key verifies too: it may have become `active` since this set was fetched.
 /** @type {unknown[]} */
 const STATUSES = ["active", "next", "retiring"];
+const PERIOD = ["activated_at", "superseded_at"];
 
 /** The keys that were published at one moment. */
 export class KeySet {
@@ -43,6 +44,27 @@ export class KeySet {
  * @throws {ReceiverFailure} unverifiable
  */
 export async function readKeySet(body) {
+  return collectKeys(body, STATUSES, []);
+}
+
+/**
+ * Return the keys of a JWK Set that may hold retired keys, as `GET /v1/keys/history` lists them: packs are verified with
+ * these.
+ *
+ * @param {Uint8Array} body
+ * @returns {Promise<KeySet>}
+ * @throws {ReceiverFailure} unverifiable
+ */
+export async function readKeyHistory(body) {
+  return collectKeys(body, [...STATUSES, "retired"], PERIOD);
+}
+
+/**
+ * @param {Uint8Array} body
+ * @param {unknown[]} statuses
+ * @param {string[]} period the members that a key may have, which say when it was used
+ */
+async function collectKeys(body, statuses, period) {
   const entries = readMembers(parse(body), ["keys"]).get("keys");
   if (!Array.isArray(entries) || entries.length > KEY_COUNT_MAX) refuse("The published keys are not a list.");
   /** @type {Map<string, CryptoKey>} */
@@ -50,9 +72,10 @@ export async function readKeySet(body) {
   for (const entry of entries) {
     if (!(entry instanceof Map) || typeof entry.get("kty") !== "string") refuse("A published key has no type.");
     if (entry.get("kty") !== FIXED.kty) continue;
-    const members = readMembers(entry, [...Object.keys(FIXED), "kid", "x", "status"]);
+    const members = readMembers(entry, [...Object.keys(FIXED), "kid", "x", "status"], period);
+    for (const name of period) if (members.get(name) != null) readTime(members.get(name));
     const isEd25519 = Object.entries(FIXED).every(([name, value]) => members.get(name) === value);
-    if (!isEd25519 || !STATUSES.includes(members.get("status"))) refuse("A published key is not an Ed25519 key.");
+    if (!isEd25519 || !statuses.includes(members.get("status"))) refuse("A published key is not an Ed25519 key.");
     const keyId = readShortText(members.get("kid"));
     if (keys.has(keyId)) refuse("Two published keys have the same id.");
     keys.set(keyId, await importKey(members.get("x")));

@@ -6,7 +6,7 @@ import { canonicalize, toPlain } from "./strict_json.js";
 export const TOKEN = /^brd_[A-Za-z0-9_-]{16}$/;
 export const XR_ID = /^xr_[A-Za-z0-9_-]{16,}$/;
 const INTEGRATION_ID = /^int_[A-Za-z0-9_-]{8,}$/;
-const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
+export const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
 const PROOF_ID = /^prf_[A-Za-z0-9_-]{16,}$/;
 export const SIGNATURE = /^[A-Za-z0-9_-]{86}$/;
 const TIMESTAMP = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;

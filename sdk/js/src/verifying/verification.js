@@ -1,7 +1,8 @@
 /** What an answer of `GET /v1/resolve/{token}` proves: from received bytes to a resolution, without network or clock. */
 
 import { refuse } from "../failures.js";
-import { decode, encode } from "./base64url.js";
+import { decode } from "./base64url.js";
+import { commitTo, hash } from "./commitments.js";
 import {
   readIntent,
   readMeasurementProof,
@@ -15,14 +16,14 @@ import {
 import { SIGNATURE, TOKEN, XR_ID } from "./shapes.js";
 import { areIdentical, canonicalize, parse } from "./strict_json.js";
 
-const CLOCK_SKEW_MAX_MS = 120_000;
+export const CLOCK_SKEW_MAX_MS = 120_000;
 const RESOLUTION_LIFETIME_MAX_MS = 120_000;
 const MEASUREMENT_LIFETIME_MAX_MS = 300_000;
 const ENCODED_PAYLOAD = /^[A-Za-z0-9_-]{64,65536}$/;
 /**
  * @import { KeySet } from "./keys.js"
  * @import { Intent, Policy } from "./shapes.js"
- * @import { Members } from "./strict_json.js"
+ * @import { Members, Parsed } from "./strict_json.js"
  * @typedef {ReturnType<typeof readMeasurementProof>} MeasurementProof
  */
 
@@ -32,6 +33,7 @@ const ENCODED_PAYLOAD = /^[A-Za-z0-9_-]{64,65536}$/;
  * @type {WeakMap<Resolution, MeasurementProof | null>}
  */
 const proofs = new WeakMap();
+const MIRRORED = ["xr_id", "intent", "policy"];
 const ENVELOPE = ["version", "key_id", "issued_at", "expires_at", "payload", "signature"];
 const PAYLOAD = ["version", "xr_id", "intent", "policy", "token_digest", "issued_at", "expires_at", "key_id"];
 const ANSWER = ["xr_id", "signature_status", "intent", "policy", "resolution_proof"];
@@ -63,7 +65,7 @@ export async function verifyAnswer(body, token, keys, nowMs) {
   if (answer.get("signature_status") !== "verified") refuse("The answer is not marked as verified.");
   const envelope = readMembers(answer.get("resolution_proof"), ENVELOPE);
   const payload = await openEnvelope(envelope, keys);
-  requireEqual(answer, payload, ["xr_id", "intent", "policy", "measurement_proof"]);
+  requireEqual(answer, payload, [...MIRRORED, "measurement_proof"]);
   requireEqual(envelope, payload, ["version", "issued_at", "expires_at", "key_id"]);
   if (payload.get("token_digest") !== (await digestToken(token))) refuse("The answer is about another token.");
   const [issuedAt, expiresAt] = [readTime(payload.get("issued_at")), readTime(payload.get("expires_at"))];
@@ -81,6 +83,20 @@ export async function verifyAnswer(body, token, keys, nowMs) {
   };
   proofs.set(resolution, proof);
   return resolution;
+}
+
+/**
+ * Return the digest by which the transparency log knows a verified answer.
+ *
+ * @param {Uint8Array} body
+ * @param {string} token
+ */
+export async function commitAnswer(body, token) {
+  const answer = readMembers(parse(body), ANSWER, ["measurement_proof"]);
+  /** @type {Members} */
+  const committed = new Map([["token_digest", await digestToken(token)]]);
+  for (const name of MIRRORED) committed.set(name, /** @type {Parsed} */ (answer.get(name)));
+  return commitTo("code.issued/answer", committed);
 }
 
 /**
@@ -167,6 +183,5 @@ function checkTimes(issuedAt, expiresAt, nowMs, lifetimeMaxMs) {
 
 /** @param {string} token */
 async function digestToken(token) {
-  const bytes = new TextEncoder().encode(readText(token, TOKEN));
-  return encode(await crypto.subtle.digest("SHA-256", bytes));
+  return hash(readText(token, TOKEN));
 }

@@ -45,15 +45,19 @@ class ReceiverFailure(Failure):
 
     `explanation` is an English sentence of this package for a developer's log; it may name the address of the service.
     Nothing here holds text that the server sent. `retry_after_s` is the pause that the server asked for, in seconds
-    from its answer, or None.
+    from its answer, or None. `is_unreachable` is true if no complete answer arrived, or one of 502, 503 and 504: only
+    then do offline packs answer.
 
-    Source: API v1, "Errors", "Resolution failures".
+    Source: API v1, "Errors", "Resolution failures"; details, point A23.
     """
 
-    def __init__(self, reason: Reason, explanation: str, *, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, reason: Reason, explanation: str, *, retry_after_s: float | None = None, is_unreachable: bool = False
+    ) -> None:
         super().__init__(f"{reason}: {explanation}")
         self.reason: Final[Reason] = reason
         self.explanation: Final = explanation
+        self.is_unreachable: Final = is_unreachable
         self.retry_after_s = retry_after_s
 
     @property

@@ -11,6 +11,7 @@ from soundmark_sdk import base64url, timestamps
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.device_secret import DeviceSecret
 from soundmark_sdk.failures import Unverifiable
+from soundmark_sdk.offline_pack import OfflineResolution
 from soundmark_sdk.records import Resolution
 from soundmark_sdk.verification import CLOCK_SKEW_MAX, verify_measurement_proof
 
@@ -71,7 +72,7 @@ class Measurement:
 
 
 def measure(
-    resolution: Resolution,
+    resolution: Resolution | OfflineResolution,
     *,
     consent: Consent | None,
     device_secret: DeviceSecret,
@@ -83,7 +84,7 @@ def measure(
 
     Without a `consent` it refuses. `receiver_class` and `country` (ISO 3166-1 alpha-2) are what the caller knows about
     the device; nothing is looked up. The proof is verified again, with the keys that verified the resolution: its
-    signature and times, its Code, and the integration of the Code's policy.
+    signature and times, its Code, and the integration of the Code's policy. No pack has measured Codes.
 
     Raises: MeasurementRefused. ValueError for an unknown receiver class or a malformed country.
     Source: API v1, "Audience measurement event"; wire contract, section 6, "Event".
@@ -96,6 +97,8 @@ def measure(
     # First: without consent, nothing about the resolution matters.
     if not isinstance(consent, Consent):
         raise MeasurementRefused("consent_missing", "There is no consent to be measured.")
+    if isinstance(resolution, OfflineResolution):
+        raise MeasurementRefused("not_measured", "The answer is from a pack, and no pack has measured Codes.")
     integration_id = _check_proof(resolution, now)
     if consent.integration_id != integration_id:
         raise MeasurementRefused("consent_missing", "The consent is for another integration.")

@@ -18,19 +18,24 @@ from soundmark_sdk.closed_shapes import (
     one_of,
     optional,
 )
+from soundmark_sdk.failures import Unverifiable
 from soundmark_sdk.keys import KeySet
 from soundmark_sdk.members import BROADCAST_TOKEN, CAMPAIGN_ID, PACK_ID, PROJECT_ID, SHORT_TEXT, XR_ID
 from soundmark_sdk.records import Intent
 from soundmark_sdk.signed_documents import CertificateRejected, check_shape, check_signature, read_object
+from soundmark_sdk.transparency.commitments import Commitment, commit
+from soundmark_sdk.transparency.policy import LogPolicy
+from soundmark_sdk.transparency.proof import verify_log_proof
 from soundmark_sdk.verification import CLOCK_SKEW_MAX, digest_token
 
 PACK_FORMAT: Final = "svc-offline-pack-v1"
 PACK_BYTES_MAX: Final = 32 * 1024 * 1024
+LIFE_MAX: Final = timedelta(hours=24)
 
 _CODES_MAX: Final = 10_000
-_LIFE_MAX: Final = timedelta(hours=24)
 _SIGNATURE_BYTES: Final = 64
 _DIGEST_BYTES: Final = 32
+_SEALED: Final[Commitment] = "document.sealed/document"
 _CODE: Final[Shape] = {
     "xr_id": matching(XR_ID),
     "token_digest": encoding(_DIGEST_BYTES),
@@ -68,7 +73,10 @@ class OfflineResolution:
 
 @dataclass(frozen=True, slots=True)
 class OfflinePack:
-    """A verified pack of the Codes of a campaign, or of the whole project if `campaign_id` is None."""
+    """A verified pack of the Codes of a campaign, or of the whole project if `campaign_id` is None.
+
+    `digest` is that of its entry in the transparency log, and `proof` the log's proof of it, unverified.
+    """
 
     pack_id: str
     project_id: str
@@ -77,6 +85,8 @@ class OfflinePack:
     valid_until: datetime
     codes_count: int
     key_id: str
+    digest: str
+    proof: bytes | None = field(repr=False)
     _codes: Mapping[str, Mapping[str, Any]] = field(repr=False)
 
     def find(self, token: str, now: datetime) -> OfflineResolution | None:
@@ -104,6 +114,16 @@ class OfflinePack:
             key_id=self.key_id,
         )
 
+    def is_logged(self, policy: LogPolicy) -> bool:
+        """Return whether its proof proves that it is in a log."""
+        if self.proof is None:
+            return False
+        try:
+            verify_log_proof(self.proof, policy, _SEALED, self.digest)
+        except Unverifiable:
+            return False
+        return True
+
     def leaves_out(self, token: str, other: "OfflinePack") -> bool:
         """Return whether this pack is newer than `other`, should name what it names, and does not name the token."""
         covers = self.project_id == other.project_id and self.campaign_id in {None, other.campaign_id}
@@ -113,27 +133,37 @@ class OfflinePack:
         return self._codes.get(digest_token(token)) if BROADCAST_TOKEN.fullmatch(token) else None
 
 
-def find_in_packs(packs: Iterable[OfflinePack], token: str, now: datetime) -> OfflineResolution | None:
+def find_in_packs(
+    packs: Iterable[OfflinePack], token: str, now: datetime, *, require_logged: LogPolicy | None = None
+) -> OfflineResolution | None:
     """Return what the newest of all known packs that answers says of a token; None if no pack may answer.
 
     A pack may not answer if a newer one of its project, of its campaign or of all, leaves the Code out: the Code was
-    revoked, or has expired. Give it ended packs too, as long as they are known.
+    revoked, or has expired. Give it ended packs too, as long as they are known. If any pack was made more than two
+    minutes after `now`, the clock was set back, and none answers. With `require_logged`, only packs with a `proof` do.
 
-    Source: wire contract, section 12, "Offline pack"; details, point A24.
+    Source: wire contract, section 12, "Offline pack"; details, points A24 and A26.
     """
     known = sorted(packs, key=lambda pack: pack.issued_at, reverse=True)
+    if known and known[0].issued_at - now > CLOCK_SKEW_MAX:
+        return None
     for pack in known:
         found = pack.find(token, now)
-        if found is not None and not any(newer.leaves_out(token, pack) for newer in known):
+        if found is None or any(newer.leaves_out(token, pack) for newer in known):
+            continue
+        if require_logged is None or pack.is_logged(require_logged):
             return found
     return None
 
 
-def verify_offline_pack(document: bytes | Mapping[str, Any], keys: KeySet) -> OfflinePack:
+def verify_offline_pack(
+    document: bytes | Mapping[str, Any], keys: KeySet, *, proof: bytes | None = None
+) -> OfflinePack:
     """Verify an `svc-offline-pack-v1` document; return the pack, which may have ended.
 
     `document` is the text or its JSON object. `keys` are the service's, from `read_key_history`, kept from when there
     was a network. The checks have a fixed order, and the first that fails is named: JSON, shape, key, signature, times.
+    `proof` is the answer of `GET /v1/log/proofs/{digest}` to the pack's `digest`, for receivers with `require_logged`.
 
     Raises: CertificateRejected.
     Source: wire contract, section 12, "Offline pack".
@@ -145,7 +175,7 @@ def verify_offline_pack(document: bytes | Mapping[str, Any], keys: KeySet) -> Of
         raise CertificateRejected("wrong_shape", "codes")
     check_signature(members, keys)
     issued_at, valid_until = timestamps.parse(members["issued_at"]), timestamps.parse(members["valid_until"])
-    if not issued_at < valid_until <= issued_at + _LIFE_MAX:
+    if not issued_at < valid_until <= issued_at + LIFE_MAX:
         raise CertificateRejected("wrong_times", "valid_until")
     return OfflinePack(
         pack_id=members["pack_id"],
@@ -155,5 +185,7 @@ def verify_offline_pack(document: bytes | Mapping[str, Any], keys: KeySet) -> Of
         valid_until=valid_until,
         codes_count=len(codes),
         key_id=members["key_id"],
+        digest=commit(_SEALED, members),
+        proof=proof,
         _codes={code["token_digest"]: code for code in codes},
     )

@@ -99,7 +99,7 @@ async def _begin(
 ) -> Response:
     sign_in = visit.console.sign_in
     if sign_in is None:
-        return _fail(visit, "sign_in.not_configured")
+        return visit.page("sign_in/front.html")
     attempt = sign_in.attempts.make(
         return_to, needs_second_factor=needs_second_factor, subject=subject, repeated=repeated
     )

@@ -1,4 +1,4 @@
-"""A programme on disk: WAV, BWF, RF64, BW64 or FLAC, read in blocks, and written with sounds added to it."""
+"""A programme on disk, read in blocks and, unless it is MP3 or Ogg, written with sounds added to it."""
 
 import itertools
 import os
@@ -14,8 +14,9 @@ import soundfile
 from numpy.typing import NDArray
 from soundmark_sdk.client.saving import open_replacement
 
+from soundmark.studio.mastering.encoded import EncodedSound
 from soundmark.studio.mastering.flac_blocks import copy_metadata
-from soundmark.studio.mastering.wav_layout import NotReadable, SampleFormat, WavLayout, read_layout
+from soundmark.studio.mastering.wav_layout import MAGICS, NotReadable, SampleFormat, WavLayout, read_layout
 
 Samples = NDArray[np.float64]
 
@@ -57,9 +58,13 @@ class Programme:
         self._file: Final = file
         self.path: Final = path
         self._flac: soundfile.SoundFile | None = None
+        self._encoded: EncodedSound | None = None
         self._layout: WavLayout
-        if file.read(4) == b"fLaC":
-            file.seek(0)
+        magic = file.read(4)
+        file.seek(0)
+        if magic in MAGICS:
+            self._layout = read_layout(file)
+        elif magic == b"fLaC":
             self._flac = _open_flac(file)
             bits = _FLAC_BITS[self._flac.subtype]
             self._layout = WavLayout(
@@ -67,14 +72,17 @@ class Programme:
                 self._flac.frames,
             )  # fmt: skip
         else:
-            file.seek(0)
-            self._layout = read_layout(file)
+            self._encoded = encoded = EncodedSound(file)
+            self._layout = WavLayout(
+                encoded.sample_rate, encoded.channel_count, SampleFormat(4, 32, is_float=True), None, 0,
+                encoded.sample_count,
+            )  # fmt: skip
         _check(self._layout)
         self.sample_rate: Final = self._layout.sample_rate
         self.channel_count: Final = self._layout.channel_count
         self.sample_count: Final = self._layout.sample_count
         self.speakers: Final = self._layout.speakers
-        self.kind: Final = "WAV" if self._flac is None else "FLAC"
+        self.is_encoded: Final = self._encoded is not None
 
     @property
     def duration_s(self) -> float:
@@ -106,6 +114,7 @@ class Programme:
 
         Raises: WouldClip; NotReadable; OSError.
         """
+        assert self._encoded is None, "nothing is mixed into an encoded programme"
         with open_replacement(target) as file:
             if self._flac is None:
                 self._file.seek(0)
@@ -170,6 +179,8 @@ class Programme:
             raise WouldClip(at / self.sample_rate, 20 * float(np.log10(largest / full_scale)))
 
     def _read_bytes(self, start: int, count: int) -> bytes:
+        if self._encoded is not None:
+            return self._encoded.read(start, count)
         if self._flac is not None:
             try:
                 self._flac.seek(start)

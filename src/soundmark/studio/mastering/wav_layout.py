@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-_RIFF: Final = frozenset({b"RIFF", b"RF64", b"BW64"})
+MAGICS: Final = frozenset({b"RIFF", b"RF64", b"BW64"})
 _UNKNOWN_SIZE: Final = 0xFFFFFFFF  # Of a large file, whose sizes are in `ds64`, and of one that was never finished.
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _HEAD_BYTES: Final = 8
@@ -87,7 +87,7 @@ def read_layout(file: BinaryIO) -> WavLayout:
     """
     size = os.fstat(file.fileno()).st_size
     magic, _, form = struct.unpack("<4sI4s", _read_exactly(file, 12))
-    if magic not in _RIFF or form != b"WAVE":
+    if magic not in MAGICS or form != b"WAVE":
         raise NotReadable("it is no WAV, BW64 or RF64 file")
     described: tuple[int, int, SampleFormat, tuple[int, ...] | None] | None = None
     long_size: int | None = None

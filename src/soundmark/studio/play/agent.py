@@ -63,14 +63,10 @@ class Agent:
         self._announced: Final[deque[str]] = deque(maxlen=len(playout.lines))
 
     async def begin(self) -> None:
-        """Open the output, and learn what there is to play. Without the service, what an earlier run held has to do.
+        """Learn what there is to play, and open the output. Without the service, what an earlier run held has to do.
 
-        Raises: PlayRefused. Nothing was issued then.
+        Raises: PlayRefused. Nothing was issued then, and unless the output is at fault, no file was overwritten.
         """
-        try:
-            await self._output.open()
-        except (OutputLost, OutputEnded) as fault:
-            raise PlayRefused(str(fault)) from None
         failure = await self._watcher.run_round()
         if self._playout.refusal is not None:
             raise PlayRefused(self._playout.refusal)
@@ -80,6 +76,10 @@ class Agent:
             raise PlayRefused(f"{describe_failure(failure)}; nothing is held from an earlier run")
         self._note_service(failure)
         await self._state_quota()
+        try:
+            await self._output.open()
+        except (OutputLost, OutputEnded) as fault:
+            raise PlayRefused(str(fault)) from None
         try:
             self._save()
         except OSError as error:

@@ -2,11 +2,15 @@
 
 import asyncio
 import importlib
+import threading
 from typing import Any, Final
 
 from soundmark.kit.clock import Clock
 from soundmark.studio.play.outputs import OutputEnded, OutputLost, RealTime
 from soundmark.studio.play.sounds import RATE_HZ
+
+# A device with power has room for a block of a tenth of a second long before.
+_WRITE_MAX_S: Final = 1.0
 
 
 class Loudspeaker:
@@ -19,6 +23,8 @@ class Loudspeaker:
         # A virtual device may take sound without playing it.
         self._pace: Final = RealTime(clock)
         self._stream: Any = None
+        # Held by a thread that writes. Cancelling its task does not end it, and the stream must not be freed under it.
+        self._writing: Final = threading.Lock()
         self._was_open = False
 
     async def open(self) -> None:
@@ -56,22 +62,32 @@ class Loudspeaker:
         """
         self._pace.begin()
         try:
-            await asyncio.to_thread(self._stream.write, block)
+            await asyncio.to_thread(self._write, self._stream, block)
         except self._sounddevice.PortAudioError as error:
             self.close()
             raise OutputLost(f"the sound card stopped: {_first_line(error)}") from None
         await self._pace.end(block)
 
+    def _write(self, stream: Any, block: bytes) -> None:
+        with self._writing:
+            if stream is self._stream:  # It was not closed before this thread began.
+                stream.write(block)
+
     def close(self) -> None:
-        """Stop at once, without playing what the device still has."""
+        """Stop once the block that is being written is taken, without playing what the device still has."""
         stream, self._stream = self._stream, None
         if stream is None:
             return
+        is_idle = self._writing.acquire(timeout=_WRITE_MAX_S)
         try:
             stream.abort()
-            stream.close()
+            if is_idle:  # Otherwise the device hangs, and the process keeps the stream to its end.
+                stream.close()
         except self._sounddevice.PortAudioError:
             pass  # The device is gone, so it is silent.
+        finally:
+            if is_idle:
+                self._writing.release()
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -70,64 +71,75 @@ class StreamOutput:
     It takes sound in real time, because Codes expire and are revoked while it is written.
     """
 
-    def __init__(self, descriptor: int, name: str, clock: Clock, *, is_wav: bool) -> None:
-        self._descriptor: Final = descriptor
+    def __init__(self, open_descriptor: Callable[[], int], name: str, clock: Clock, *, is_wav: bool) -> None:
+        """`open_descriptor` raises OSError if it cannot."""
+        self._open_descriptor: Final = open_descriptor
         self._name: Final = name
         self._pace: Final = RealTime(clock)
         self._is_wav: Final = is_wav
-        self._is_pipe: Final = _is_pipe(descriptor)
+        self._descriptor: int | None = None
+        self._is_pipe = False
         self._sound_bytes = 0
-        self._is_open = True
 
     async def open(self) -> None:
-        """Write the header."""
-        if self._is_wav and self._sound_bytes == 0:
-            await self._write_all(_header(_UNKNOWN, _UNKNOWN))
+        """Open it and write the header. Opening again does nothing."""
+        if self._descriptor is not None:
+            return
+        try:
+            self._descriptor = self._open_descriptor()
+        except OSError as error:
+            raise OutputEnded(f"{self._name} cannot be written: {error.strerror}") from None
+        self._is_pipe = _is_pipe(self._descriptor)
+        if self._is_wav:
+            await self._write_all(self._descriptor, _header(_UNKNOWN, _UNKNOWN))
 
     async def write(self, block: bytes) -> None:
         """Write a block, at most `_LEAD_S` before it is due."""
+        assert self._descriptor is not None, "it was opened"
         self._pace.begin()
-        await self._write_all(block)
+        await self._write_all(self._descriptor, block)
         self._sound_bytes += len(block)
         await self._pace.end(block)
 
     def close(self) -> None:
         """State the length in the header of a file, and close it."""
-        if not self._is_open:
+        if self._descriptor is None:
             return
-        self._is_open = False
+        descriptor, self._descriptor = self._descriptor, None
         riff_bytes = self._sound_bytes + _HEADER_BYTES - _RIFF_LEFT_OUT
         try:
             if self._is_wav and not self._is_pipe and riff_bytes < _UNKNOWN:
-                os.pwrite(self._descriptor, _header(riff_bytes, self._sound_bytes), 0)
+                os.pwrite(descriptor, _header(riff_bytes, self._sound_bytes), 0)
         except OSError:
             pass  # A device such as /dev/null; the header says that the length is unknown.
         finally:
-            os.close(self._descriptor)
+            os.close(descriptor)
 
-    async def _write_all(self, data: bytes) -> None:
+    async def _write_all(self, descriptor: int, data: bytes) -> None:
         rest = memoryview(data)
         try:
             while rest:
                 if self._is_pipe:
-                    await _until_writable(self._descriptor)
-                rest = rest[os.write(self._descriptor, rest[:_CHUNK_BYTES]) :]
+                    await _until_writable(descriptor)
+                rest = rest[os.write(descriptor, rest[:_CHUNK_BYTES]) :]
         except BrokenPipeError:
             raise OutputEnded(f"nothing reads {self._name} any more") from None
         except OSError as error:
             raise OutputEnded(f"{self._name} cannot be written: {error.strerror}") from None
 
 
-def open_file(path: Path, clock: Clock, *, force: bool) -> StreamOutput:
-    """Return an output that writes to `path`, a WAV file if its name ends so; it opens a named pipe once it is read.
+def make_file_output(path: Path, clock: Clock, *, force: bool) -> StreamOutput:
+    """Return an output that writes to `path`, a WAV file if its name ends so.
 
-    Raises: OSError; FileExistsError for a file that would be overwritten.
+    A file is created or, with `force`, overwritten when the output is opened. A named pipe waits for its reader then.
     """
-    exists = path.exists()
-    is_special = exists and not stat.S_ISREG(path.stat().st_mode)
-    flags = os.O_RDWR if is_special else os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
-    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
-    return StreamOutput(descriptor, str(path), clock, is_wav=path.suffix.lower() == ".wav")
+
+    def open_descriptor() -> int:
+        is_special = path.exists() and not stat.S_ISREG(path.stat().st_mode)
+        flags = os.O_RDWR if is_special else os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+        return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+    return StreamOutput(open_descriptor, str(path), clock, is_wav=path.suffix.lower() == ".wav")
 
 
 async def _until_writable(descriptor: int) -> None:

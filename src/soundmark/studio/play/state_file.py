@@ -1,10 +1,8 @@
 """The file in which an agent keeps what it holds, so that it goes on after a power cut, even without the service."""
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from soundmark.operating_system.files import NotTrusted, open_trusted, read_trusted, write_private
+from soundmark.operating_system.files import InUse, NotTrusted, kept_alone, read_trusted, write_private
 from soundmark.studio.play.playout import Playout
 from soundmark.studio.play.records import HeldCode, SourceCode
 
@@ -111,20 +109,14 @@ class StateFile:
         """
         if self._path.is_dir():
             raise StateRefused(f"{self._path} cannot be written: it is a directory")
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = self._path.with_name(f"{self._path.name}.lock")
-            handle = open_trusted(lock, os.O_RDWR | os.O_CREAT, is_secret=False)
-        except NotTrusted as untrusted:
-            raise StateRefused(str(untrusted)) from None
-        except OSError as error:
-            raise StateRefused(f"{self._path} cannot be written: {error.strerror}") from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            raise StateRefused(f"another `soundmark play` uses {self._path}; give this one --state FILE") from None
-        try:
+        with ExitStack() as stack:
+            try:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                stack.enter_context(kept_alone(self._path))
+            except InUse:
+                raise StateRefused(f"another `soundmark play` uses {self._path}; give this one --state FILE") from None
+            except NotTrusted as untrusted:
+                raise StateRefused(str(untrusted)) from None
+            except OSError as error:
+                raise StateRefused(f"{self._path} cannot be written: {error.strerror}") from None
             yield
-        finally:
-            os.close(handle)

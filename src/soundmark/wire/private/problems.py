@@ -37,7 +37,7 @@ class IntegrationRevoked(Problem):
 
 
 class OrganizationSuspended(Problem):
-    """The platform suspended the organisation: nothing of it resolves, and nothing is added or measured."""
+    """The platform suspended the organisation. None of its Codes resolves, and nothing is added or measured."""
 
     kind, code, title = Kind.FORBIDDEN, "organization_suspended", "This organisation is suspended."
 

@@ -81,9 +81,9 @@ async def walk_webhooks(tenant: Tenant) -> None:
     assert (await webhooks.page(limit=1, **tenant_ids)).data[0].description == "all"
     changed = await webhooks.update(made.id, event_types=None, description="some", **tenant_ids)
     assert (changed.event_types, changed.description, changed.url) == (None, "some", made.url)
-    rolled = await webhooks.roll_secret(made.id, **tenant_ids)
-    remember_secret(rolled.secret)
-    assert rolled.secret != made.secret
+    rotated = await webhooks.rotate_secret(made.id, **tenant_ids)
+    remember_secret(rotated.secret)
+    assert rotated.secret != made.secret
     assert [one async for one in webhooks.deliveries(made.id, status="failed", **tenant_ids)] == []
     assert (await webhooks.deliveries_page(made.id, **tenant_ids)).data == ()
     now = datetime.now(UTC)

@@ -45,7 +45,12 @@ class KeyCache:
             # If every waiting caller tried again in turn, the last would wait for the timeouts of all.
             if self._failure is not None and self._fetch_count != fetch_count:
                 failed = self._failure
-                raise ReceiverFailure(failed.reason, failed.explanation, retry_after_s=failed.retry_after_s)
+                raise ReceiverFailure(
+                    failed.reason,
+                    failed.explanation,
+                    retry_after_s=failed.retry_after_s,
+                    is_unreachable=failed.is_unreachable,
+                )
             return await self._refresh(fetch)
 
     async def get_newer(self, known: KeySet, fetch: FetchKeys) -> KeySet | None:

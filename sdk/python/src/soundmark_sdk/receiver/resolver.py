@@ -1,7 +1,7 @@
 """Resolve a broadcast token and verify the answer."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 import httpx2
@@ -11,8 +11,10 @@ from soundmark_sdk.failures import KeyUnknown, ReceiverFailure, Unverifiable
 from soundmark_sdk.http_exchange import BodyRefused, NoAnswer, Response, ServiceConnection
 from soundmark_sdk.keys import KeySet, read_key_set
 from soundmark_sdk.members import BROADCAST_TOKEN
+from soundmark_sdk.offline_pack import OfflinePack, OfflineResolution
 from soundmark_sdk.receiver.key_cache import KeyCache
 from soundmark_sdk.receiver.log_check import LogCheck
+from soundmark_sdk.receiver.pack_shelf import PackShelf
 from soundmark_sdk.records import Resolution
 from soundmark_sdk.retrying import RetryBudget, check_limits, retry
 from soundmark_sdk.transparency.policy import LogPolicy
@@ -25,6 +27,8 @@ _HEADERS: Final = {"Accept": "application/json"}
 _PROOF_HEADERS: Final = {"Accept": "text/plain"}
 # Asks for the signed envelope, without which no answer is accepted (API v1, "Versioning", 3).
 _RESOLVE_HEADERS: Final = {**_HEADERS, "X-Svc-Resolution-Proof": "ed25519-v1"}
+# Answers of a proxy in front of a service that cannot be reached, or of one that cannot work (details, point A23).
+_UNREACHABLE: Final = frozenset({502, 503, 504})
 _MAX_AGE: Final = re.compile(r"(?:^|[,\s])max-age=([0-9]{1,9})(?=$|[,\s])", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -42,6 +46,7 @@ class Resolver:
         attempts_max: int,
         retry_wait_max_s: float,
         require_logged: LogPolicy | None = None,
+        packs: Iterable[OfflinePack] = (),
     ) -> None:
         """Raises: ValueError for limits under which no request can be made."""
         check_limits(timeout_s, attempts_max=attempts_max, retry_wait_max_s=retry_wait_max_s)
@@ -52,14 +57,32 @@ class Resolver:
         self._retry_wait_max_s: Final = retry_wait_max_s
         self._key_cache: Final = KeyCache(clock)
         self._log_check: Final = None if require_logged is None else LogCheck(require_logged, clock)
+        self._shelf: Final = PackShelf(clock, require_logged)
+        for pack in packs:
+            self._shelf.add(pack)
 
-    async def resolve(self, token: str) -> Resolution:
-        """Return the verified intent behind a broadcast token.
+    async def resolve(self, token: str) -> Resolution | OfflineResolution:
+        """Return the verified intent behind a broadcast token; what a pack says if the service cannot be reached.
 
         Raises: ReceiverFailure. RuntimeError when the connection is closed.
         """
         if BROADCAST_TOKEN.fullmatch(token) is None:
             raise ReceiverFailure("code_unavailable", "That is not a broadcast token.")
+        try:
+            resolution = await self._resolve_online(token)
+        except ReceiverFailure as failure:
+            found = self._shelf.find(token) if failure.is_unreachable else None
+            if found is None:
+                raise
+            return found
+        self._shelf.note_time(resolution.issued_at)
+        return resolution
+
+    async def add_pack(self, pack: OfflinePack) -> None:
+        """Keep one more pack."""
+        self._shelf.add(pack)
+
+    async def _resolve_online(self, token: str) -> Resolution:
         budget = RetryBudget(self._retries_max, self._retry_wait_max_s)
         body = await self._retry(lambda: self._fetch_answer(token), budget)
 
@@ -135,7 +158,7 @@ class Resolver:
                 body = await response.read(BODY_BYTES_MAX) if response.status == httpx2.codes.OK else b""
                 return response.status, body, _read_max_age(response)
         except NoAnswer as error:
-            raise ReceiverFailure("network", error.explanation) from None
+            raise ReceiverFailure("network", error.explanation, is_unreachable=True) from None
         except BodyRefused as error:
             raise Unverifiable(str(error)) from None
 
@@ -146,7 +169,12 @@ class Resolver:
         if httpx2.codes.is_server_error(response.status):
             retry_after_s = response.read_retry_after_s(self._clock.now())
             explanation = "The service cannot answer at the moment."
-            raise ReceiverFailure("temporarily_unavailable", explanation, retry_after_s=retry_after_s)
+            raise ReceiverFailure(
+                "temporarily_unavailable",
+                explanation,
+                retry_after_s=retry_after_s,
+                is_unreachable=response.status in _UNREACHABLE,
+            )
 
 
 def _read_max_age(response: Response) -> float | None:

@@ -26,6 +26,10 @@ _TIME_BYTES: Final = 8
 _Signatures: TypeAlias = Sequence[tuple[str, bytes]]
 
 
+class NotYetProven(Unverifiable):
+    """The log does not prove it now, and may do so in a few seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerifiedProof:
     """Where an entry is in the log: its index, and the size of the tree that a checkpoint signs."""
@@ -49,7 +53,7 @@ def verify_log_proof(proof: bytes, policy: LogPolicy, commitment: Commitment, di
         raise Unverifiable("The log's key did not sign the checkpoint.")
     cosignatures = sum(_is_cosigned(text, signatures, witness) for witness in policy.witness_keys)
     if cosignatures < policy.quorum:
-        raise Unverifiable("Too few witnesses cosigned the checkpoint.")
+        raise NotYetProven("Too few witnesses cosigned the checkpoint.")
     origin, size, root = _read_checkpoint(text)
     if origin != policy.origin:
         raise Unverifiable("The checkpoint is that of another log.")

@@ -24,8 +24,21 @@ async def create(visit: Visit) -> Response:
     key = await visit.core.api_keys.create(
         cast("list[KeyScope]", visit.form.texts("scopes")),  # Core refuses what is no scope.
         expires_in_days=visit.form.integer("expires_in_days"),
+        name=visit.form.text("name") or None,
     )
     return visit.page("api_keys/secret.html", key=key, is_new=True)
+
+
+async def show_name(visit: Visit) -> Response:
+    """Show the name of a key, to be changed or removed."""
+    return visit.page("api_keys/name.html", key=await _find_key(visit))
+
+
+async def rename(visit: Visit) -> Response:
+    """Rename a key; an empty name removes it."""
+    found = await _find_key(visit)
+    await visit.core.api_keys.rename(found.id, visit.form.text("name") or None)
+    return visit.redirect(f"{visit.tenant_path}/api-keys", "api_keys.renamed")
 
 
 async def show_rotation(visit: Visit) -> Response:
@@ -69,6 +82,7 @@ _ALL: Final = "/organizations/{organization_id}/projects/{project_id}/api-keys"
 _ONE: Final = f"{_ALL}/{{api_key_id}}"
 routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
+    form_page(f"{_ONE}/name", show_name, rename),
     form_page(f"{_ONE}/rotate", show_rotation, rotate),
     form_page(f"{_ONE}/revoke", show_revocation, revoke),
 ]

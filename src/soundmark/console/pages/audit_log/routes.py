@@ -1,10 +1,9 @@
 """The pages of the audit log."""
 
 import asyncio
-import json
-from dataclasses import dataclass
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from soundmark_sdk.client import ApiProblem
 from soundmark_sdk.client.records import AuditEntry, Page
@@ -15,20 +14,13 @@ from starlette.routing import Route
 from soundmark.console.audit_actions import ACTIONS
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.pages.audit_log.sentences import SentenceWriter
 from soundmark.console.routing import page
 from soundmark.console.troubles import describe
 from soundmark.console.visit import Visit
 
+_KEY_PREFIX: Final = "key_"
 _FILTERS: Final = ("actor", "action", "from", "from_zone", "to", "to_zone")
-
-
-@dataclass(frozen=True, slots=True)
-class _ShownActor:
-    """Who did something: of what kind, the list of everything else they did, and their name."""
-
-    kind: str
-    path: str
-    name: str
 
 
 async def show_list(visit: Visit) -> Response:
@@ -38,18 +30,24 @@ async def show_list(visit: Visit) -> Response:
     emails: dict[str, str] = {}
     try:
         filters = _read_filters(visit.form)
-        entries, emails = await asyncio.gather(_find_entries(visit, filters), _find_emails(visit))
+        if _may_be_name(filters.actor):
+            emails = await _find_all_emails(visit)
+            entries = await _find_entries(visit, _replace_name(filters, emails))
+        else:
+            entries, emails = await asyncio.gather(_find_entries(visit, filters), _find_emails(visit))
     except (FieldRefused, ApiProblem) as refused:
         if isinstance(refused, ApiProblem) and refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise
         visit.trouble = describe(refused, visit.language)
+    writer = SentenceWriter(visit, emails)
+    named = sorted(((action, writer.name_action(action)) for action in ACTIONS), key=lambda pair: pair[1])
     return visit.page(
         "audit_log/list.html",
         entries=entries,
-        actors={} if entries is None else _describe_actors(visit, entries, emails),
-        actions=[("", visit.say("audit_log.every_action")), *_name_actions(visit)],
+        writer=writer,
+        emails=sorted(emails.values()),
+        actions=[("", visit.say("audit_log.every_action")), *named],
         chosen={name: visit.form.text(name) for name in _FILTERS if visit.form.has(name)},
-        write=_write_value,
     )
 
 
@@ -57,6 +55,8 @@ async def download(visit: Visit) -> Response:
     """Download every entry that matches the filters in the URL."""
     form = Form(visit.request.query_params.multi_items())
     filters, written_as = _read_filters(form), _read_format(form)
+    if _may_be_name(filters.actor):
+        filters = _replace_name(filters, await _find_all_emails(visit))
     return await answer_download(
         visit,
         lambda into: visit.core.audit_log.download(into, filters, form=written_as),
@@ -69,19 +69,6 @@ async def show_verification(visit: Visit) -> Response:
     """Show whether the log is unaltered."""
     verification = await visit.core.audit_log.verify()
     return visit.page("audit_log/verification.html", verification=verification)
-
-
-def _describe_actors(
-    visit: Visit, entries: Page[AuditEntry], emails: dict[str, str]
-) -> dict[tuple[str, str], _ShownActor]:
-    """Return who did it by type and id, once for each, because most entries have the same few."""
-    shown = {}
-    for kind, identity in {(entry.actor.type, entry.actor.id) for entry in entries.data}:
-        key = f"audit_log.actor.{kind}"
-        name = visit.say(key) if visit.language.knows(key) else kind
-        path = visit.here(actor=identity, cursor=None)
-        shown[kind, identity] = _ShownActor(name, path, emails.get(identity, identity))
-    return shown
 
 
 def _read_filters(form: Form) -> AuditFilters:
@@ -107,13 +94,34 @@ async def _find_emails(visit: Visit) -> dict[str, str]:
     return {member.subject_id: member.email for member in members.data}
 
 
-def _name_actions(visit: Visit) -> list[tuple[str, str]]:
-    named = [(action, visit.say(f"audit_log.action.{action}")) for action in ACTIONS]
-    return sorted(named, key=lambda pair: pair[1])
+async def _find_all_emails(visit: Visit) -> dict[str, str]:
+    return {member.subject_id: member.email async for member in visit.core.members.list()}
 
 
-def _write_value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _may_be_name(actor: str | None) -> bool:
+    return actor is not None and not actor.startswith(_KEY_PREFIX)
+
+
+def _replace_name(filters: AuditFilters, emails: dict[str, str]) -> AuditFilters:
+    """Return the filters with the id of the member whose e-mail address, or a part of it, they name.
+
+    Any other text is an id already, such as that of somebody who left.
+
+    Raises: FieldRefused if several members match.
+    """
+    actor = filters.actor or ""
+    if actor in emails:
+        return filters
+    typed = actor.casefold()
+    found = {subject: email for subject, email in emails.items() if typed in email.casefold()}
+    whole = [subject for subject, email in found.items() if email.casefold() == typed]
+    match whole or list(found):
+        case []:
+            return filters
+        case [subject]:
+            return replace(filters, actor=subject)
+        case _:
+            raise FieldRefused("actor", "audit_log.actor.several")
 
 
 _ALL: Final = "/organizations/{organization_id}/audit-log"

@@ -1,5 +1,6 @@
 """The pages of billing."""
 
+import asyncio
 import re
 import unicodedata
 from functools import cache
@@ -7,12 +8,16 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from babel import Locale
-from soundmark_sdk.client.records import Organization
+from soundmark_sdk.client import ClientFailure
+from soundmark_sdk.client.records import Offer, Organization, Usage
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from soundmark.console.forms import FormMalformed
+from soundmark.console.lookups import find_live
 from soundmark.console.pages.billing import begun_checkouts
+from soundmark.console.pages.billing.begun_checkouts import list_pending
+from soundmark.console.pages.billing.offered import find_offer, list_offers, read_country, remember_country
 from soundmark.console.routing import form_page, page
 from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit
@@ -27,9 +32,17 @@ _SPENT: Final = frozenset({"idempotency_conflict", "form_malformed"})
 
 
 async def show_subscriptions(visit: Visit) -> Response:
-    """Show the subscriptions of an organisation."""
-    subscriptions = await visit.core.subscriptions.page(cursor=visit.query("cursor"))
-    return visit.page("billing/subscriptions.html", subscriptions=subscriptions)
+    """Show what an organisation has, how much of it is used, what waits for a payment, and all subscriptions."""
+    subscriptions, usage, pending = await asyncio.gather(
+        visit.core.subscriptions.page(cursor=visit.query("cursor")), _find_usage(visit), list_pending(visit)
+    )
+    return visit.page(
+        "billing/subscriptions.html",
+        subscriptions=subscriptions,
+        live=find_live(subscriptions.data),
+        usage=usage,
+        pending=pending,
+    )
 
 
 async def open_portal(visit: Visit) -> Response:
@@ -51,15 +64,16 @@ async def show_return(visit: Visit) -> Response:
 
 async def show_offers(visit: Visit) -> Response:
     """Show what is for sale, everywhere or in one country."""
-    country = visit.query("country")
-    offers = await visit.core.billing.offers(country=country)
-    return visit.page(
+    country = read_country(visit)
+    response = visit.page(
         "billing/offers.html",
-        offers=offers.data,
+        offers=await list_offers(visit, country),
         country=country or "",
         countries=list_countries(visit.language.code),
         make_key=lambda offer_id: _choose_key(visit, offer_id),
     )
+    remember_country(visit, response)
+    return response
 
 
 async def begin_checkout(visit: Visit) -> Response:
@@ -67,8 +81,11 @@ async def begin_checkout(visit: Visit) -> Response:
     key = visit.form.text("idempotency_key")
     if _KEY.fullmatch(key) is None:
         raise FormMalformed
-    checkout = await visit.core.billing.create_checkout(visit.form.text("offer_id"), idempotency_key=key)
-    response = show_way_out(visit, "checkout", checkout.checkout_url)
+    offer_id = visit.form.text("offer_id")
+    checkout, offer = await asyncio.gather(
+        visit.core.billing.create_checkout(offer_id, idempotency_key=key), find_offer(visit, offer_id)
+    )
+    response = show_way_out(visit, "checkout", checkout.checkout_url, offer)
     begun_checkouts.remember(visit, response, checkout.id, visit.organization_id)
     return response
 
@@ -77,10 +94,11 @@ async def show_checkout(visit: Visit) -> Response:
     """Show the state of a purchase; the provider sends people back to this page."""
     checkout_id = visit.parameter("checkout_id")
     organization_id, checkout = await begun_checkouts.find(visit, checkout_id)
-    visit.organization = await _find_organization(visit, organization_id)
-    response = visit.page(
-        "billing/checkout.html", checkout=checkout, billing_path=f"/organizations/{organization_id}/billing"
+    visit.organization, offer = await asyncio.gather(
+        _find_organization(visit, organization_id), find_offer(visit, checkout.offer_id)
     )
+    path = f"/organizations/{organization_id}/billing"
+    response = visit.page("billing/checkout.html", checkout=checkout, offer=offer, billing_path=path)
     begun_checkouts.remember(visit, response, checkout_id, organization_id)
     return response
 
@@ -89,6 +107,13 @@ async def answer_checkout_status(visit: Visit) -> Response:
     """Answer the script of the waiting page."""
     _, checkout = await begun_checkouts.find(visit, visit.parameter("checkout_id"))
     return JSONResponse({"status": checkout.status}, headers={"cache-control": "no-store"})
+
+
+async def _find_usage(visit: Visit) -> Usage | None:
+    try:
+        return await visit.core.usage()
+    except ClientFailure:
+        return None  # The subscriptions are what the page is for.
 
 
 async def _find_organization(visit: Visit, organization_id: str) -> Organization | None:
@@ -132,8 +157,8 @@ def list_countries(language_code: str) -> list[tuple[str, str]]:
 _BAD_GATEWAY: Final = 502
 
 
-def show_way_out(visit: Visit, kind: str, url: str) -> Response:
-    """Show the link to a provider's page, and where it leads; `kind` is "checkout" or "portal".
+def show_way_out(visit: Visit, kind: str, url: str, offer: Offer | None = None) -> Response:
+    """Show the link to a provider's page, what is bought there, and where it leads; `kind` is "checkout" or "portal".
 
     An address that anybody on the way could read or replace is not shown.
     """
@@ -141,4 +166,4 @@ def show_way_out(visit: Visit, kind: str, url: str) -> Response:
     if not is_secure_url(url.partition("#")[0]):
         visit.trouble = make_trouble(_BAD_GATEWAY, "payment_address_refused", visit.language)
         return visit.page("failures/trouble.html")
-    return visit.page("billing/way_out.html", kind=kind, url=url, host=urlsplit(url).netloc)
+    return visit.page("billing/way_out.html", kind=kind, url=url, offer=offer, host=urlsplit(url).netloc)

@@ -1,17 +1,24 @@
 """The pages of campaigns."""
 
+import asyncio
 from datetime import datetime
 from typing import Final
 
-from soundmark_sdk.client.records import CampaignSummary
+from soundmark_sdk.client import CodeFilters
+from soundmark_sdk.client.records import CampaignSummary, ListedCode, Page
 from soundmark_sdk.client.requests import UNCHANGED, Unchanged
 from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.forms import Form
+from soundmark.console.intents import write_headline
+from soundmark.console.offline_packs import ValidPacks, find_valid_packs, redirect_after_stop
+from soundmark.console.parts import read_part
 from soundmark.console.routing import form_page
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
+
+_NEWEST_CODES: Final = 10
 
 
 async def show_list(visit: Visit) -> Response:
@@ -29,8 +36,18 @@ async def create(visit: Visit) -> Response:
 
 
 async def show_summary(visit: Visit) -> Response:
-    """Show one campaign and the counts of its Codes."""
-    return visit.page("campaigns/summary.html", summary=await _find_summary(visit))
+    """Show one campaign, the counts of its Codes, and the newest of them."""
+    summary, codes, packs = await asyncio.gather(
+        _find_summary(visit), read_part(_find_codes(visit)), _find_packs(visit)
+    )
+    return visit.page(
+        "campaigns/summary.html",
+        summary=summary,
+        counts=_make_tiles(visit, summary),
+        codes=codes,
+        packs=packs,
+        write_headline=write_headline,
+    )
 
 
 async def change(visit: Visit) -> Response:
@@ -61,7 +78,8 @@ async def archive(visit: Visit) -> Response:
 async def show_stop(visit: Visit) -> Response:
     """Show what the emergency stop of a campaign would stop, and ask for its confirmation."""
     visit.require_managing_role()
-    return visit.page("campaigns/stop.html", summary=await _find_summary(visit))
+    summary, packs = await asyncio.gather(_find_summary(visit), _find_packs(visit))
+    return visit.page("campaigns/stop.html", summary=summary, packs=packs)
 
 
 async def stop(visit: Visit) -> Response:
@@ -69,8 +87,13 @@ async def stop(visit: Visit) -> Response:
     await _find_summary(visit)
     stopped = await visit.core.campaigns.stop(_campaign_id(visit))
     notice = "campaigns.stopped" if stopped.revoked_count else "campaigns.stopped_nothing"
-    return visit.redirect(
-        _path(visit, stopped.campaign.id), notice, name=stopped.campaign.name, count=stopped.revoked_count
+    return redirect_after_stop(
+        visit,
+        _path(visit, stopped.campaign.id),
+        notice,
+        packs_valid_until=stopped.packs_valid_until,
+        name=stopped.campaign.name,
+        count=stopped.revoked_count,
     )
 
 
@@ -91,6 +114,30 @@ async def _find_summary(visit: Visit) -> CampaignSummary:
     if summary.campaign.project_id != visit.project_id:
         raise TenantUnknown
     return summary
+
+
+def _make_tiles(visit: Visit, summary: CampaignSummary) -> list[dict[str, str]]:
+    """Return the counts of a campaign's Codes, each with the list of those Codes."""
+    listed = f"{visit.tenant_path}/codes?campaign_id={summary.campaign.id}"
+    counts = summary.counts
+    tiles = [
+        {"label": visit.say("campaigns.counts.issued"), "value": visit.language.number(counts.issued), "href": listed}
+    ]
+    for status, count in (("active", counts.active), ("expired", counts.expired), ("revoked", counts.revoked)):
+        label, number = visit.say(f"campaigns.counts.{status}"), visit.language.number(count)
+        tiles.append({"label": label, "value": number, "href": f"{listed}&status={status}"})
+    measured = visit.language.number(counts.audience_enabled)
+    return [*tiles, {"label": visit.say("campaigns.counts.audience_enabled"), "value": measured}]
+
+
+async def _find_codes(visit: Visit) -> Page[ListedCode]:
+    filters = CodeFilters(project_id=visit.project_id, campaign_id=_campaign_id(visit))
+    return await visit.core.codes.page(filters, include_intent=True, limit=_NEWEST_CODES)
+
+
+async def _find_packs(visit: Visit) -> ValidPacks | None:
+    """Return the offline packs that may name Codes of the campaign in the URL, to people who may stop it."""
+    return await find_valid_packs(visit, campaign_id=_campaign_id(visit)) if visit.may_manage else None
 
 
 def _read_change(form: Form, name: str) -> datetime | Unchanged | None:

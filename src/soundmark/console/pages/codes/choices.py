@@ -1,4 +1,4 @@
-"""The campaigns and integrations of a project that a form offers."""
+"""What a form of a project offers or says beforehand: campaigns, integrations and allowed hosts."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Final
 
 from soundmark_sdk.client import ApiProblem, ClientFailure
 from soundmark_sdk.client.failures import ServiceUnreachable
+from soundmark_sdk.client.records import AllowedHosts
 
 from soundmark.console.visit import Visit
 
@@ -38,11 +39,24 @@ async def find_campaigns(visit: Visit, *, only_active: bool) -> Choices:
 
 
 async def find_integrations(visit: Visit) -> Choices:
-    """Return the project's active Audience integrations, which have no names.
+    """Return the project's active Audience integrations, by their names where they have one.
 
     Raises: as `find_campaigns`.
     """
     return await _collect(_name_integrations(visit))
+
+
+async def find_allowed_hosts(visit: Visit) -> AllowedHosts | None:
+    """Return the hosts to which links of the project may lead; None while Core just cannot answer.
+
+    Raises: as `find_campaigns`.
+    """
+    try:
+        return await visit.core.projects.allowed_hosts()
+    except ClientFailure as failure:
+        if _is_unavailable(failure):
+            return None
+        raise
 
 
 async def _name_campaigns(visit: Visit, *, only_active: bool) -> AsyncIterator[tuple[str, str]]:
@@ -62,7 +76,7 @@ async def _name_integrations(visit: Visit) -> AsyncIterator[tuple[str, str]]:
     for integration in listed.data:
         if integration.status == "active":
             mode = visit.say(f"codes.mode.{integration.mode}")
-            yield integration.id, f"{integration.id} ({mode})"
+            yield integration.id, f"{integration.name or integration.id} ({mode})"
 
 
 async def _collect(named: AsyncIterator[tuple[str, str]]) -> Choices:
@@ -73,9 +87,13 @@ async def _collect(named: AsyncIterator[tuple[str, str]]) -> Choices:
             if len(options) == _OFFERED_MAX:
                 break
     except ClientFailure as failure:
-        if isinstance(failure, ServiceUnreachable) or (
-            isinstance(failure, ApiProblem) and failure.status >= _UNAVAILABLE
-        ):
+        if _is_unavailable(failure):
             return Choices((), are_known=False)
         raise
     return Choices(tuple(options))
+
+
+def _is_unavailable(failure: ClientFailure) -> bool:
+    return isinstance(failure, ServiceUnreachable) or (
+        isinstance(failure, ApiProblem) and failure.status >= _UNAVAILABLE
+    )

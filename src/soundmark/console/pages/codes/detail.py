@@ -1,16 +1,19 @@
 """One Code: everything about it, its verification, its sound, and its revocation."""
 
+import asyncio
 import re
 from typing import Final, Literal, TypeAlias, cast
 
-from soundmark_sdk import verify_signed_code
-from soundmark_sdk.client import ClientFailure
+from soundmark_sdk import KeySet, verify_signed_code
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.failures import Unverifiable
 from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
-from soundmark.console.pages.codes.intents import find_link, write_json
+from soundmark.console.intents import find_link, write_headline, write_json
+from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
+from soundmark.console.pages.codes.choices import find_campaigns
+from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
@@ -22,15 +25,24 @@ _XR_ID: Final = re.compile(r"xr_[A-Za-z0-9_-]{16,128}")
 
 
 async def show(visit: Visit) -> Response:
-    """Show one Code and whether its signature holds."""
-    code = await _get_code(visit)
+    """Show what one Code does, its sound, and whether its signature holds."""
+    code, keys, campaigns = await asyncio.gather(
+        _get_code(visit), read_part(visit.core.get_key_history()), find_campaigns(visit, only_active=False)
+    )
+    is_just_revoked = visit.may_manage and _is_just_revoked(visit, code)
+    packs = await _find_packs(visit, code, is_asked_for=is_just_revoked)
     return visit.page(
         "codes/detail.html",
         code=code,
+        what=write_headline(code.intent),
+        campaign_name=dict(campaigns.options).get(code.campaign_id or ""),
+        now=visit.console.clock.now(),
         resource=write_json(code.intent.resource),
         link=find_link(code.intent),
         signed=write_json(code.signed_code),
-        verdict=await _verify(visit, code),
+        verdict=_verify(code, keys),
+        is_just_revoked=is_just_revoked,
+        packs=packs,
         keys_url=f"{visit.console.addresses.core}/v1/keys/history",
         protocols=PROTOCOLS,
         protocol=read_protocol(visit),
@@ -54,7 +66,8 @@ async def show_revocation(visit: Visit) -> Response:
     """Show the Code that would be revoked, and ask for confirmation."""
     visit.require_managing_role()
     code = await _get_code(visit)
-    return visit.page("codes/revoke.html", code=code)
+    packs = await _find_packs(visit, code, is_asked_for=code.status == "active")
+    return visit.page("codes/revoke.html", code=code, packs=packs)
 
 
 async def revoke(visit: Visit) -> Response:
@@ -85,11 +98,22 @@ async def _get_code(visit: Visit) -> Code:
     return await visit.core.codes.show(_read_xr_id(visit), project_id=visit.project_id)
 
 
-async def _verify(visit: Visit, code: Code) -> Verdict:
+def _is_just_revoked(visit: Visit, code: Code) -> bool:
+    """Return whether an offline pack that has the Code may still be valid."""
+    return code.revoked_at is not None and visit.console.clock.now() - code.revoked_at < PACK_VALIDITY_MAX
+
+
+async def _find_packs(visit: Visit, code: Code, *, is_asked_for: bool) -> ValidPacks | None:
+    """Return the offline packs that may name a Code; no pack has measured ones."""
+    if code.audience_enabled:
+        return ValidPacks((), is_complete=True)
+    packs = await find_valid_packs(visit, campaign_id=code.campaign_id) if is_asked_for else None
+    return None if packs is None else packs.holding(code)
+
+
+def _verify(code: Code, keys: KeySet | None) -> Verdict:
     """Return whether the signed Code is authentic and belongs to the Code's token; unknown without Core's keys."""
-    try:
-        keys = await visit.core.get_key_history()
-    except ClientFailure:
+    if keys is None:
         return "unknown"
     try:
         verify_signed_code(code.signed_code, keys, token=code.broadcast_token)

@@ -6,13 +6,23 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from soundmark_sdk.client import ApiProblem, ClientFailure
+from soundmark_sdk.client import ApiProblem, ClientFailure, CodeFilters
 from soundmark_sdk.client.records import Code, DryRun
 from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
-from soundmark.console.pages.codes.choices import find_campaigns, find_integrations
-from soundmark.console.pages.codes.issuance_forms import Issuance, make_key, read_issuance, read_key
+from soundmark.console.intents import Headline, write_headline
+from soundmark.console.pages.codes.choices import find_allowed_hosts, find_campaigns, find_integrations
+from soundmark.console.pages.codes.detail import check_xr_id
+from soundmark.console.pages.codes.issuance_forms import (
+    BATCH_MAX,
+    PRESETS,
+    Issuance,
+    choose_expiry,
+    make_key,
+    read_issuance,
+    read_key,
+)
 from soundmark.console.pages.codes.remembered import (
     NOTHING_ISSUED,
     RecoveryTuple,
@@ -22,11 +32,13 @@ from soundmark.console.pages.codes.remembered import (
     make_tuple,
     read_remembered,
     read_tuple,
+    split_ids,
 )
-from soundmark.console.troubles import describe, make_trouble
+from soundmark.console.parts import read_part
+from soundmark.console.troubles import TenantUnknown, Trouble, describe, make_trouble
 from soundmark.console.visit import Visit
 
-_DEFAULT_LIFETIME: Final = timedelta(days=30)
+_DEFAULT_LIFETIME: Final = timedelta(weeks=1)
 _NEVER_ISSUED: Final = "code_issue_not_found"
 _CONFLICT: Final = "idempotency_conflict"
 _INVALID: Final = "validation_failed"
@@ -43,11 +55,15 @@ async def show(visit: Visit) -> Response:
 
 async def issue(visit: Visit) -> Response:
     """Issue what the form asks for, once for each form that was shown, or only check it."""
+    if visit.form.has("preset"):
+        visit.form = choose_expiry(visit.form, visit.console.clock.now())
+        return await _show_form(visit, read_tuple(visit.form))
     key, issuance = read_key(visit.form), read_issuance(visit)
     if visit.form.has("check"):
         verdict = await _dry_run(visit, issuance)
         sentence = say_verdict(visit, verdict, issuance)
-        return await _show_form(visit, read_tuple(visit.form), verdict=verdict, sentence=sentence)
+        preview = write_headline(issuance.request.intent)
+        return await _show_form(visit, read_tuple(visit.form), verdict=verdict, sentence=sentence, preview=preview)
     kept = read_tuple(visit.form)
     if kept is not None and kept.body != issuance.write_body().decode():
         visit.trouble = make_trouble(_UNPROCESSABLE, "issuance_changed", visit.language)
@@ -68,6 +84,16 @@ async def issue(visit: Visit) -> Response:
     return lead_to_codes(visit, codes, key)
 
 
+async def show_issued(visit: Visit) -> Response:
+    """Show what an issuance of several Codes made."""
+    xr_ids = [check_xr_id(each) for each in split_ids(visit.query("ids") or "")]
+    if not 1 <= len(xr_ids) <= BATCH_MAX:
+        raise TenantUnknown
+    # The Codes of a batch differ only in their ids and tokens.
+    code = await visit.core.codes.show(xr_ids[0], project_id=visit.project_id)
+    return visit.page("codes/issued.html", xr_ids=xr_ids, code=code, what=write_headline(code.intent))
+
+
 async def judge(visit: Visit) -> Response:
     """Answer whether the form would issue, as JSON for the script of the page."""
     try:
@@ -79,7 +105,7 @@ async def judge(visit: Visit) -> Response:
         verdict = await _dry_run(visit, issuance)
     except ClientFailure as failure:
         trouble = describe(failure, visit.language)
-        sentence = _say_fields(visit, trouble.fields) or trouble.title
+        sentence = _say_fields(visit, _place_fields(visit, trouble)) or trouble.title
         return JSONResponse({"would_issue": False, "sentence": sentence}, headers=_NO_STORE)
     sentence = say_verdict(visit, verdict, issuance)
     return JSONResponse({"would_issue": verdict.would_issue, "sentence": sentence}, headers=_NO_STORE)
@@ -117,6 +143,12 @@ def _say_fields(visit: Visit, fields: Mapping[str, str]) -> str:
     return " ".join(sentences)
 
 
+def _place_fields(visit: Visit, trouble: Trouble) -> Mapping[str, str]:
+    """Return the refused fields by the names of this form: the address of a typed intent stands in its resource."""
+    is_link = visit.form.text("mode") == "link"
+    return {"resource" if name == "url" and not is_link else name: text for name, text in trouble.fields.items()}
+
+
 async def _send(visit: Visit, issuance: Issuance, key: str) -> tuple[Code, ...]:
     codes = visit.core.codes
     if visit.form.has("body"):
@@ -150,11 +182,19 @@ async def _show_form(
     settled_key: str | None = None,
     verdict: DryRun | None = None,
     sentence: str | None = None,
+    preview: Headline | None = None,
 ) -> Response:
     """Show the form; while the answer of an issuance is `unsettled`, under the same idempotency key."""
     code = None if visit.trouble is None else visit.trouble.code
     key = visit.form.text("idempotency_key")
-    campaigns, integrations = await asyncio.gather(find_campaigns(visit, only_active=True), find_integrations(visit))
+    if visit.trouble is not None:
+        visit.trouble = replace(visit.trouble, fields=_place_fields(visit, visit.trouble))
+    campaigns, integrations, issuer, allowed_hosts = await asyncio.gather(
+        find_campaigns(visit, only_active=True),
+        find_integrations(visit),
+        _suggest_issuer(visit),
+        find_allowed_hosts(visit),
+    )
     return visit.page(
         "codes/issue.html",
         key=key if key and code != _CONFLICT else make_key(visit),
@@ -163,6 +203,19 @@ async def _show_form(
         verdict=sentence,
         would_issue=verdict is not None and verdict.would_issue,
         default_expiry=(visit.console.clock.now() + _DEFAULT_LIFETIME).strftime("%Y-%m-%dT%H:%M"),
+        default_issuer=issuer,
+        presets=PRESETS,
+        preview=preview,
         campaigns=campaigns,
         integrations=integrations,
+        allowed_hosts=allowed_hosts,
     )
+
+
+async def _suggest_issuer(visit: Visit) -> str:
+    """Return the issuer of the project's newest Code, or else the organisation's name."""
+    # A form that comes back has an issuer, or a person has removed it, and perhaps Core could not name the tenant.
+    if visit.form or visit.organization is None:
+        return ""
+    codes = await read_part(visit.core.codes.page(CodeFilters(project_id=visit.project_id), limit=1))
+    return codes.data[0].issuer if codes is not None and codes.data else visit.organization.name

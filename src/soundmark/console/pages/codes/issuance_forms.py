@@ -1,9 +1,12 @@
 """What the form of an issuance asks for, and the exact request that it becomes."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from soundmark_sdk import Intent
 from soundmark_sdk.client import IssueRequest
@@ -19,6 +22,15 @@ from soundmark.kit.text import base64url
 BATCH_MAX: Final = 100
 _KEY_BYTES: Final = 32
 _KEY: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
+# `mailto:somebody` has a scheme, `example.org:8443` a port.
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
+_AFTER_HOST: Final = re.compile(r"[/?#]")
+# By their names, what the buttons beside the expiry choose, from the time of the person's own clock.
+PRESETS: Final[Mapping[str, Callable[[datetime], datetime]]] = {
+    "hour": lambda now: now + timedelta(hours=1),
+    "today": lambda now: now.replace(hour=23, minute=59),
+    "week": lambda now: now + timedelta(weeks=1),
+}
 _PRINTABLE: Final = re.compile(r"[^\x00-\x20\x7f\\]+")
 
 
@@ -70,6 +82,27 @@ def read_issuance(visit: Visit) -> Issuance:
     return Issuance(request, count)
 
 
+def choose_expiry(form: Form, now: datetime) -> Form:
+    """Return the form with the expiry that its button `preset` stands for, in the time zone that the form names.
+
+    Raises: FormMalformed.
+    """
+    try:
+        choose, zone = PRESETS[form.text("preset")], ZoneInfo(form.text("expires_at_zone") or "UTC")
+    except (KeyError, ValueError, OSError, ZoneInfoNotFoundError):
+        raise FormMalformed from None
+    text = choose(now.astimezone(zone)).strftime("%Y-%m-%dT%H:%M")
+    return Form([*(each for each in form if each[0] not in {"preset", "expires_at"}), ("expires_at", text)])
+
+
+def complete_address(text: str) -> str:
+    """Return an address, with `https://` before one that begins with a host."""
+    host = _AFTER_HOST.split(text, maxsplit=1)[0]
+    if "://" in text or "." not in host or "@" in host or _SCHEME.match(text):
+        return text
+    return f"https://{text}"
+
+
 def read_key(form: Form) -> str:
     """Return the idempotency key that the console gave to the form.
 
@@ -87,7 +120,7 @@ def make_key(visit: Visit) -> str:
 
 
 def _read_link(form: Form) -> Intent:
-    url = form.text("url")
+    url, title = complete_address(form.text("url")), form.text("title")
     try:
         parts = urlsplit(url)
         is_web_address = parts.scheme == "https" and bool(parts.hostname) and _PRINTABLE.fullmatch(url) is not None
@@ -95,7 +128,7 @@ def _read_link(form: Form) -> Intent:
         is_web_address = False
     if not is_web_address:
         raise FieldRefused("url", "codes.issue.url_refused")
-    return Intent("link", "open", {"url": url})
+    return Intent("link", "open", {"url": url, "title": title} if title else {"url": url})
 
 
 def _read_intent(form: Form) -> Intent:

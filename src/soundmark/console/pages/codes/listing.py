@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from soundmark_sdk.client import ApiProblem, ClientFailure, CodeFilters
+from soundmark_sdk.client import ApiProblem, ClientFailure, CodeFilters, CodeOrder
 from soundmark_sdk.client.records import ListedCode, Page, Status
 from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.intents import write_headline
+from soundmark.console.offline_packs import find_valid_packs, redirect_after_stop
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.pages.codes.detail import check_xr_id, read_protocol
 from soundmark.console.troubles import Trouble, describe, make_trouble
@@ -19,16 +21,23 @@ from soundmark.console.visit import Visit
 SELECTED_MAX: Final = 100
 _UNPROCESSABLE: Final = 422
 _LOOKS_AT_ONCE: Final = 8  # At single Codes, to name those that a bundle cannot have.
+_RARE_FILTERS: Final = ("issuer", "created_from", "created_to")
+_FILTERS: Final = ("address_prefix", "status", "campaign_id", *_RARE_FILTERS)
 STATUSES: Final[tuple[Status, ...]] = ("active", "expired", "revoked")
 
 
 async def show_list(visit: Visit) -> Response:
     """Show a page of the Codes that match the filters in the URL."""
     visit.form = Form(visit.request.query_params.multi_items())
-    codes, campaigns = await asyncio.gather(_find_codes(visit), find_campaigns(visit, only_active=False))
+    order = _read_order(visit)
+    codes, campaigns = await asyncio.gather(_find_codes(visit, order), find_campaigns(visit, only_active=False))
     return visit.page(
         "codes/list.html",
         codes=codes,
+        order=order,
+        write_headline=write_headline,
+        has_filters=any(visit.form.has(name) for name in _FILTERS),
+        has_rare_filters=any(visit.form.has(name) for name in _RARE_FILTERS),
         campaigns=campaigns,
         names=dict(campaigns.options),
         selected_max=SELECTED_MAX,
@@ -59,18 +68,21 @@ async def show_revocation(visit: Visit) -> Response:
     """Show the Codes that would be revoked, and ask for confirmation."""
     visit.require_managing_role()
     sent = visit.form.texts("xr_ids") if visit.form else visit.request.query_params.getlist("xr_ids")
-    return _show_selection(visit, _read_selection(sent))
+    return await _show_selection(visit, _read_selection(sent))
 
 
 async def revoke_selection(visit: Visit) -> Response:
     """Revoke the selected Codes: all of them, or none."""
     xr_ids = _read_selection(visit.form.texts("xr_ids"))
     if _find_fault(visit, xr_ids) is not None:
-        return _show_selection(visit, xr_ids)
+        return await _show_selection(visit, xr_ids)
     revoked = await visit.core.codes.revoke_batch(xr_ids)
-    return visit.redirect(
+    packs = await find_valid_packs(visit)  # Those made before, too: the Codes are in no later one.
+    return redirect_after_stop(
+        visit,
         f"{visit.tenant_path}/codes#revoked",
         "codes.selection.revoked" if revoked.unchanged_count else "codes.selection.all_revoked",
+        packs_valid_until=None if packs is None else packs.valid_until,
         count=revoked.revoked_count,
         unchanged=revoked.unchanged_count,
     )
@@ -92,16 +104,27 @@ async def _find_inactive(visit: Visit, xr_ids: Sequence[str]) -> list[str]:
     return [xr_id for xr_id, each in zip(xr_ids, found, strict=True) if each is True]
 
 
-def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
+async def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
     fault = _find_fault(visit, xr_ids)
     visit.trouble = visit.trouble or fault
-    return visit.page("codes/revoke_selection.html", xr_ids=xr_ids if fault is None else [])
+    packs = await find_valid_packs(visit) if fault is None else None
+    return visit.page("codes/revoke_selection.html", xr_ids=xr_ids if fault is None else [], packs=packs)
 
 
-async def _find_codes(visit: Visit) -> Page[ListedCode] | None:
+def _read_order(visit: Visit) -> CodeOrder:
+    """Return the order in the URL, and the default one for anything else."""
+    sort, order = visit.query("sort"), visit.query("order")
+    return CodeOrder(
+        sort="expires_at" if sort == "expires_at" else "issued_at", order="asc" if order == "asc" else "desc"
+    )
+
+
+async def _find_codes(visit: Visit, order: CodeOrder) -> Page[ListedCode] | None:
     """Return a page of Codes, or None when a filter is refused, here or by Core, which the page then says."""
     try:
-        return await visit.core.codes.page(_read_filters(visit), cursor=visit.query("cursor"))
+        return await visit.core.codes.page(
+            _read_filters(visit), order=order, include_intent=True, cursor=visit.query("cursor")
+        )
     except (FieldRefused, ApiProblem) as refused:
         if isinstance(refused, ApiProblem) and refused.status != _UNPROCESSABLE:
             raise
@@ -121,7 +144,14 @@ def _read_filters(visit: Visit) -> CodeFilters:
         issuer=form.text("issuer") or None,
         created_from=form.instant("created_from"),
         created_to=form.instant("created_to"),
+        address_prefix=_complete_prefix(form.text("address_prefix")) or None,
     )
+
+
+def _complete_prefix(typed: str) -> str:
+    """Return what an address begins with, where people leave out `https://` as they do when they issue a Code."""
+    is_scheme = any(f"{scheme}://".startswith(typed.lower()) for scheme in ("https", "http"))
+    return typed if "://" in typed or is_scheme else f"https://{typed}"
 
 
 def _read_selection(xr_ids: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from soundmark_sdk.client import ClientFailure
 from starlette.responses import Response
 
 from soundmark.console.forms import FormMalformed
-from soundmark.console.pages.codes.intents import write_json
+from soundmark.console.intents import write_json
 from soundmark.console.pages.codes.remembered import (
     RecoveryTuple,
     is_about_the_caller,

@@ -1,6 +1,7 @@
 """Issuances whose answer is not known yet, as a browser keeps them and a form sends them back."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -35,6 +36,8 @@ NOTHING_ISSUED: Final = frozenset(
         "validation_failed",
     }
 )
+_XR: Final = "xr_"
+_BETWEEN_IDS: Final = "."  # No id has one.
 _CREDENTIAL_REFUSALS: Final = frozenset({401, 403})
 
 
@@ -104,10 +107,18 @@ def is_about_the_caller(failure: ClientFailure) -> bool:
 
 
 def lead_to_codes(visit: Visit, codes: tuple[Code, ...], key: str) -> Response:
-    """Lead to the Codes of an issuance; the fragment tells the browser that its answer was seen."""
+    """Lead to what an issuance made; the fragment tells the browser that its answer was seen."""
     path = f"{visit.tenant_path}/codes"
     if len(codes) == 1:
         return visit.redirect(f"{path}/{codes[0].xr_id}#answered={key}", "codes.were_issued", count=1)
-    since = min(code.issued_at for code in codes).isoformat(timespec="milliseconds").removesuffix("+00:00")
-    query = urlencode({"created_from": since})
-    return visit.redirect(f"{path}?{query}#answered={key}", "codes.were_issued", count=len(codes))
+    return visit.redirect(f"{path}/issued?{urlencode({'ids': join_ids(codes)})}#answered={key}")
+
+
+def join_ids(codes: Iterable[Code]) -> str:
+    """Return the ids of Codes for a URL, without what all ids begin with: some proxies take headers of 4 KiB."""
+    return _BETWEEN_IDS.join(code.xr_id.removeprefix(_XR) for code in codes)
+
+
+def split_ids(text: str) -> list[str]:
+    """Return the ids that were joined, each once, whatever they are."""
+    return [f"{_XR}{each}" for each in dict.fromkeys(text.split(_BETWEEN_IDS)) if each]

@@ -14,6 +14,7 @@ routes: Final[list[Route]] = [
     form_page(f"{_ALL}/issue", issuance.show, issuance.issue),
     action(f"{_ALL}/issue/verdict", issuance.judge),
     action(f"{_ALL}/issue/tuple", issuance.prepare),
+    page(f"{_ALL}/issued", issuance.show_issued),
     form_page(f"{_ALL}/recover", recovery.show, recovery.recover),
     page(f"{_ALL}/bundle", listing.download_bundle, offered_by=_ALL),
     form_page(f"{_ALL}/revoke", listing.show_revocation, listing.revoke_selection),

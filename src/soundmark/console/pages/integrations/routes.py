@@ -1,47 +1,36 @@
 """The pages of Audience integrations."""
 
+import asyncio
 from typing import Final, cast
 
 from soundmark_sdk.client.records import AudienceMode, Integration, IntegrationWithSecret
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.lookups import find_integration
+from soundmark.console.pages.integrations.modes import RETENTION_DAYS, has_legacy_totals, list_modes
 from soundmark.console.routing import action, form_page
-from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
-
-async def find_integration(visit: Visit) -> Integration:
-    """Return the integration in the URL.
-
-    Raises: TenantUnknown. soundmark_sdk.ClientFailure.
-    """
-    integration_id = visit.parameter("integration_id")
-    listed = visit.core.integrations.list()
-    async for integration in listed:
-        if integration.id == integration_id:
-            return integration
-    raise TenantUnknown
-
-
-# API v1, "Limits": 14 days is what every mode allows.
-_RETENTION_DAYS_DEFAULT: Final = 14
 _CREATED: Final = 201
 
 
 async def show_list(visit: Visit) -> Response:
     """Show the integrations of a project."""
-    integrations = await visit.core.integrations.page(cursor=visit.query("cursor"))
-    return visit.page(
-        "integrations/list.html", integrations=integrations, retention_days_default=_RETENTION_DAYS_DEFAULT
+    integrations, modes, has_legacy = await asyncio.gather(
+        visit.core.integrations.page(cursor=visit.query("cursor")), list_modes(visit), has_legacy_totals(visit)
     )
+    return visit.page("integrations/list.html", integrations=integrations, modes=modes, has_legacy=has_legacy)
 
 
 async def create(visit: Visit) -> Response:
     """Create an integration and show its secret, which no later page can show."""
+    form, mode = visit.form, visit.form.text("mode")
+    has_days = form.has("retention_days") or mode not in RETENTION_DAYS
     integration = await visit.core.integrations.create(
-        cast("AudienceMode", visit.form.text("mode")),  # The API judges it.
-        retention_days=visit.form.integer("retention_days"),
+        cast("AudienceMode", mode),  # The API judges it.
+        retention_days=form.integer("retention_days") if has_days else RETENTION_DAYS[mode],
+        name=visit.form.text("name") or None,
     )
     return _show_secret(visit, integration, _CREATED)
 
@@ -68,6 +57,19 @@ async def change_retention(visit: Visit) -> Response:
         events=changed.deleted_events,
         days=changed.deleted_integrity_days,
     )
+
+
+async def show_name(visit: Visit) -> Response:
+    """Show the name of an integration, to be changed or removed."""
+    visit.require_managing_role()
+    return visit.page("integrations/name.html", integration=await find_integration(visit))
+
+
+async def rename(visit: Visit) -> Response:
+    """Rename an integration; an empty name removes it."""
+    name = visit.form.text("name") or None
+    integration = await visit.core.integrations.rename(visit.parameter("integration_id"), name)
+    return visit.redirect(_path_of(visit, integration), "integrations.renamed")
 
 
 async def show_rotation(visit: Visit) -> Response:
@@ -120,6 +122,7 @@ _ONE: Final = f"{_ALL}/{{integration_id}}"
 routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
     form_page(_ONE, show_one, change_retention),
+    form_page(f"{_ONE}/name", show_name, rename),
     form_page(f"{_ONE}/secret", show_rotation, rotate_secret),
     form_page(f"{_ONE}/revoke", show_revocation, revoke),
     action(f"{_ONE}/core-key", replace_core_key),

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.downloads import answer_download
+from soundmark.console.pages.organizations.home import show_home
 from soundmark.console.routing import form_page, page
 from soundmark.console.visit import Visit
 
@@ -23,16 +24,16 @@ async def create(visit: Visit) -> Response:
     return visit.redirect(f"/organizations/{organization.id}/projects", "organizations.created", name=organization.name)
 
 
-async def show_overview(visit: Visit) -> Response:
-    """Show one organisation."""
-    return visit.page("organizations/overview.html")
+async def show_settings(visit: Visit) -> Response:
+    """Show the name and id of an organisation, and the ways to leave it."""
+    return visit.page("organizations/settings.html")
 
 
 async def rename(visit: Visit) -> Response:
     """Rename an organisation."""
     await visit.core.organizations.rename(visit.form.text("name"))
     visit.console.directory.forget(visit.signed_in.subject)
-    return visit.redirect(visit.tenant_path, "organizations.renamed")
+    return visit.redirect(f"{visit.tenant_path}/settings", "organizations.renamed")
 
 
 async def export(visit: Visit) -> Response:
@@ -75,8 +76,9 @@ async def show_certificate(visit: Visit) -> Response:
 _ONE: Final = "/organizations/{organization_id}"
 routes: Final[list[Route]] = [
     form_page("/organizations", show_list, create),
-    form_page(_ONE, show_overview, rename),
-    page(f"{_ONE}/export", export, offered_by=_ONE),
+    page(_ONE, show_home),
+    form_page(f"{_ONE}/settings", show_settings, rename),
+    page(f"{_ONE}/export", export, offered_by=f"{_ONE}/settings"),
     form_page(f"{_ONE}/delete", show_deletion, delete),
     page("/deletions/{certificate_id}", show_certificate),
 ]

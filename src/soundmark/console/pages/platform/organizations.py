@@ -2,14 +2,18 @@
 
 from typing import Final, Literal, cast
 
+from soundmark_sdk.client import ClientFailure
 from soundmark_sdk.client.records import PlatformOrganization
 from starlette.responses import Response
 
 from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.pages.platform.catalog import read_id
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
 PATH: Final = "/platform/organizations"
+_FIELD: Final = "organization_id"
+_ID_PREFIX: Final = "org_"
 STATUSES: Final = ("active", "suspended", "closing")
 
 
@@ -45,6 +49,33 @@ async def restore(visit: Visit) -> Response:
     organization_id = visit.parameter("suspended_id")
     await visit.core.platform.restore(organization_id)
     return visit.redirect(PATH, "platform.restored", id=organization_id)
+
+
+async def list_newest(visit: Visit) -> list[PlatformOrganization]:
+    """Return the newest organisations, which a form offers to choose from; none if they cannot be read."""
+    try:
+        return list((await visit.core.platform.organizations_page()).data)
+    except ClientFailure:
+        return []
+
+
+async def read_organization(visit: Visit) -> str:
+    """Return the id of the organisation that a person typed: an id, a whole name, or the beginning of one.
+
+    Raises: FieldRefused if no organisation or several match. soundmark_sdk.ClientFailure.
+    """
+    typed = read_id(visit.form, _FIELD)
+    if typed.startswith(_ID_PREFIX):
+        return typed
+    found = (await visit.core.platform.organizations_page(search=typed)).data
+    matching = [each for each in found if each.name.casefold() == typed.casefold()] or found
+    match matching:
+        case [organization]:
+            return organization.id
+        case []:
+            raise FieldRefused(_FIELD, "platform.organization.unknown")
+        case _:
+            raise FieldRefused(_FIELD, "platform.organization.several")
 
 
 async def _find(visit: Visit) -> PlatformOrganization:

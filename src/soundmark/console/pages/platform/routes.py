@@ -2,17 +2,28 @@
 
 from typing import Final
 
+from soundmark_sdk.client import ApiProblem
+from soundmark_sdk.client.records import ReleaseReadiness
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.platform import abuse, catalog, contracts, organizations, settings
+from soundmark.console.pages.platform import abuse, catalog, contracts, organizations, settings, status
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
 
 
 async def show_readiness(visit: Visit) -> Response:
-    """Show how far the receivers' SDK is from its stable release."""
-    return visit.page("platform/readiness.html", readiness=await visit.core.platform.release_readiness())
+    """Show how far the receivers' SDK is from its stable release.
+
+    A service that one operator runs on their machine has no release, so that the lack of evidence is no failure there.
+    """
+    readiness: ReleaseReadiness | None = None
+    try:
+        readiness = await visit.core.platform.release_readiness()
+    except ApiProblem as problem:
+        if problem.code != "release_readiness_unavailable" or visit.signed_in.kind != "operator":
+            raise
+    return visit.page("platform/readiness.html", readiness=readiness)
 
 
 _CATALOG: Final = "/platform/catalog"
@@ -34,5 +45,6 @@ routes: Final[list[Route]] = [
     action(f"{organizations.PATH}/{{suspended_id}}/restoration", organizations.restore),
     page(abuse.PATH, abuse.show_reports),
     action(f"{abuse.PATH}/{{report_id}}", abuse.put_report),
+    page(status.PATH, status.show_status),
     page("/platform/readiness", show_readiness),
 ]

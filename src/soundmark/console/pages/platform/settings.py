@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from soundmark_sdk.client.records import PlatformSettings, SecretStatus, Setting
 from starlette.responses import Response
 
 from soundmark.console.forms import FieldRefused, Form
@@ -21,12 +23,39 @@ KINDS: Final[Mapping[str, Kind]] = {
     "smtp_secure": "boolean",
     "support_desk_mailbox_id": "integer",
 }
+# By what their names begin with, in the order of the page.
+SYSTEMS: Final = ("smtp", "support", "accounting", "card", "local")
+_OTHER: Final = "rest"
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,12}([.,][0-9]{1,6})?")
 
 
+@dataclass(frozen=True, slots=True)
+class ShownSetting:
+    """A setting or a credential: exactly one of `configuration` and `secret` is not None."""
+
+    name: str
+    configuration: Setting | None
+    secret: SecretStatus | None
+
+
 async def show_settings(visit: Visit) -> Response:
-    """Show all settings."""
-    return visit.page("platform/settings.html", settings=await visit.core.platform.settings())
+    """Show all settings by the system that they are about."""
+    settings = await visit.core.platform.settings()
+    return visit.page("platform/settings.html", systems=_group_by_system(settings))
+
+
+def _group_by_system(settings: PlatformSettings) -> list[tuple[str, list[ShownSetting]]]:
+    shown = [
+        *(ShownSetting(name, each, None) for name, each in settings.configuration.items()),
+        *(ShownSetting(name, None, each) for name, each in settings.secrets.items()),
+    ]
+    groups = {system: [each for each in shown if _find_system(each.name) == system] for system in (*SYSTEMS, _OTHER)}
+    return [(system, found) for system, found in groups.items() if found]
+
+
+def _find_system(name: str) -> str:
+    system = name.partition("_")[0]
+    return system if system in SYSTEMS else _OTHER
 
 
 async def show_secret(visit: Visit) -> Response:

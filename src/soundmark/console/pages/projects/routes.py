@@ -6,6 +6,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.downloads import answer_download
+from soundmark.console.pages.projects import allowed_hosts
+from soundmark.console.pages.projects.home import show_home
 from soundmark.console.routing import form_page, page
 from soundmark.console.visit import Visit
 
@@ -23,16 +25,16 @@ async def create(visit: Visit) -> Response:
     return visit.redirect(f"{visit.tenant_path}/projects/{project.id}", "projects.created", name=project.name)
 
 
-async def show_overview(visit: Visit) -> Response:
-    """Show one project."""
-    return visit.page("projects/overview.html")
+async def show_settings(visit: Visit) -> Response:
+    """Show the name and id of a project, and the ways to leave it."""
+    return visit.page("projects/settings.html")
 
 
 async def rename(visit: Visit) -> Response:
     """Rename a project."""
     await visit.core.projects.rename(visit.form.text("name"))
     visit.console.directory.forget(visit.signed_in.subject)
-    return visit.redirect(visit.tenant_path, "projects.renamed")
+    return visit.redirect(f"{visit.tenant_path}/settings", "projects.renamed")
 
 
 async def export(visit: Visit) -> Response:
@@ -67,7 +69,9 @@ _ALL: Final = "/organizations/{organization_id}/projects"
 _ONE: Final = f"{_ALL}/{{project_id}}"
 routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
-    form_page(_ONE, show_overview, rename),
-    page(f"{_ONE}/export", export, offered_by=_ONE),
+    page(_ONE, show_home),
+    form_page(f"{_ONE}/settings", show_settings, rename),
+    form_page(f"{_ONE}/allowed-hosts", allowed_hosts.show, allowed_hosts.save),
+    page(f"{_ONE}/export", export, offered_by=f"{_ONE}/settings"),
     form_page(f"{_ONE}/delete", show_deletion, delete),
 ]

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from soundmark.console.exports.report_request import ReportRequest
 from soundmark.console.forms import FieldRefused
+from soundmark.console.pages.reports.comparison import find_report_before, list_presets, write_change
 from soundmark.console.pages.reports.exporting import export
 from soundmark.console.pages.reports.report_charts import (
     draw_days,
@@ -34,6 +35,7 @@ async def show_report(visit: Visit) -> Response:
         "reports/report.html",
         integration_id=visit.parameter("integration_id"),
         campaign_names=campaign_names,
+        presets=list_presets(visit),
         **(shown if visit.trouble is None else {"report": None}),
     )
 
@@ -54,8 +56,9 @@ async def _find_report(visit: Visit) -> dict[str, Any]:
     """Return what the page shows of the report; without a report, set the visit's trouble and return nothing."""
     try:
         request = read_request(visit, visit.parameter("integration_id"))
-        report = await visit.core.audience.report(request.integration_id, make_filters(request))
-        return _describe_report(visit, request, report)
+        reading = visit.core.audience.report(request.integration_id, make_filters(request))
+        report, before = await asyncio.gather(reading, find_report_before(visit, request))
+        return _describe_report(visit, request, report, before)
     except (FieldRefused, ClientFailure) as refused:
         visit.trouble = describe(refused, visit.language)
         return {}
@@ -71,7 +74,9 @@ async def _name_campaigns(visit: Visit) -> dict[str, str]:
     return {campaign.id: campaign.name for campaign in campaigns.data}
 
 
-def _describe_report(visit: Visit, request: ReportRequest, report: AudienceReport) -> dict[str, Any]:
+def _describe_report(
+    visit: Visit, request: ReportRequest, report: AudienceReport, before: AudienceReport | None
+) -> dict[str, Any]:
     """Return what the page shows of a report."""
     begin, end = read_period(report.period)
     # The exports name the period exactly, so that they hold the numbers on the page.
@@ -81,6 +86,10 @@ def _describe_report(visit: Visit, request: ReportRequest, report: AudienceRepor
     exact |= {name: value for name, value in filters.items() if value is not None}
     return {
         "report": report,
+        "notes": {
+            name: write_change(visit, None if before is None else getattr(before, name), getattr(report, name))
+            for name in ("events", "estimated_reach")
+        },
         "period": (begin, end),
         "days": draw_days(report),
         "frequencies": draw_frequencies(report),

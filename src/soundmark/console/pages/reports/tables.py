@@ -11,6 +11,7 @@ from soundmark.console.exports.reconciliation import DIMENSIONS
 
 # Of each dimension on a page, which would take long to load otherwise. A person may ask for all rows of one dimension.
 ROWS_MAX: Final = 50
+_DRAWN: Final = frozenset({"by_day", "by_frequency"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class DimensionTable:
     rows: tuple[TableRow, ...]
     count: int
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether a chart shows the same numbers, so that the rows need no bars."""
+        return self.dimension in _DRAWN
+
 
 def list_tables(report: AudienceReport, *, whole: str | None) -> list[DimensionTable]:
     """Return a table for each dimension: the one named `whole` with all rows, the others with at most `ROWS_MAX`."""
@@ -44,7 +50,9 @@ def list_tables(report: AudienceReport, *, whole: str | None) -> list[DimensionT
 def _make_table(
     dimension: str, key: str, documents: Sequence[Mapping[str, Any]], *, has_all_rows: bool
 ) -> DimensionTable:
-    # Days ascend, so the latest are last; the other dimensions begin with the most events.
+    # Days ascend, so the latest are last; the other dimensions begin with the most events, which frequencies need not.
+    if dimension == "by_frequency":
+        documents = sorted(documents, key=lambda row: int(row[key]))
     shown = documents if has_all_rows else documents[-ROWS_MAX:] if dimension == "by_day" else documents[:ROWS_MAX]
     metrics = tuple(name for name in ("events", "tokens", "estimated_reach") if documents and name in documents[0])
     largest = max((row[metrics[0]] for row in documents), default=0) if metrics else 0

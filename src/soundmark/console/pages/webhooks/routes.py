@@ -1,32 +1,20 @@
 """The pages of webhook endpoints."""
 
-from collections.abc import Collection
+import asyncio
 from typing import Final
 
 from soundmark_sdk.client.records import Project
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.audit_actions import ACTIONS
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.webhooks import deliveries
+from soundmark.console.pages.webhooks.event_types import group_types, write_example
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
 
-# A batch is one entry of the log, and one event for each of its Codes.
-_RECORDED_ONLY: Final = frozenset({"code.batch_issued", "code.batch_revoked"})
-_SENT_ONLY: Final = frozenset(
-    {"code.expired", "quota.threshold_reached", "support.ticket_status_changed", "webhook.test"}
-)
-EVENT_TYPES: Final = tuple(sorted(({*ACTIONS} - _RECORDED_ONLY) | _SENT_ONLY))
-
-
-def list_options(chosen: Collection[str]) -> list[tuple[str, str]]:
-    """Return the types for boxes, with those of a later Core that an endpoint has chosen already."""
-    return [(each, each) for each in sorted({*EVENT_TYPES, *chosen})]
-
-
 _PROJECTS_MAX: Final = 500  # In one list to choose from.
+_DELIVERIES_SHOWN: Final = 5  # The latest, beside their endpoint.
 
 
 async def show_list(visit: Visit) -> Response:
@@ -38,7 +26,10 @@ async def show_list(visit: Visit) -> Response:
 async def show_new(visit: Visit) -> Response:
     """Show the form of a new endpoint."""
     visit.require_managing_role()
-    return visit.page("webhooks/new.html", projects=await _list_projects(visit), types=list_options(()))
+    projects = await _list_projects(visit)
+    return visit.page(
+        "webhooks/new.html", projects=projects, groups=group_types(visit, ()), example=write_example(visit)
+    )
 
 
 async def create(visit: Visit) -> Response:
@@ -53,9 +44,15 @@ async def create(visit: Visit) -> Response:
 
 
 async def show_endpoint(visit: Visit) -> Response:
-    """Show an endpoint, and the form that changes it."""
-    endpoint = await visit.core.webhooks.get(_endpoint_id(visit))
-    return visit.page("webhooks/endpoint.html", endpoint=endpoint, types=list_options(endpoint.event_types or ()))
+    """Show an endpoint with its latest deliveries, and the form that changes it."""
+    endpoint, recent = await asyncio.gather(
+        visit.core.webhooks.get(_endpoint_id(visit)),
+        visit.core.webhooks.deliveries_page(_endpoint_id(visit), limit=_DELIVERIES_SHOWN),
+    )
+    groups = group_types(visit, endpoint.event_types or ())
+    return visit.page(
+        "webhooks/endpoint.html", endpoint=endpoint, deliveries=recent, groups=groups, example=write_example(visit)
+    )
 
 
 async def update(visit: Visit) -> Response:
@@ -76,9 +73,9 @@ async def switch(visit: Visit) -> Response:
     return visit.redirect(_path(visit), "webhooks.was_enabled" if is_wanted else "webhooks.was_disabled")
 
 
-async def roll_secret(visit: Visit) -> Response:
+async def rotate_secret(visit: Visit) -> Response:
     """Give an endpoint a new secret, and show it once."""
-    endpoint = await visit.core.webhooks.roll_secret(_endpoint_id(visit))
+    endpoint = await visit.core.webhooks.rotate_secret(_endpoint_id(visit))
     return visit.page("webhooks/secret.html", endpoint=endpoint, is_new=False)
 
 
@@ -138,7 +135,7 @@ routes: Final[list[Route]] = [
     page(f"{_ALL}/events/{{event_id}}", deliveries.show_event),
     form_page(_ONE, show_endpoint, update),
     action(f"{_ONE}/enabled", switch),
-    action(f"{_ONE}/secret", roll_secret),
+    action(f"{_ONE}/secret", rotate_secret),
     action(f"{_ONE}/test", send_test),
     page(f"{_ONE}/deliveries", deliveries.show_deliveries),
     form_page(f"{_ONE}/replay", deliveries.show_replay, deliveries.replay),

@@ -3,8 +3,13 @@
 import { showLocalTimes } from "./local_times.js";
 import { sendFormsOnce } from "./sending_once.js";
 import { addCopyButtons } from "./copying.js";
+import { closeMenus, openDialogs } from "./dialogs.js";
+import { offerPalette } from "./palette.js";
 
 showLocalTimes(document);
 sendFormsOnce(document);
 addCopyButtons(document);
+openDialogs(document);
+closeMenus(document);
+offerPalette(document);
 document.getElementById("trouble")?.focus();

@@ -1,9 +1,9 @@
-// Copy buttons beside values that are shown once.
+// Copy buttons beside values that are shown once, and beside ids.
 
 const WORDS = { en: ["Copy", "Copied"], fr: ["Copier", "Copié"] };
 
 /**
- * Add a button to every field that is marked with `data-copy`.
+ * Add a button to every field that is marked with `data-copy`, and to every value marked with `data-copy-value`.
  *
  * @param {Document} root
  */
@@ -12,14 +12,56 @@ export function addCopyButtons(root) {
   /** @type {NodeListOf<HTMLInputElement>} */
   const fields = root.querySelectorAll("input[data-copy]");
   for (const field of fields) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "second";
+    const button = makeButton("second", () => field.value);
     button.textContent = copy;
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(field.value);
+    button.addEventListener("copied", () => {
       button.textContent = copied;
     });
     field.after(button);
   }
+  /** @type {NodeListOf<HTMLElement>} */
+  const values = root.querySelectorAll("[data-copy-value]");
+  for (const element of values) {
+    const value = element.dataset.copyValue ?? "";
+    const button = makeButton("quiet copy", () => value);
+    show(button, "copy", `${copy} ${value}`);
+    button.addEventListener("copied", () => show(button, "check", copied));
+    element.append(button);
+  }
+}
+
+/**
+ * Return a button that copies what `read` returns, and then says so by the event `copied`.
+ *
+ * @param {string} className
+ * @param {() => string} read
+ */
+function makeButton(className, read) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = className;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(read());
+    button.dispatchEvent(new Event("copied"));
+  });
+  return button;
+}
+
+/**
+ * Show an icon of the sprite on a button, and give it a name.
+ *
+ * @param {HTMLButtonElement} button
+ * @param {string} icon
+ * @param {string} name
+ */
+function show(button, icon, name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  svg.classList.add("icon");
+  svg.setAttribute("aria-hidden", "true");
+  use.setAttribute("href", `${document.body.dataset.icons}#${icon}`);
+  svg.append(use);
+  button.replaceChildren(svg);
+  button.setAttribute("aria-label", name);
+  button.title = name;
 }

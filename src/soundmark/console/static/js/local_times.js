@@ -2,16 +2,21 @@
 
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
 
+/** Return the page's language as this browser's country writes it: every time of a page has this form. */
+export function findLocale() {
+  const { lang } = document.documentElement;
+  return navigator.languages.find((each) => each.split("-")[0] === lang) ?? lang;
+}
+
 /**
  * Show every moment of a page in local time, and let moments be typed in it. The exact UTC time stays as a title.
  *
  * @param {Document} root
  */
 export function showLocalTimes(root) {
-  const { lang } = document.documentElement;
-  // The page's language as this browser's country writes it.
-  const locale = navigator.languages.find((each) => each.split("-")[0] === lang) ?? lang;
-  const format = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+  const format = new Intl.DateTimeFormat(findLocale(), { dateStyle: "medium", timeStyle: "short" });
+  const zoned = root.querySelector("[data-zone]");
+  if (zoned instanceof HTMLElement) zoned.textContent = zoned.dataset.zone?.replace("{zone}", ZONE) ?? "";
   /** @type {NodeListOf<HTMLTimeElement>} */
   const moments = root.querySelectorAll("time[datetime]");
   for (const element of moments) {

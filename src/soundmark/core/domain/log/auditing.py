@@ -5,7 +5,7 @@ from typing import Final
 
 from soundmark.core.domain.log.checkpoint import Checkpoint
 from soundmark.core.domain.log.entry import LogEntry, NotAnEntry, read_entry
-from soundmark.core.domain.log.tree import HASH_BYTES, TILE_WIDTH, Edge, Tile, hash_leaf
+from soundmark.core.domain.log.tree import HASH_BYTES, Edge, Tile, hash_leaf
 
 
 class LogFault(Exception):
@@ -86,9 +86,10 @@ def require_tile(tile: Tile, expected: bytes, served: bytes) -> None:
     """
     if served != expected:
         level, number = tile
+        # What is only longer differs behind the last hash.
         at = next(
             at
-            for at in range(0, TILE_WIDTH * HASH_BYTES, HASH_BYTES)
+            for at in range(0, len(expected) + 1, HASH_BYTES)
             if served[at : at + HASH_BYTES] != expected[at : at + HASH_BYTES]
         )
         raise LogFault(f"hash {at // HASH_BYTES} of tile {number} of level {level} is not that of the entries")

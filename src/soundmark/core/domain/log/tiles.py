@@ -11,7 +11,8 @@ from soundmark.core.domain.log.tree import TILE_WIDTH
 
 LEVEL_MAX: Final = 63
 _NUMBER_MAX: Final = 2**55
-_NUMBER: Final = r"(?P<number>(?:x[0-9]{3}/)*[0-9]{3})(?:\.p/(?P<width>[1-9][0-9]{0,2}))?"
+# The largest number has six groups. A path of thousands has more digits than Python turns into an integer.
+_NUMBER: Final = r"(?P<number>(?:x[0-9]{3}/){0,5}[0-9]{3})(?:\.p/(?P<width>[1-9][0-9]{0,2}))?"
 _TILE: Final = re.compile(rf"(?:(?P<level>0|[1-9][0-9]?)|(?P<entries>entries))/{_NUMBER}")
 
 

@@ -11,7 +11,7 @@ from soundmark.core.domain.tenancy.scope import Role
 class Organization:
     """A tenant, from the point of view of one of its members.
 
-    While `suspended_at` is set, nothing of it resolves, and nothing can be added to it.
+    While `suspended_at` is set, none of its Codes resolves, and nothing can be added to it.
     """
 
     id: str

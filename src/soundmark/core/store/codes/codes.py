@@ -43,7 +43,7 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], 
               FROM fresh
         ), logged AS (
             INSERT INTO log_queue (kind, count, content)
-            SELECT 'code.issued', %(count)s::int, (%(commitments)s::bytea[])[1]
+            VALUES ('code.issued', %(count)s::int, %(commitments)s::bytea)
         )
         INSERT INTO codes (organization_id, xr_id, project_id, campaign_id, issuer, issued_at, expires_at,
                            broadcast_token, audience_integration_id, key_id, address)
@@ -67,7 +67,7 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], 
             # Few, because a batch has one: to read the same one a hundred times would cost more than to store it.
             "addresses": bytes_array(numbers),
             "count": len(issued),
-            "commitments": bytes_array([commitments]),
+            "commitments": commitments,
             "address_numbers": plain_array(numbers[address] for address in addresses),
         },
     )

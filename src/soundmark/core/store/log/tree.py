@@ -36,10 +36,11 @@ async def insert_leaves(tx: Tx, first: int, leaves: Sequence[tuple[bytes, LogEnt
     )
 
 
-async def list_known(tx: Tx, digests: Sequence[bytes]) -> set[bytes]:
-    """Return those of the digests whose entries the tree has."""
+async def list_known(tx: Tx, digests: Sequence[bytes], *, size: int) -> set[bytes]:
+    """Return those of the digests, each the first of its entry, whose entries are among the first `size` leaves."""
     rows = await tx.rows(
-        "SELECT digest FROM log_leaves WHERE digest = ANY(%(digests)s::bytea[])", {"digests": bytes_array(digests)}
+        "SELECT digest FROM log_leaves WHERE digest = ANY(%(digests)s::bytea[]) AND position < %(size)s",
+        {"digests": bytes_array(digests), "size": size},
     )
     return {row[0] for row in rows}
 

@@ -29,7 +29,7 @@ async def lock(tx: Tx, organization_id: str) -> PlatformOrganization | None:
 async def update_suspended(
     tx: Tx, organization_id: str, *, suspended_at: datetime, reason: str
 ) -> PlatformOrganization:
-    """Suspend a locked organisation, or replace the reason: nothing of it resolves from the commit on."""
+    """Suspend a locked organisation, or replace the reason: none of its Codes resolves from the commit on."""
     suspended = await tx.one_or_none(
         PlatformOrganization,
         """

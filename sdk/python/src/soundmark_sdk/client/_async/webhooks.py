@@ -79,7 +79,7 @@ class AsyncWebhooks(AsyncGroup):
         tenant = await self._sender.choose_organization(organization_id)
         await self._sender.execute(make_call("DELETE", _path(endpoint_id), is_repeatable=False, **tenant))
 
-    async def roll_secret(self, endpoint_id: str, *, organization_id: str | None = None) -> WebhookEndpointWithSecret:
+    async def rotate_secret(self, endpoint_id: str, *, organization_id: str | None = None) -> WebhookEndpointWithSecret:
         """Give an endpoint a new secret. The previous secret also signs for 24 hours."""
         tenant = await self._sender.choose_organization(organization_id)
         call = make_call("POST", f"{_path(endpoint_id)}/secret", is_repeatable=False, **tenant)

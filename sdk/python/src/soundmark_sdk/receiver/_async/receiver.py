@@ -1,11 +1,13 @@
 """Resolve broadcast tokens."""
 
+from collections.abc import Iterable
 from typing import Self
 
 import httpx2
 
 from soundmark_sdk.clock import Clock, SystemClock
 from soundmark_sdk.http_exchange import ServiceConnection
+from soundmark_sdk.offline_pack import OfflinePack, OfflineResolution
 from soundmark_sdk.receiver.abuse_reports import AbuseCategory, write_report
 from soundmark_sdk.receiver.resolver import Resolver
 from soundmark_sdk.records import Resolution
@@ -22,7 +24,8 @@ class AsyncReceiver:
     `timeout_s` covers each request from connecting to the last byte. `attempts_max` and `retry_wait_max_s` limit one
     `resolve` with its retries. Pass a `transport` for a proxy or another certificate authority; the proxies of the
     environment are not used. With `require_logged`, an answer is returned only once the transparency log proves
-    that the Code was issued in public; the first resolution of a Code then waits up to ten seconds for it.
+    that the Code was issued in public; the first resolution of a Code then waits up to ten seconds for it. While the
+    service cannot be reached, `packs` answer, each until it ends; with `require_logged`, those alone that have a proof.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class AsyncReceiver:
         attempts_max: int = 3,
         retry_wait_max_s: float = 10.0,
         require_logged: LogPolicy | None = None,
+        packs: Iterable[OfflinePack] = (),
         allow_insecure_http: bool = False,
         transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
@@ -48,6 +52,7 @@ class AsyncReceiver:
             attempts_max=attempts_max,
             retry_wait_max_s=retry_wait_max_s,
             require_logged=require_logged,
+            packs=packs,
         )
         self._runner = AsyncRunner("receiver", end=connection.close)
 
@@ -61,16 +66,26 @@ class AsyncReceiver:
         """Close the connections. A call that still waits in another thread gets a RuntimeError."""
         await self._runner.aclose()
 
-    async def resolve(self, token: str) -> Resolution:
+    async def resolve(self, token: str) -> Resolution | OfflineResolution:
         """Return the verified intent behind a broadcast token (`Frame.token`).
+
+        It is an `OfflineResolution`, and nobody knows whether the Code was revoked since its `as_of`, if the service
+        cannot be reached (no answer in time, 502, 503 or 504) and a pack answers. Without packs it never is.
 
         Repeating it is safe: resolving changes nothing at the service.
 
         Raises: ReceiverFailure, and nothing else, when there is no verified intent. A text that cannot be a token is
             `code_unavailable` without a request. RuntimeError after closing.
-        Source: API v1, "Receiver-facing"; wire contract, section 4.
+        Source: API v1, "Receiver-facing"; wire contract, sections 4 and 12; details, points A23 to A26.
         """
         return await self._runner.run(self._resolver.resolve, token)
+
+    async def add_pack(self, pack: OfflinePack) -> None:
+        """Keep one more pack, usually a newer one: a Code that it leaves out is no longer answered from older ones.
+
+        Raises: RuntimeError after closing.
+        """
+        await self._runner.run(self._resolver.add_pack, pack)
 
     async def report_abuse(
         self, token: str, category: AbuseCategory, text: str = "", *, contact: str | None = None

@@ -1,11 +1,14 @@
 // The form of an issuance: its verdict while somebody types, and what is kept before it is sent.
 
 import { getData, getElement } from "../elements.js";
+import { clearRefusalsOnEdit } from "../refusals.js";
+import { completeAddress, showPreview } from "./preview.js";
 import { find, makeHidden, remember } from "./remembering.js";
 
 const PAUSE_MS = 400;
 const form = getElement(HTMLFormElement, "#issuance");
 const verdict = getElement(HTMLElement, "#verdict");
+const preview = getElement(HTMLElement, "#preview");
 
 let timer = 0;
 let asking = new AbortController();
@@ -99,10 +102,42 @@ async function send() {
   }
 }
 
-form.addEventListener("input", () => {
+/** Judge the form when somebody pauses, and show at once what it stands for. */
+function follow() {
   clearTimeout(timer);
   timer = setTimeout(judge, PAUSE_MS);
+  showPreview(preview, readField);
+}
+
+/** The ends of the presets, in minutes from now; the one of today is another each minute. */
+const PRESETS_MINUTES = { hour: 60, week: 7 * 24 * 60 };
+
+/** @param {string} preset */
+function choosePreset(preset) {
+  const end = new Date();
+  if (preset === "today") end.setHours(23, 59);
+  else end.setMinutes(end.getMinutes() + PRESETS_MINUTES[/** @type {keyof typeof PRESETS_MINUTES} */ (preset)]);
+  const shifted = new Date(end.getTime() - end.getTimezoneOffset() * 60_000);
+  const field = getElement(HTMLInputElement, "#field-expires_at");
+  field.value = shifted.toISOString().slice(0, "2026-11-27T02:30".length);
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+clearRefusalsOnEdit(form);
+form.addEventListener("input", follow);
+/** @type {NodeListOf<HTMLButtonElement>} */
+const presets = form.querySelectorAll("button[name=preset]");
+for (const button of presets) {
+  button.type = "button";
+  button.addEventListener("click", () => choosePreset(button.value));
+}
+const address = getElement(HTMLInputElement, "#field-url");
+address.inputMode = "url";
+address.addEventListener("change", () => {
+  address.value = completeAddress(address.value.trim());
 });
+if (document.getElementById("trouble") === null && readField("mode") === "link") address.focus();
+showPreview(preview, readField);
 form.addEventListener("submit", (event) => {
   if (event.submitter?.getAttribute("name") === "check") return;
   event.preventDefault();

@@ -14,11 +14,21 @@ function start(form) {
   const found = form.querySelectorAll('input[name="xr_ids"]');
   const boxes = [...found];
 
+  /** @type {HTMLInputElement} */
+  const every = document.createElement("input");
+  every.type = "checkbox";
+  every.setAttribute("aria-label", getData(form, "every"));
+
   /** @param {string | void} [refusal] */
   function show(refusal) {
     for (const box of boxes) box.checked = chosen.has(box.value);
+    const here = boxes.filter((box) => box.checked).length;
+    every.checked = here === boxes.length;
+    every.indeterminate = 0 < here && here < boxes.length;
     sessionStorage.setItem(place, JSON.stringify([...chosen]));
     status.textContent = refusal ?? getData(form, "chosen").replace("{number}", String(chosen.size));
+    // The style sheet shows what can be done with a selection.
+    form.toggleAttribute("data-selected", chosen.size > 0);
   }
 
   /** @param {HTMLInputElement} box */
@@ -37,19 +47,18 @@ function start(form) {
   }
   form.addEventListener("submit", (event) => {
     for (const hidden of form.querySelectorAll('input[type="hidden"]')) hidden.remove();
-    if (chosen.size === 0) {
-      event.preventDefault();
-      show(form.dataset.empty);
-    }
+    if (chosen.size === 0) event.preventDefault();
     const here = new Set(boxes.map((box) => box.value));
     for (const xrId of chosen) if (!here.has(xrId)) form.append(makeHidden(xrId));
   });
-  status.before(
-    makeButton(getData(form, "every"), () =>
-      show(boxes.every((box) => chosen.has(box.value) || choose(box)) ? undefined : form.dataset.tooMany),
-    ),
-    makeButton(getData(form, "clear"), () => show(chosen.clear())),
-  );
+  every.addEventListener("change", () => {
+    if (every.checked)
+      return show(boxes.every((box) => chosen.has(box.value) || choose(box)) ? undefined : form.dataset.tooMany);
+    for (const box of boxes) chosen.delete(box.value);
+    show();
+  });
+  getElement(HTMLElement, "#every", form).append(every);
+  getElement(HTMLElement, ".bulk", form).append(makeButton(getData(form, "clear"), () => show(chosen.clear())));
   show();
 }
 

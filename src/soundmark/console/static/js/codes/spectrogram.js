@@ -9,6 +9,7 @@ import { getData, getElement } from "../elements.js";
 const FULL_SCALE = 32768;
 const FLOOR_DB = -60;
 const HEADER_BYTES_MIN = 44;
+const TICK_S = 0.5;
 
 /** @typedef {{rateHz: number, samples: Float32Array}} Sound */
 
@@ -61,19 +62,31 @@ function analyse({ rateHz, samples }) {
 }
 
 /**
- * Draw columns from the lowest tone at the bottom to the highest at the top, each as dark as it is loud.
+ * Return a colour of a style sheet as red, green and blue.
+ *
+ * @param {string} colour as computed, such as `rgb(8, 71, 78)`
+ */
+function readColour(colour) {
+  return (colour.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
+}
+
+/**
+ * Draw columns from the lowest tone at the bottom to the highest at the top. The louder one is, the nearer it is to the
+ * canvas's text colour, and silence has the colour of its ground.
  *
  * @param {HTMLCanvasElement} canvas
  * @param {Float32Array[]} columns
  */
 function draw(canvas, columns) {
+  const { color, backgroundColor } = getComputedStyle(canvas);
+  const [ground, loud] = [readColour(backgroundColor), readColour(color)];
   const loudest = Math.max(...columns.map((powers) => Math.max(...powers)));
   const picture = new ImageData(columns.length, TONE_COUNT);
   columns.forEach((powers, x) => {
     powers.forEach((power, tone) => {
       const level = 1 - Math.max(FLOOR_DB, 10 * Math.log10(power / loudest + Number.MIN_VALUE)) / FLOOR_DB;
       const at = 4 * ((TONE_COUNT - 1 - tone) * columns.length + x);
-      picture.data.set([255 - 117 * level, 255 - 213 * level, 255 - 148 * level, 255], at);
+      picture.data.set([...ground.map((value, part) => value + (loud[part] - value) * level), 255], at);
     });
   });
   canvas.width = columns.length;
@@ -81,23 +94,41 @@ function draw(canvas, columns) {
   /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(picture, 0, 0);
 }
 
+/**
+ * Write the seconds below the picture.
+ *
+ * @param {HTMLElement} axis
+ * @param {number} durationS
+ * @param {(seconds: number) => string} write
+ */
+function drawTimes(axis, durationS, write) {
+  for (let atS = 0; atS <= durationS; atS += TICK_S) {
+    const tick = document.createElement("li");
+    tick.textContent = `${write(atS)} s`;
+    tick.style.insetInlineStart = `${(100 * atS) / durationS}%`;
+    axis.append(tick);
+  }
+}
+
 /** @param {HTMLElement} figure */
 async function show(figure) {
   const caption = getElement(HTMLElement, "figcaption", figure);
   const canvas = getElement(HTMLCanvasElement, "canvas", figure);
-  figure.hidden = false;
+  /** @type {(seconds: number) => string} */
+  const write = (seconds) => seconds.toLocaleString(document.documentElement.lang, { maximumFractionDigits: 2 });
   try {
     const response = await fetch(getData(figure, "sound"));
     if (!response.ok) throw new TypeError(`${response.status}`);
     const sound = readWav(await response.arrayBuffer());
-    draw(canvas, analyse(sound));
-    const seconds = (sound.samples.length / sound.rateHz).toLocaleString(document.documentElement.lang, {
-      maximumFractionDigits: 2,
-    });
-    caption.textContent = getData(figure, "caption").replace("{seconds}", seconds);
+    const columns = analyse(sound);
+    draw(canvas, columns);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(canvas, columns));
+    const durationS = sound.samples.length / sound.rateHz;
+    drawTimes(getElement(HTMLElement, ".times", figure), durationS, write);
+    caption.textContent = getData(figure, "caption").replace("{seconds}", write(durationS));
     canvas.setAttribute("aria-label", caption.textContent);
   } catch {
-    canvas.hidden = true;
+    getElement(HTMLElement, ".plot", figure).hidden = true;
     caption.textContent = getData(figure, "failed");
   }
 }

@@ -123,14 +123,14 @@ const STEPS = {
 };
 
 /**
- * Take every step and show its result; the first that fails ends the verification.
+ * Take every step and show its result; the first that fails ends the verification, and opens its section.
  *
- * @param {HTMLElement} section
+ * @param {HTMLDetailsElement} section
  */
 async function verify(section) {
   const found = /** @type {Found} */ ({
     text: getElement(HTMLElement, "#signed-code").textContent,
-    token: getElement(HTMLElement, "#broadcast-token").textContent,
+    token: getData(section, "token"),
     keysUrl: getData(section, "keys"),
   });
   const conclusion = getElement(HTMLElement, ".conclusion", section);
@@ -145,6 +145,7 @@ async function verify(section) {
       const isRefused = failure instanceof Refused || failure.reason === "unverifiable";
       item.className = "failed";
       outcome.textContent = failure.message;
+      section.open = true;
       section.dataset.result = isRefused ? "refused" : "unknown";
       conclusion.textContent = getData(section, isRefused ? "failed" : "unchecked");
       return;
@@ -154,6 +155,6 @@ async function verify(section) {
   conclusion.textContent = getData(section, "verified");
 }
 
-const section = getElement(HTMLElement, "#verification");
-section.hidden = false;
+const section = getElement(HTMLDetailsElement, "#verification");
+getElement(HTMLElement, "#steps", section).hidden = false;
 verify(section);

@@ -1,5 +1,7 @@
 // The person's consent and the secret of their device, in IndexedDB: it keeps a key that no script can read.
 
+import { useStore } from "./database.js";
+
 const STORE = "consent";
 const KEY = "given";
 
@@ -28,24 +30,7 @@ export function deleteRecord() {
  * @template T
  * @param {IDBTransactionMode} mode
  * @param {(store: IDBObjectStore) => IDBRequest<T>} act
- * @returns {Promise<T>}
  */
-async function use(mode, act) {
-  /** @type {IDBDatabase} */
-  const database = await new Promise((resolve, reject) => {
-    const opening = indexedDB.open("soundmark-listen", 1);
-    opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
-    opening.onsuccess = () => resolve(opening.result);
-    opening.onerror = () => reject(opening.error);
-  });
-  try {
-    return await new Promise((resolve, reject) => {
-      const transaction = database.transaction(STORE, mode);
-      const request = act(transaction.objectStore(STORE));
-      transaction.oncomplete = () => resolve(request.result);
-      transaction.onabort = () => reject(transaction.error);
-    });
-  } finally {
-    database.close();
-  }
+function use(mode, act) {
+  return useStore("soundmark-listen", STORE, mode, act);
 }

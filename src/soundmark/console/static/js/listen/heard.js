@@ -1,9 +1,13 @@
 // What was heard: each token once, resolved and verified here, or why there is nothing to show.
 
+import { OfflineResolution } from "/static/receiver/index.js";
+
 import { getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 import { offerReport } from "./abuse.js";
 import { copyTemplate, fill, fillState } from "./words.js";
 import { writeResource } from "./intent.js";
+import { describeOffline, writeTime } from "./packs.js";
 import { makeVisible } from "./safe_text.js";
 
 const SHOWN_MAX = 20;
@@ -12,19 +16,27 @@ const RESOLVING_MAX = 3;
 const CHECK_PAST_EVERY_MS = 1000;
 // An answer may end before it arrives, where the clock is fast but within its tolerance.
 const VALID_MIN_MS = 30_000;
+// As long as a fresh answer: by then the service may be there again.
+const OFFLINE_SHOWN_MS = 120_000;
 
 /**
  * @import { Receiver, ReceiverFailure } from "/static/receiver/index.js"
- * @import { Resolution } from "/static/receiver/verifying/verification.js"
+ * @import { Intent } from "/static/receiver/verifying/shapes.js"
  * @import { Consent } from "./consent.js"
  */
 
-/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs */
+/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs @property {string} source the file, or "" */
 
 export class Heard {
-  /** @param {Element} list @param {Receiver} receiver @param {Consent} consent */
-  constructor(list, receiver, consent) {
+  /**
+   * @param {Element} list
+   * @param {Receiver} receiver
+   * @param {Consent} consent
+   * @param {HTMLElement} [before] the fold for what was heard before the newest file
+   */
+  constructor(list, receiver, consent, before = document.createElement("details")) {
     this._list = list;
+    this._before = before;
     this._receiver = receiver;
     this._consent = consent;
     /** @type {Map<string, Shown>} by token, the oldest first */
@@ -39,10 +51,12 @@ export class Heard {
    * Resolve a token that was heard, unless its answer is on its way or on the page and not past.
    *
    * @param {string} token
+   * @param {string} [source] the name of the file in which it was heard
    */
-  add(token) {
+  add(token, source = "") {
     const known = this._shown.get(token);
     if (known !== undefined) {
+      if (!this._list.contains(known.article)) this._bringBack(known);
       if (known.article.dataset.outcome === "past") this._enqueue(known);
       return;
     }
@@ -50,21 +64,34 @@ export class Heard {
     const article = document.createElement("article");
     article.className = "heard";
     article.tabIndex = -1;
-    const shown = { token, article, endsAtMs: Infinity };
+    const shown = { token, article, endsAtMs: Infinity, source };
     this._shown.set(token, shown);
     this._list.prepend(article);
     if (this._shown.size > SHOWN_MAX) {
       const [oldest] = this._shown.values();
       this._shown.delete(oldest.token);
       oldest.article.remove();
+      this._before.hidden = !this._before.querySelector("article");
     }
     this._enqueue(shown);
+  }
+
+  /** Fold away what was heard so far. */
+  setAside() {
+    this._before.append(...this._list.children);
+    this._before.hidden = !this._before.querySelector("article");
+  }
+
+  /** @param {Shown} shown */
+  _bringBack(shown) {
+    this._list.prepend(shown.article);
+    this._before.hidden = !this._before.querySelector("article");
   }
 
   /** @param {Shown} shown */
   _enqueue(shown) {
     shown.endsAtMs = Infinity;
-    replace(shown.article, "resolving", copyTemplate("resolving"));
+    replace(shown, "resolving", copyTemplate("resolving"));
     this._waiting.push(shown);
     this._work();
   }
@@ -88,7 +115,11 @@ export class Heard {
     try {
       const resolution = await this._receiver.resolve(token);
       if (!article.isConnected) return;
-      replace(article, "verified", show(resolution));
+      if (resolution instanceof OfflineResolution) {
+        showOffline(shown, resolution);
+        return;
+      }
+      replace(shown, "verified", show(resolution));
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
       makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', article));
       offerReport(article, this._receiver, token);
@@ -97,7 +128,7 @@ export class Heard {
     } catch (error) {
       const failure = /** @type {ReceiverFailure} */ (error);
       if (failure.name !== "ReceiverFailure") throw error;
-      replace(article, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
+      replace(shown, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
     }
   }
 
@@ -129,17 +160,24 @@ export class Heard {
 }
 
 /**
- * Replace what an article shows, and leave the focus on it.
+ * Replace what an article shows above the name of its file, and leave the focus on it.
  *
- * @param {HTMLElement} article
+ * @param {Shown} shown
  * @param {string} outcome
  * @param {...Node} nodes
  */
-function replace(article, outcome, ...nodes) {
+function replace({ article, source }, outcome, ...nodes) {
   const hadFocus = article.contains(document.activeElement);
-  article.replaceChildren(...nodes);
+  article.replaceChildren(...nodes, ...(source ? [writeSource(source)] : []));
   article.dataset.outcome = outcome;
   if (hadFocus) article.focus();
+}
+
+/** @param {string} source */
+function writeSource(source) {
+  const shown = copyTemplate("source");
+  fill(shown, "name", source);
+  return shown;
 }
 
 /**
@@ -151,16 +189,32 @@ function makeScrollable(element) {
   if (element.scrollHeight > element.clientHeight) element.tabIndex = 0;
 }
 
-/** @param {Resolution} resolution */
-function show(resolution) {
-  const { intent, xrId, expiresAt } = resolution;
+/**
+ * Show an answer from a pack: nothing of it is verified now or measured, and a report would not arrive.
+ *
+ * @param {Shown} shown
+ * @param {OfflineResolution} answer
+ */
+function showOffline(shown, answer) {
+  const facts = show({ ...answer, expiresAt: answer.validUntil });
+  for (const slot of ["measured", "report"]) getElement(HTMLElement, `[data-slot="${slot}"]`, facts).remove();
+  fill(facts, "until", writeTime(answer.validUntil));
+  getElement(HTMLElement, "h3 + p", facts).remove();
+  getElement(HTMLElement, "h3", facts).replaceWith(describeOffline(answer));
+  replace(shown, "offline", facts);
+  shown.endsAtMs = Math.min(answer.validUntil.getTime(), Date.now() + OFFLINE_SHOWN_MS);
+  makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', shown.article));
+}
+
+/** @param {{intent: Intent, xrId: string, expiresAt: Date}} answer */
+function show({ intent, xrId, expiresAt }) {
   const shown = copyTemplate("verified");
   fill(shown, "type", makeVisible(intent.type));
   fill(shown, "action", makeVisible(intent.action));
   fill(shown, "xr_id", xrId);
   const until = getElement(HTMLTimeElement, '[data-slot="until"]', shown);
   until.dateTime = expiresAt.toISOString();
-  until.textContent = expiresAt.toLocaleTimeString(document.documentElement.lang, { timeStyle: "medium" });
+  until.textContent = expiresAt.toLocaleTimeString(findLocale(), { timeStyle: "medium" });
   getElement(HTMLElement, '[data-slot="resource"]', shown).append(writeResource(intent.resource));
   return shown;
 }

@@ -4,10 +4,13 @@ import { hearFile, listen, Receiver } from "/static/receiver/index.js";
 
 import { getData, getElement } from "../elements.js";
 import { Consent } from "./consent.js";
+import { examine } from "./diagnosis.js";
 import { checkDuration, nameFileFailure } from "./files.js";
 import { Heard } from "./heard.js";
+import { Packs } from "./packs.js";
 import { findObstacle, nameMicrophoneFailure } from "./obstacles.js";
 import { testDevice } from "./self_test.js";
+import { makeVisible } from "./safe_text.js";
 import { SpectrumView } from "./spectrum.js";
 import { describe, fillState, say } from "./words.js";
 
@@ -22,7 +25,8 @@ const publisher = { url: publisherUrl, integrationId: publisherIntegrationId };
 /** @type {HTMLInputElement | null} */
 const box = document.querySelector("input#consent");
 const consent = new Consent(box, document.getElementById("consent-state"), publisher);
-const heard = new Heard(getElement(HTMLElement, "#heard"), new Receiver(getData(page, "coreUrl")), consent);
+const receiver = new Receiver(getData(page, "coreUrl"));
+const heard = new Heard(getElement(HTMLElement, "#heard"), receiver, consent, getElement(HTMLElement, "#before"));
 // What is heard all the time is reported again this often, because its answer may have ended by then.
 const REPEAT_AFTER_S = 10;
 
@@ -81,17 +85,27 @@ function show(isListening) {
 /** @param {File | undefined} chosen */
 async function readFile(chosen) {
   if (chosen === undefined) return;
+  // What becomes of this file stands alone, above what was heard before it.
+  heard.setAside();
+  const name = makeVisible(chosen.name);
+  getElement(HTMLElement, "#file-name").textContent = name;
   say(fileProgress, "progress", "reading");
   try {
     await checkDuration(chosen);
     const frames = await hearFile(chosen);
-    if (frames.length === 0) return say(fileProgress, "progress", "file_empty");
+    if (frames.length === 0) return sayWhyEmpty(await examine(chosen));
     fileProgress.replaceChildren();
     delete fileProgress.dataset.state;
-    for (const frame of frames) heard.add(frame.token);
+    for (const frame of frames) heard.add(frame.token, name);
   } catch (error) {
     say(fileProgress, "progress", nameFileFailure(error));
   }
+}
+
+/** @param {import("./diagnosis.js").Finding[]} findings */
+function sayWhyEmpty(findings) {
+  say(fileProgress, "progress", "file_empty");
+  for (const [name, values] of findings) fileProgress.append(" ", describe("lack", name, values));
 }
 
 async function startTest() {
@@ -159,6 +173,7 @@ if (obstacle !== null) {
   getElement(HTMLElement, "#obstacle").append(...fillState(obstacle));
 } else {
   await consent.open();
+  await new Packs(getElement(HTMLElement, "#without-network"), receiver).open();
   for (const control of [start, test, file]) control.disabled = false;
   start.addEventListener("click", oneAtATime(startListening));
   stop.addEventListener("click", () => stopListening("stopped"));

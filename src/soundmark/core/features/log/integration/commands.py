@@ -15,7 +15,7 @@ async def renew(ctx: Context, origin: str) -> VerifierKey:
     async with ctx.db.transaction() as tx:
         log = await require_log(tx)
     if log.stopped_reason is None:
-        raise LogRefused("the log is not stopped; nothing but a stopped log may be replaced")
+        raise LogRefused("the log is not stopped; only a stopped log can be replaced")
     if log.origin == origin:
         raise LogRefused(f"the log that is stopped is {origin}; a new log needs another origin")
     await renew_log(ctx, origin)

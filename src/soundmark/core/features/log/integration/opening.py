@@ -36,7 +36,7 @@ async def open_log(ctx: Context) -> None:
 async def renew_log(ctx: Context, origin: str) -> None:
     """Put a new log, with a new key and another origin, in the place of the one that is there. It begins anew.
 
-    The entries of the earlier log are gone; who has read it keeps them.
+    The entries of the earlier log are gone; anybody who has read them keeps them.
 
     Raises: DatabaseUnavailable.
     """

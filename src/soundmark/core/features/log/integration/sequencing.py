@@ -58,7 +58,7 @@ async def integrate_some(ctx: Context) -> Integration:
             return Integration(0, has_more=False)
         waiting = await queue.delete_oldest(tx, limit=ENTRIES_AT_ONCE)
         earlier, entered_token = await _list_earlier(tx, log, now=ctx.clock.now())
-        new = await _find_new(tx, [*make_entries(waiting), *earlier])
+        new = await _find_new(tx, [*make_entries(waiting), *earlier], size=log.size)
         if new:
             await _append(ctx, tx, log, edge, new)
         await state.update_grown(tx, size=log.size + len(new), entered_token=entered_token)
@@ -111,8 +111,8 @@ def make_entries(waiting: Sequence[Queued]) -> Iterator[bytes]:
             yield make(queued.content[at : at + size])
 
 
-async def _find_new(tx: Tx, waiting: Sequence[bytes]) -> list[tuple[bytes, LogEntry]]:
-    """Return the entries, each once, that the tree does not have; somebody may have altered the queue."""
+async def _find_new(tx: Tx, waiting: Sequence[bytes], *, size: int) -> list[tuple[bytes, LogEntry]]:
+    """Return the entries, each once, that the tree of `size` leaves lacks; somebody may have altered the queue."""
     found = dict[bytes, tuple[bytes, LogEntry]]()
     for data in waiting:
         try:
@@ -121,7 +121,7 @@ async def _find_new(tx: Tx, waiting: Sequence[bytes]) -> list[tuple[bytes, LogEn
             _log.error("log_entry_malformed")
         else:
             found.setdefault(entry.digests[0], (data, entry))
-    known = await tree.list_known(tx, list(found)) if found else set()
+    known = await tree.list_known(tx, list(found), size=size) if found else set()
     return [each for digest, each in found.items() if digest not in known]
 
 

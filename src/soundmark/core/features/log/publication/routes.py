@@ -122,10 +122,11 @@ async def get_log_proof(ctx: Ctx, client: ClientDigest, digest: DigestPath) -> R
     The commitment is SHA-256, in base64url, of `soundmark/log/v1/`, the entry's kind, `/`, the member's name, a zero
     byte, and the RFC 8785 bytes of the value.
     """
-    verdict = await ctx.log_proof_limit.hit(client)
-    if not verdict.is_allowed:
-        raise RateLimited(headers={"retry-after": str(verdict.reset_s)})
-    return Response(await service.prove_entry(ctx, digest), media_type=_TEXT)
+    headers = await ctx.log_proof_limit.count(client)
+    proof = await service.find_proof(ctx, digest)
+    if proof is None:
+        raise LogEntryNotFound(headers=headers)
+    return Response(proof, media_type=_TEXT, headers=headers)
 
 
 async def _read_tile(ctx: Ctx, path: str) -> Response:

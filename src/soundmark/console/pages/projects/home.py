@@ -1,0 +1,92 @@
+"""The home page of a project: what works now, what runs, what was heard, and the first steps."""
+
+from collections.abc import Awaitable
+from typing import Any, Final
+
+from soundmark_sdk.client import CodeFilters
+from soundmark_sdk.client.records import AuditEntry, Campaign, Page
+from starlette.responses import Response
+
+from soundmark.console.intents import write_headline
+from soundmark.console.on_air import OnAir, count_on_air, find_on_air, write_count
+from soundmark.console.pages.projects.hearings import DAYS, Hearings, find_hearings
+from soundmark.console.parts import read_parts
+from soundmark.console.visit import Visit
+
+_EVENTS_READ: Final = 50  # Of the whole organisation: its log has no filter for a project.
+_EVENTS_SHOWN: Final = 6
+
+
+async def show_home(visit: Visit) -> Response:
+    """Show a project. What the person's role may not read is absent; what Core cannot say now is said so."""
+    parts = await read_parts(_list_calls(visit))
+    on_air, campaigns, hearings = count_on_air(parts.get("on_air")), parts["campaigns"], parts.get("hearings")
+    running = None if campaigns is None else _list_running(visit, campaigns)
+    newest = parts.get("newest")
+    return visit.page(
+        "projects/home.html",
+        reads_codes="on_air" in parts,
+        reads_hearings="hearings" in parts,
+        reads_events="events" in parts,
+        tiles=_make_tiles(visit, on_air, running, hearings),
+        on_air=on_air,
+        running=running,
+        campaign_names={} if campaigns is None else {each.id: each.name for each in campaigns.data},
+        hearings=hearings,
+        events=None if parts.get("events") is None else _list_events(visit, parts["events"]),
+        # Until a Code was heard, as far as somebody measures it.
+        shows_steps=newest is not None and (hearings is None or not hearings.events),
+        newest=newest.data[0] if newest is not None and newest.data else None,
+        write_headline=write_headline,
+        now=visit.console.clock.now(),
+    )
+
+
+def _list_calls(visit: Visit) -> dict[str, Awaitable[Any]]:
+    """Return the calls that the person's role may make, by the part of the page that they are for."""
+    core, areas = visit.core, visit.areas
+    calls: dict[str, Awaitable[Any]] = {"campaigns": core.campaigns.page()}
+    if "codes" in areas:
+        calls["on_air"] = find_on_air(visit, visit.project_id)
+        calls["newest"] = core.codes.page(CodeFilters(project_id=visit.project_id), limit=1)
+    if "integrations" in areas:
+        calls["hearings"] = find_hearings(visit)
+    if visit.may_manage:
+        calls["events"] = core.audit_log.page(limit=_EVENTS_READ)
+    return calls
+
+
+def _list_running(visit: Visit, campaigns: Page[Campaign]) -> list[Campaign]:
+    """Return the campaigns in which Codes can be issued now, those that end first at the top."""
+    now = visit.console.clock.now()
+    running = [
+        each
+        for each in campaigns.data
+        if each.status == "active"
+        and (each.starts_at is None or each.starts_at <= now)
+        and (each.ends_at is None or each.ends_at > now)
+    ]
+    return sorted(running, key=lambda each: (each.ends_at is None, each.ends_at or now))
+
+
+def _list_events(visit: Visit, entries: Page[AuditEntry]) -> list[AuditEntry]:
+    return [each for each in entries.data if each.project_id == visit.project_id][:_EVENTS_SHOWN]
+
+
+def _make_tiles(
+    visit: Visit, on_air: OnAir | None, running: list[Campaign] | None, hearings: Hearings | None
+) -> list[dict[str, str]]:
+    """Return the figures that could be read, each leading to its page."""
+    at, number = visit.tenant_path, visit.language.number
+    tiles = []
+    if on_air is not None:
+        label = visit.say("projects.on_air")
+        tiles.append({"label": label, "value": write_count(visit, on_air), "href": f"{at}/codes?status=active"})
+    if running is not None:
+        label = visit.say("projects.running")
+        tiles.append({"label": label, "value": number(len(running)), "href": f"{at}/campaigns"})
+    if hearings is not None and hearings.integrations:
+        path = f"{at}/integrations/{hearings.integrations[0].id}/report"
+        label = visit.say("projects.hearings", count=DAYS)
+        tiles.append({"label": label, "value": number(hearings.events), "href": path})
+    return tiles

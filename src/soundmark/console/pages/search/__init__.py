@@ -1,0 +1,1 @@
+"""The search for pages, ids and names."""

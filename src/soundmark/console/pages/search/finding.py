@@ -1,0 +1,44 @@
+"""What a search finds, and where."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+from soundmark_sdk.client import ApiProblem
+from soundmark_sdk.client.records import Organization
+
+_T = TypeVar("_T")
+# How Core says that there is nothing like that for this person: with that spelling, with their role, or at all.
+_NOTHING: Final = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A page that fits: its `kind` as messages name it, and `is_id` where the name is an id."""
+
+    kind: str
+    name: str
+    path: str
+    is_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The organisation and project of the page that the search was opened on; no project without its organisation."""
+
+    organization: Organization | None
+    project_id: str | None
+
+
+async def find_or_nothing(finding: Awaitable[_T], nothing: _T) -> _T:
+    """Return what is found, or `nothing` where Core has nothing for this person.
+
+    Raises: soundmark_sdk.ClientFailure.
+    """
+    try:
+        return await finding
+    except ApiProblem as problem:
+        if problem.status not in _NOTHING:
+            raise
+        return nothing

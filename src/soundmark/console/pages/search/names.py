@@ -1,0 +1,92 @@
+"""Pages, and what has a name, by a part of it; Codes by the beginning of their address."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from soundmark_sdk.client.records import Organization
+from soundmark_sdk.client.requests import CodeFilters
+
+from soundmark.console.navigation import list_sections, offers_platform
+from soundmark.console.pages.search.finding import Finding, Place, find_or_nothing
+from soundmark.console.visit import Visit
+
+_SHOWN_OF_A_KIND: Final = 8
+
+
+async def find_names(visit: Visit, organizations: list[Organization], place: Place, text: str) -> list[Finding]:
+    """Return the pages whose names hold a text: those at hand first, and a few of each kind.
+
+    The API has no search for names, so each list is looked through as far as its first page goes.
+
+    Raises: soundmark_sdk.ClientFailure.
+    """
+    lists = [] if place.organization is None else _list_at_hand(visit, place.organization, place.project_id, text)
+    listed = await asyncio.gather(*(find_or_nothing(_collect(each), []) for each in lists))
+    tenants = [Finding("organization", each.name, f"/organizations/{each.id}") for each in organizations]
+    wanted = text.casefold()
+    found = []
+    for kind in (list_pages(visit, place), *listed, tenants):
+        found += [each for each in kind if wanted in each.name.casefold()][:_SHOWN_OF_A_KIND]
+    return found
+
+
+def list_pages(visit: Visit, place: Place) -> list[Finding]:
+    """Return the pages that lead to everything else, as far as the person's role may read them."""
+    pages = []
+    if (at := place.organization) is not None:
+        areas = [area for section in list_sections(at.role, at.id, place.project_id) for area in section.areas]
+        pages += [Finding("page", visit.say(f"layout.area.{area.name}"), area.path) for area in areas]
+    pages.append(Finding("page", visit.say("layout.organizations"), "/organizations"))
+    pages.append(Finding("page", visit.say("layout.listen"), "/listen"))
+    if offers_platform(visit.signed_in):
+        pages.append(Finding("page", visit.say("layout.platform"), "/platform"))
+    return pages
+
+
+def _list_at_hand(
+    visit: Visit, organization: Organization, project_id: str | None, text: str
+) -> list[AsyncIterator[Finding]]:
+    """Return what has names in the organisation and project at hand; each list is one call."""
+    lists = [_list_projects(visit, organization.id)]
+    if project_id is not None:
+        tenant = (organization.id, project_id)
+        lists += [_list_campaigns(visit, tenant), _list_keys(visit, tenant), _list_codes(visit, tenant, text)]
+    return lists
+
+
+async def _list_projects(visit: Visit, organization_id: str) -> AsyncIterator[Finding]:
+    for each in (await visit.core.projects.page(organization_id=organization_id)).data:
+        yield Finding("project", each.name, f"/organizations/{organization_id}/projects/{each.id}")
+
+
+async def _list_campaigns(visit: Visit, tenant: tuple[str, str]) -> AsyncIterator[Finding]:
+    page = await visit.core.campaigns.page(organization_id=tenant[0], project_id=tenant[1])
+    for each in page.data:
+        yield Finding("campaign", each.name, f"{_at(tenant)}/campaigns/{each.id}")
+
+
+async def _list_keys(visit: Visit, tenant: tuple[str, str]) -> AsyncIterator[Finding]:
+    page = await visit.core.api_keys.page(organization_id=tenant[0], project_id=tenant[1])
+    for each in page.data:
+        if each.name is not None:
+            yield Finding("key", each.name, f"{_at(tenant)}/api-keys#{each.id}")
+
+
+async def _list_codes(visit: Visit, tenant: tuple[str, str], text: str) -> AsyncIterator[Finding]:
+    """List the Codes whose address begins with a text; people leave out how it begins."""
+    prefix = text if "://" in text else f"https://{text}"
+    filters = CodeFilters(project_id=tenant[1], address_prefix=prefix)
+    page = await visit.core.codes.page(filters, include_intent=True, organization_id=tenant[0], limit=_SHOWN_OF_A_KIND)
+    for each in page.data:
+        if each.intent is not None:
+            address = str(each.intent.resource.get("url"))
+            yield Finding("code", address, f"{_at(tenant)}/codes/{each.xr_id}")
+
+
+async def _collect(findings: AsyncIterator[Finding]) -> list[Finding]:
+    return [each async for each in findings]
+
+
+def _at(tenant: tuple[str, str]) -> str:
+    return f"/organizations/{tenant[0]}/projects/{tenant[1]}"

@@ -1,0 +1,137 @@
+// The search page as a dialog of every page, opened by its link, by Ctrl-K or by a slash.
+
+const PAUSE_MS = 150;
+const NO_SLASH = "soundmark-no-slash";
+
+/**
+ * Open the search in a dialog where a page links to it.
+ *
+ * @param {Document} root
+ */
+export function offerPalette(root) {
+  const link = root.querySelector("a[data-palette]");
+  if (!(link instanceof HTMLAnchorElement)) return;
+  const open = () => new Palette(link.href).open();
+  link.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    open();
+  });
+  root.addEventListener("keydown", (event) => {
+    const isSlash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const isChord = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
+    if (isChord || (isSlash && !isTyping(event.target) && localStorage.getItem(NO_SLASH) === null)) {
+      event.preventDefault();
+      if (document.querySelector("dialog[open]") === null) open();
+    }
+  });
+}
+
+/** One opening of the search. It takes its form and what is found from the search page itself. */
+class Palette {
+  /** @param {string} url of the search page */
+  constructor(url) {
+    this.url = url;
+    this.dialog = document.createElement("dialog");
+    this.dialog.id = "palette";
+    this.latest = 0;
+  }
+
+  /** Show the dialog, and load the search page into it; where that fails, go to the page. */
+  async open() {
+    document.body.append(this.dialog);
+    this.dialog.addEventListener("close", () => this.dialog.remove());
+    this.dialog.setAttribute("aria-label", document.querySelector("a[data-palette]")?.textContent?.trim() ?? "");
+    this.dialog.append(makeSkeleton());
+    this.dialog.showModal();
+    const search = await this.load(this.url);
+    if (search === null) return location.assign(this.url);
+    this.dialog.replaceChildren(search);
+    const input = /** @type {HTMLInputElement} */ (search.querySelector("input[type=search]"));
+    input.focus();
+    let timer = 0;
+    input.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.find(input.value), PAUSE_MS);
+    });
+    this.dialog.addEventListener("keydown", (event) => this.move(event, input));
+    offerSlash(search);
+  }
+
+  /**
+   * Show what is found. An answer that a later one has overtaken is dropped.
+   *
+   * @param {string} text
+   */
+  async find(text) {
+    const number = ++this.latest;
+    const url = new URL(this.url);
+    url.searchParams.set("q", text);
+    const search = await this.load(url.href);
+    if (number !== this.latest) return;
+    if (search === null) return location.assign(url.href);
+    const found = search.querySelector("#found");
+    if (found !== null) this.dialog.querySelector("#found")?.replaceWith(found);
+  }
+
+  /**
+   * Return the search of a search page; null if the session has ended, or the page cannot be loaded.
+   *
+   * @param {string} url
+   * @returns {Promise<HTMLElement | null>}
+   */
+  async load(url) {
+    try {
+      const answer = await fetch(url);
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      return answer.redirected ? null : page.getElementById("search");
+    } catch {
+      return null;
+    }
+  }
+
+  /**
+   * Move the focus between the field and the links by the arrow keys.
+   *
+   * @param {KeyboardEvent} event
+   * @param {HTMLInputElement} input
+   */
+  move(event, input) {
+    const links = [...this.dialog.querySelectorAll("a")];
+    const at = links.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
+    if (event.key === "Enter" && document.activeElement === input && links.length > 0) {
+      event.preventDefault();
+      links[0]?.click();
+    }
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    (links[event.key === "ArrowDown" ? at + 1 : at - 1] ?? input).focus();
+  }
+}
+
+/**
+ * Let a person turn the slash off, which may be typed by accident or by speech (WCAG 2.2, 2.1.4).
+ *
+ * @param {HTMLElement} search
+ */
+function offerSlash(search) {
+  const box = search.querySelector("input[type=checkbox]");
+  if (!(box instanceof HTMLInputElement)) return;
+  box.checked = localStorage.getItem(NO_SLASH) === null;
+  /** @type {HTMLElement} */ (box.closest("[hidden]")).hidden = false;
+  box.addEventListener("change", () => {
+    if (box.checked) localStorage.removeItem(NO_SLASH);
+    else localStorage.setItem(NO_SLASH, "yes");
+  });
+}
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  return target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
+}
+
+function makeSkeleton() {
+  const skeleton = document.createElement("span");
+  skeleton.className = "skeleton";
+  return skeleton;
+}

@@ -1,0 +1,184 @@
+"""The home page of an organisation: what is on air, what is used, and what needs attention."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support.billing.offers import make_card_subscription
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project
+
+from soundmark.console.pages.organizations.home import forecast
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e{{ 7 * 7 }}"
+PARTS = {
+    "GET /v1/codes": "Codes that work now",
+    "GET /v1/projects": "Projects",
+    "GET /v1/webhook-endpoints": "Needs attention",
+    "GET /v1/api-keys": "Needs attention",
+    "GET /v1/billing/subscriptions": "Needs attention",
+    "GET /v1/member-invitations": "Needs attention",
+}
+
+
+def concerns_of(page: PageAnswer) -> dict[str, str]:
+    """Return where each thing that needs attention is solved."""
+    found = page.find_all(".//aside//li/a")
+    return {"".join(each.itertext()): str(each.get("href")) for each in found}
+
+
+async def test_the_codes_that_work_now_are_counted_over_the_projects(operator: ConsoleClient, tenant: Tenant) -> None:
+    intent = {"type": "link", "action": "open", "resource": {"url": "https://example.org/tonight", "title": HOSTILE}}
+    await tenant.make_code(intent=intent)
+    await tenant.revoke((await tenant.make_code())["xr_id"])
+    other = await make_second_project(tenant)
+    await other.make_code(lifetime_s=60)
+
+    page = await operator.get(f"/organizations/{tenant.organization_id}")
+
+    assert page.tiles["Codes that work now"] == "2"
+    codes, projects = page.find_all(".//table")
+    assert [str(row.find(".//a").get("href")).split("/")[4] for row in codes.findall(".//tbody/tr")] == [  # type: ignore[union-attr]  # each row has a link
+        other.project_id,
+        tenant.project_id,
+    ], "what ends first is at the top"
+    assert {"".join(row.find("./td").itertext()) for row in projects.findall(".//tbody/tr")} == {"1"}  # type: ignore[union-attr]  # each row has cells
+    assert not page.find_all(".//img")
+    assert "example.org/tonight" in page.text
+
+
+async def test_what_needs_attention_leads_to_where_it_is_solved(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    at = f"/organizations/{tenant.organization_id}"
+    assert "Nothing at the moment." in (await operator.get(at)).text
+    endpoint = await tenant.make_webhook_endpoint()
+    await tenant.make_key(name="Playout", expires_in_days=2)
+    await tenant.make_key(name="Another", expires_in_days=90)
+    await tenant.make_invitation(email="bo@example.org")
+    await make_card_subscription(rival, tenant.organization_id, status="past_due")
+
+    def switch_off(document: Any) -> Any:
+        return {**document, "data": [{**document["data"][0], "enabled": False, "disabled_reason": "failing"}]}
+
+    operator.core.alter("GET /v1/webhook-endpoints", switch_off)
+
+    concerns = concerns_of(await operator.get(at))
+
+    paths = list(concerns.values())
+    assert paths == [
+        f"{at}/webhooks/{endpoint['id']}",
+        f"{at}/projects/{tenant.project_id}/api-keys",
+        f"{at}/billing",
+        f"{at}/members/invitations",
+    ]
+    failing, key, overdue, invitation = concerns
+    assert endpoint["url"] in failing
+    assert "Playout expires in 2 days" in key
+    assert "overdue" in overdue
+    assert invitation.startswith("bo@example.org has not accepted the invitation, which expires in ")
+    for path in paths:
+        assert (await operator.get(path)).status == 200
+
+
+@pytest.mark.parametrize("failing", PARTS)
+async def test_a_part_that_fails_says_so_and_leaves_the_rest(
+    operator: ConsoleClient, tenant: Tenant, failing: str
+) -> None:
+    await tenant.make_code()
+    path = f"/organizations/{tenant.organization_id}"
+    await operator.get(path)  # The names of the tenant are known from now on.
+    operator.core.refuse(failing, 503, "database_unavailable")
+
+    page = await operator.get(path)
+
+    assert page.status == 200
+    [trouble] = page.find_all(".//*[@class='trouble']")
+    [part] = [each for each in page.find_all(".//section") + page.find_all(".//aside") if trouble in each.iter()]
+    assert part.find("./h2").text == PARTS[failing]  # type: ignore[union-attr]  # each part has one
+    assert "Codes issued this month" in page.tiles
+
+
+async def test_a_usage_that_cannot_be_read_says_so(operator: ConsoleClient, tenant: Tenant) -> None:
+    operator.core.refuse("GET /v1/usage", 503, "database_unavailable")
+
+    page = await operator.get(f"/organizations/{tenant.organization_id}")
+
+    assert (page.status, list(page.tiles)) == (200, ["Codes that work now"])
+    assert "The usage of this month cannot be shown at the moment." in page.text
+
+
+async def test_each_role_sees_what_it_may_read_and_no_error(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
+) -> None:
+    tenant = await people.tenant_of("owner")
+    await tenant.make_code()
+    await tenant.make_invitation()
+    seen = {}
+    for role in ("owner", "admin", "member", "billing"):
+        if role != "owner":
+            await people.member(tenant, rival, role, role)
+        visitors.sign_in_as(people, role, clock.now())
+        page = await visitors.get(f"/organizations/{tenant.organization_id}")
+        assert (page.status, page.find_all(".//*[@class='trouble']")) == (200, []), role
+        seen[role] = ([str(each.text) for each in page.find_all(".//main//h2")], len(concerns_of(page)))
+
+    everything = ["Codes that work now", "Projects", "Needs attention"]
+    assert seen == {
+        "owner": (everything, 1),
+        "admin": (everything, 1),
+        "member": (["Codes that work now", "Projects"], 0),
+        "billing": (["Projects", "Needs attention"], 0),
+    }
+
+
+async def test_the_calls_of_the_page_run_beside_one_another(operator: ConsoleClient, tenant: Tenant) -> None:
+    """None of them is answered until all have been made."""
+    path = f"/organizations/{tenant.organization_id}"
+    await operator.get(path)  # The names of the tenant are known from now on.
+    held = [operator.core.hold(call, b"{") for call in [*PARTS, "GET /v1/usage"]]
+
+    loading = asyncio.create_task(operator.get(path))
+    async with asyncio.timeout(10):
+        for each in held:
+            await each.begun.get()
+    for each in held:
+        each.may_end.set()
+
+    assert (await loading).status == 200
+
+
+@pytest.mark.parametrize(
+    ("now", "issued", "expected"),
+    [
+        (datetime(2026, 11, 1, 23, 59, tzinfo=UTC), 10, None),
+        (datetime(2026, 11, 2, tzinfo=UTC), 10, 300),
+        (datetime(2026, 11, 16, tzinfo=UTC), 50, 100),
+        (datetime(2026, 12, 31, 23, tzinfo=UTC), 0, 0),
+        (datetime(2027, 2, 15, tzinfo=UTC), 7, 14),
+    ],
+)
+def test_a_forecast_goes_on_at_the_pace_of_the_month(now: datetime, issued: int, expected: int | None) -> None:
+    assert forecast(issued, now) == expected
+
+
+async def test_a_pace_beyond_the_quota_is_a_warning(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, clock: FakeClock
+) -> None:
+    await tenant.make_quota(rival, 3)
+    clock.freeze()
+    expected = forecast(2, clock.now())
+    for _ in range(2):
+        await tenant.make_code()
+    path = f"/organizations/{tenant.organization_id}"
+    page = await operator.get(path)
+    is_warned = expected is not None and expected > 3
+    assert bool(page.find_all(".//div[@class='tile tile-warn']")) == is_warned
+
+    await tenant.make_code()
+
+    assert (await operator.get(path)).find(".//div[@class='tile tile-danger']/dd/a").text == "3"

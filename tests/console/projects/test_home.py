@@ -1,0 +1,174 @@
+"""The home page of a project: what works now, what runs, what was heard, and the first steps."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from support.audience.measured_tenant import measure_tenant
+from support.console.client import ConsoleClient, PageAnswer
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project
+
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.text.timestamps import format_timestamp
+
+PARTS = {
+    "GET /v1/codes": "Codes that work now",
+    "GET /v1/campaigns": "Running campaigns",
+    "GET /v1/audience/integrations": "Heard in 7 days",
+    "GET /v1/audit-log": "Last events",
+}
+
+
+def path_of(tenant: Tenant) -> str:
+    return f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
+
+
+def headings_of(page: PageAnswer) -> list[str]:
+    return [str(each.text) for each in page.find_all(".//main//h2")]
+
+
+async def test_a_new_project_begins_with_the_first_steps(operator: ConsoleClient, tenant: Tenant) -> None:
+    page = await operator.get(path_of(tenant))
+
+    steps = page.find_all(".//ol[@class='checklist']/li")
+    assert page.find(".//details[@class='card']").get("open") is not None
+    assert [each.get("class") for each in steps] == [None] * 4
+    assert [str(each.get("href")) for each in page.find_all(".//ol[@class='checklist']//a")] == [
+        *(f"{path_of(tenant)}/codes/issue", "/listen", f"{path_of(tenant)}/integrations")
+    ]
+
+
+async def test_the_steps_go_when_a_code_was_heard(
+    operator: ConsoleClient, tenant: Tenant, beside_core_url: Secret
+) -> None:
+    code = await tenant.make_code()
+    page = await operator.get(path_of(tenant))
+    done = [each.get("class") for each in page.find_all(".//ol[@class='checklist']/li")]
+    assert done == ["done", None, None, None]
+    assert page.find(".//details[@class='card']").get("open") is None
+    links = [str(each.get("href")) for each in page.find_all(".//ol[@class='checklist']//a")]
+    assert f"{path_of(tenant)}/codes/{code['xr_id']}" in links
+
+    await measure_tenant(tenant, beside_core_url)
+
+    page = await operator.get(path_of(tenant))
+    assert not page.find_all(".//ol[@class='checklist']")
+    assert page.tiles["Heard in 7 days"] == "3"
+    meters = page.find_all(".//meter")
+    assert len(meters) == 7
+    assert sorted(int(str(each.get("value"))) for each in meters)[-2:] in ([1, 2], [0, 3])
+    assert {each.get("max") for each in meters} <= {"2", "3"}
+
+
+async def test_running_campaigns_are_shown_with_their_ends(
+    operator: ConsoleClient, tenant: Tenant, clock: FakeClock
+) -> None:
+    clock.freeze()
+
+    def in_days(days: int) -> str:
+        return format_timestamp(clock.now() + timedelta(days=days))
+
+    without_end = await tenant.make_campaign("Always")
+    await tenant.make_campaign("Next year", starts_at=in_days(300))
+    await tenant.make_campaign("Over", starts_at=in_days(-3), ends_at=in_days(-1))
+    ending = await tenant.make_campaign("This week", ends_at=in_days(4))
+    stopped = await tenant.make_campaign("Stopped")
+    await tenant.api.post(f"/v1/campaigns/{stopped['id']}/archive", params=tenant.query)
+    for _ in range(2):
+        await tenant.make_code(campaign_id=ending["id"])
+
+    page = await operator.get(path_of(tenant))
+
+    rows = page.find_all(".//section[@aria-labelledby='running']//tbody/tr")
+    links = [[str(each.get("href")) for each in row.findall(".//a")] for row in rows]
+    at = path_of(tenant)
+    assert links == [
+        [
+            f"{at}/campaigns/{each['id']}",
+            f"{at}/codes/issue?campaign_id={each['id']}",
+            f"{at}/campaigns/{each['id']}/stop",
+        ]
+        for each in (ending, without_end)
+    ]
+    assert "in 4 days" in "".join(rows[0].itertext())
+    assert "no end" in "".join(rows[1].itertext())
+    assert [row.find("./td[@class='number']").text for row in rows] == ["2", "0"]  # type: ignore[union-attr]  # each row has one
+    assert page.tiles["Running campaigns"] == "2"
+    assert page.tiles["Codes that work now"] == "2"
+
+
+async def test_the_last_events_are_those_of_the_project(operator: ConsoleClient, tenant: Tenant) -> None:
+    other = await make_second_project(tenant)
+    await other.make_key()
+    await tenant.make_campaign()
+
+    page = await operator.get(path_of(tenant))
+
+    events = ["".join(each.itertext()) for each in page.find_all(".//ol[@class='timeline']/li")]
+    assert events
+    assert events[0].startswith("Campaign created")
+    assert not [each for each in events if each.startswith("API key")]
+
+
+async def test_a_code_is_found_by_its_address_from_the_home_page(operator: ConsoleClient, tenant: Tenant) -> None:
+    code = await tenant.make_code()
+    form = (await operator.get(path_of(tenant))).find(".//main//form[@role='search']")
+
+    page = await operator.get(str(form.get("action")), params={"address_prefix": "example.org"})
+
+    assert page.find(".//tbody/tr/th/a").get("href") == f"codes/{code['xr_id']}"
+
+
+@pytest.mark.parametrize("failing", PARTS)
+async def test_a_part_that_fails_says_so_and_leaves_the_rest(
+    operator: ConsoleClient, tenant: Tenant, failing: str
+) -> None:
+    await tenant.make_campaign()
+    operator.core.refuse(failing, 503, "database_unavailable")
+
+    page = await operator.get(path_of(tenant))
+
+    assert page.status == 200
+    assert set(headings_of(page)) >= set(PARTS.values())
+    [trouble] = page.find_all(".//*[@class='trouble']")
+    [part] = [each for each in page.find_all(".//section") if trouble in each.iter()]
+    assert part.find("./h2").text == PARTS[failing]  # type: ignore[union-attr]  # each part has one
+
+
+async def test_each_role_sees_what_it_may_read_and_no_error(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
+) -> None:
+    tenant = await people.tenant_of("owner")
+    await tenant.make_code()
+    await tenant.make_campaign()
+    seen = {}
+    for role in ("owner", "member", "billing"):
+        if role != "owner":
+            await people.member(tenant, rival, role, role)
+        visitors.sign_in_as(people, role, clock.now())
+        page = await visitors.get(path_of(tenant))
+        assert (page.status, page.find_all(".//*[@class='trouble']")) == (200, []), role
+        issue = [each for each in page.find_all(".//main//a") if "/codes/issue" in str(each.get("href"))]
+        seen[role] = (headings_of(page), bool(issue))
+
+    read = ["Running campaigns", "Codes that work now", "Heard in 7 days"]
+    assert seen == {"owner": ([*read, "Last events"], True), "member": (read, False), "billing": (read[:1], False)}
+
+
+async def test_the_calls_of_the_page_run_beside_one_another(operator: ConsoleClient, tenant: Tenant) -> None:
+    """None of them is answered until all have been made."""
+    path = path_of(tenant)
+    await operator.get(path)  # The names of the tenant are known from now on.
+    held = [operator.core.hold(call, b"{") for call in PARTS]
+
+    loading = asyncio.create_task(operator.get(path))
+    async with asyncio.timeout(10):
+        for each in held:
+            await each.begun.get()
+    for each in held:
+        each.may_end.set()
+
+    assert (await loading).status == 200
