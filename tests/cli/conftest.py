@@ -66,10 +66,11 @@ def environ(settings: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Run in an empty folder without a configuration: the person who runs the tests may have both."""
+    """Run in an empty folder, without a configuration or a state of commands: who runs the tests may have all three."""
     folder = tmp_path_factory.mktemp("nowhere")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     return folder
 
 

@@ -88,7 +88,7 @@ def test_the_guide_installs_the_unit_with_a_key_for_root_alone(tmp_path: Path) -
     (block,) = re.findall(r"^```sh\n(install .*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     program = re.sub(r"(?<= )/etc/", f"{tmp_path}/etc/", block).partition("systemctl ")[0]
     (tmp_path / "playout.key").write_text("xak_")
-    program = program.replace(".soundmark/playout.key", f"{tmp_path}/playout.key")
+    program = program.replace(".soundmark/venue/playout.key", f"{tmp_path}/playout.key")
     done = subprocess.run(
         ["sh", "-eu", "-c", program], check=False, capture_output=True, text=True, cwd=ROOT, timeout=60
     )

@@ -71,7 +71,13 @@ def up() -> Iterator[Up]:
 
 
 @pytest.fixture(scope="session")
-def with_sandbox(seeded: Path) -> Iterator[Up]:
-    """A running `make up UP='--sandbox'`, for the tests of the sandbox and for whoever follows the guides."""
-    with running_up(seeded, arguments=("--port", "0", "--sandbox")) as running:
-        yield running.until_ready()
+def with_sandbox() -> Iterator[Up]:
+    """A running `make up UP='--sandbox'`, for the tests of the sandbox and for whoever follows the guides.
+
+    It runs until the session ends, so its data dir is its own.
+    """
+    arguments = ("--port", "0", "--demo", "--sandbox")
+    with passable_folder() as path, running_up(path / "data", arguments=arguments) as running:
+        running.until_ready()
+        until(lambda: "The verified intent equals the issued one." in running.printed, READY_S)
+        yield running

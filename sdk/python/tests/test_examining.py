@@ -79,7 +79,7 @@ CASES: dict[FindingCode, Callable[[], list[Recording]]] = {
         make_wav(low_pass(SOUND, 14_900) + 0.1),
     ],
     "no_frame": lambda: [make_wav(make_noise(3)), make_wav(add_white_noise(SOUND, -40, seed=1) / 200)],
-    "begins_late": lambda: [make_wav(SOUND[RATE_HZ * 8 // 10 :])],
+    "begins_late": lambda: [make_wav(np.concatenate([SOUND[RATE_HZ * 11 // 10 :], np.zeros(RATE_HZ)]))],
     "ends_early": lambda: [
         make_wav(np.concatenate([SOUND[:RATE_HZ], np.zeros(RATE_HZ)])),
         make_wav(play(frame(TOKEN), 3)[: RATE_HZ * 3 // 2]),

@@ -77,7 +77,7 @@ def explain_fields(errors: Iterable[RefusedField], language: Language) -> Mappin
 
 def explain_entries(errors: Iterable[RefusedField], name: str, language: Language) -> Mapping[int, str]:
     """Return what is wrong with single entries of the list `name`, by their index."""
-    found = ((re.fullmatch(rf"/{name}/(\d+)", error.pointer), error.message) for error in errors)
+    found = ((re.fullmatch(rf"/{re.escape(name)}/(\d+)", error.pointer), error.message) for error in errors)
     return {int(match[1]): explain_refusal(message, language) for match, message in found if match is not None}
 
 

@@ -169,7 +169,7 @@ async def test_the_palette_leads_to_a_campaign_with_the_keyboard_alone(
 
 
 async def test_the_palette_keeps_out_of_the_way(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
-    page = await served.open(f"/organizations/{tenant.organization_id}/projects", clock.now())
+    page = await served.open(f"/organizations/{tenant.organization_id}/settings", clock.now())
     await page.fill("#field-name", "")
     await page.type("#field-name", "a/b")
     assert await page.input_value("#field-name") == "a/b"

@@ -146,7 +146,7 @@ async def test_a_text_paints_only_in_its_own_place_however_long_it_is(
           return `${contain} ${overflowX} ${overflowY}`;
         })"""
     )
-    assert len(places) == 6
+    assert len(places) == 7
     assert set(places) == {"paint clip clip"}
     resource, article = heard.locator("[data-slot=resource]"), await heard.bounding_box()
     inner, page_width = await resource.bounding_box(), await heard.evaluate("document.documentElement.scrollWidth")

@@ -295,7 +295,7 @@ async def test_the_microphone_is_asked_for_sound_as_it_is_and_a_code_is_reported
     await expect(page.locator("#progress")).to_contain_text("Listening")
     asked = await page.evaluate("window.asked")
     assert asked == {"audio": {"echoCancellation": False, "autoGainControl": False, "noiseSuppression": False}}
-    assert await page.evaluate("window.options") == {"repeatAfterS": 10}
+    assert await page.evaluate("window.options") == {"repeatAfterS": 10, "periodS": None}
 
 
 # Instead of a microphone, what the page plays is recorded, through a filter that stands for the device.

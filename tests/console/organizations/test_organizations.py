@@ -137,9 +137,9 @@ async def test_a_role_is_offered_only_what_it_may_do(
         pages = [await visitors.get(path + rest) for rest in paths]
         offered[subject] = [str(each.text) for page in pages for each in page.find_all(".//main//h2")]
 
-    in_projects = ["Create a project", "Rename", "Export and delete"]
+    in_projects = ["Create a project", "Rename", "Allowed hosts", "Export and delete"]
     assert offered == {
         "owner": ["Rename", "Export and delete", *in_projects],
         "admin": ["Rename", *in_projects],
-        "reader": [],
+        "reader": ["Allowed hosts"],
     }

@@ -21,7 +21,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 def links_of(page: Any) -> dict[str, str]:
     """Return the links to exports, by the last part of their paths."""
     hrefs = [str(link.get("href")) for link in page.find_all(".//section[@aria-labelledby='exports']//a")]
-    return {urlsplit(href).path.rpartition("/")[2]: href for href in hrefs}
+    return {path.rpartition("/")[2]: href for href in hrefs if (path := urlsplit(href).path)}
 
 
 async def test_the_links_of_a_report_lead_to_its_numbers(

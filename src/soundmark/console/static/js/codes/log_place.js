@@ -1,4 +1,4 @@
-// The place of a Code in the transparency log, looked up and verified here when somebody opens the fold.
+// The place of a Code in the transparency log, looked up and verified here; `log_fold.js` loads it.
 
 import { commit } from "/static/receiver/verifying/commitments.js";
 import { LogPolicy } from "/static/receiver/verifying/log_policy.js";
@@ -75,7 +75,7 @@ async function findEntry(url, log, commitment, text) {
 }
 
 /** What is on the page. */
-class Place {
+export class Place {
   /** @param {HTMLElement} section */
   constructor(section) {
     this._section = section;
@@ -152,7 +152,3 @@ function nameState(failure) {
   if (failure instanceof State) return failure.message;
   return failure.reason === "unverifiable" ? "contradicts" : "unchecked";
 }
-
-const section = getElement(HTMLElement, "#log-place");
-const fold = getElement(HTMLDetailsElement, "details", section);
-fold.addEventListener("toggle", () => new Place(section).show(), { once: true });
