@@ -58,7 +58,6 @@ async def test_a_code_its_sound_and_its_verification(
     page = await served.open(path, clock.now(), viewport=SIZE)
 
     await expect(page.locator("main")).to_contain_text("Everything was verified in this browser.")
-    await page.evaluate("document.querySelector('audio').closest('section').scrollIntoView()")
 
     await take(page, "console-code.png")
 
