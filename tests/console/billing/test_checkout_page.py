@@ -65,6 +65,8 @@ async def test_a_paid_checkout_is_completed_on_the_page(
     purchase = await begin_purchase(tenant, rival, card)
     assert await status_of(tenant.api, purchase.event("checkout.session.completed")) == "processed"
 
+    pasted = await operator.get(f"/search?q={purchase.checkout_id}")
+    assert pasted.find(".//ul[@class='found']//a").get("href") == f"/billing/checkouts/{purchase.checkout_id}"
     page = await operator.get(f"/billing/checkouts/{purchase.checkout_id}")
 
     assert "The payment is confirmed" in page.text

@@ -104,8 +104,11 @@ async def test_an_event_is_shown_as_the_message_that_was_sent(
     endpoint = await make_deliveries(tenant, steps, rival, consumer, [HOSTILE])
     listed = await operator.get(f"{webhooks_path(tenant, endpoint)}/deliveries")
 
-    page = await operator.get(str(listed.find(".//tbody//th/a").get("href")))
+    path = str(listed.find(".//tbody//th/a").get("href"))
+    page = await operator.get(path)
+    pasted = await operator.get(f"/search?q={consumer.messages[0].id}")
 
+    assert pasted.find(".//ul[@class='found']//a").get("href") == path
     shown = page.find(".//pre/code").text or ""
     assert json.loads(shown) == consumer.messages[0].content
     assert list(json.loads(shown)) == list(consumer.messages[0].content)

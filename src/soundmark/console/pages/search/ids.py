@@ -62,6 +62,11 @@ async def _find_key(visit: Visit, organization: Organization, _: Place, wanted: 
     return None
 
 
+async def _find_checkout(visit: Visit, organization: Organization, _: Place, wanted: str) -> Finding | None:
+    await visit.core.billing.get_checkout(wanted, organization_id=organization.id)
+    return Finding("checkout", wanted, f"/billing/checkouts/{wanted}", is_id=True)
+
+
 async def _find_integration(visit: Visit, organization: Organization, place: Place, wanted: str) -> Finding | None:
     """Find an integration of the project at hand; Core lists them by project alone."""
     if place.organization is None or place.project_id is None or place.organization.id != organization.id:
@@ -92,10 +97,11 @@ _FINDERS: Final[Mapping[str, _Find]] = {
     "org": _find_organization,
     "prj": _find_project,
     "xr": _find_code,
+    "bco": _find_checkout,
     "cmp": _find_campaign,
     "key": _find_key,
     "int": _find_integration,
     "whe": _find_in_organization("webhook", "webhooks", lambda visit: visit.core.webhooks.get),
-    "evt": _find_in_organization("event", "webhooks/events", lambda visit: visit.core.webhooks.get_event),
+    "evn": _find_in_organization("event", "webhooks/events", lambda visit: visit.core.webhooks.get_event),
     "tkt": _find_in_organization("ticket", "tickets", lambda visit: visit.core.tickets.get),
 }
