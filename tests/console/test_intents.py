@@ -8,7 +8,7 @@ import pytest
 from soundmark_sdk import Intent
 from support.identity.real_oidc_provider import NODE
 
-from soundmark.console.intents import find_link
+from soundmark.console.intents import find_link, write_headline
 
 # Node.js has the URL parser that browsers have: both follow the URL Standard.
 PARSE = """
@@ -72,6 +72,13 @@ def test_a_link_names_the_host_that_a_browser_opens() -> None:
 
     assert [find_host(url) for url in urls] == list(HOSTS.values())
     assert parse_as_browsers(urls) == list(HOSTS.values())
+
+
+def test_a_headline_is_the_host_and_what_follows_it() -> None:
+    """A short host is also a part of `https://`."""
+    for host in ("example.org", "s", "t", "http", "p:8443"):
+        headline = write_headline(Intent("link", "open", {"url": f"https://{host}/tonight?a=1#b"}))
+        assert (headline.host, headline.text) == (host, "/tonight?a=1#b")
 
 
 def test_a_host_that_a_browser_may_read_otherwise_is_no_link(subtests: pytest.Subtests) -> None:

@@ -39,8 +39,7 @@ def write_headline(intent: Intent, chars_max: int = _SHOWN_CHARS_MAX) -> Headlin
     """Return what an intent does, as people tell Codes from each other; what is longer than `chars_max` ends in "…"."""
     url, title, link = intent.resource.get("url"), intent.resource.get("title"), find_link(intent)
     if link is not None:
-        parts = urlsplit(link.url)
-        text = link.url.partition(parts.netloc)[2].removesuffix("/")
+        text = link.url.removeprefix(f"https://{urlsplit(link.url).netloc}").removesuffix("/")
     else:
         text = url if isinstance(url, str) and url else f"{intent.type}, {intent.action}"
     shown_title = _shorten(title, chars_max) if isinstance(title, str) and title.strip() else None

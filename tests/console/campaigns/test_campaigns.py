@@ -383,3 +383,22 @@ async def test_the_pages_speak_french(operator: ConsoleClient, tenant: Tenant, c
 
     assert (await french.get(path_of(tenant))).heading == "Campagnes"
     assert "à partir du 21 juin" in (await french.get(path_of(tenant, campaign["id"]))).text
+
+
+async def test_nobody_is_led_to_a_campaign_whose_page_is_refused(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
+) -> None:
+    """It counts Codes, which somebody who only pays may not read; the list and the project name it all the same."""
+    tenant = await people.tenant_of("owner")
+    campaign = await tenant.make_campaign("Summer")
+    path = path_of(tenant, campaign["id"])
+    search = f"/search?organization_id={tenant.organization_id}&project_id={tenant.project_id}&q=Summer"
+    for role, status in (("member", 200), ("billing", 403)):
+        await people.member(tenant, rival, role, role)
+        visitors.sign_in_as(people, role, clock.now())
+        assert (await visitors.get(path)).status == status, role
+        for place in (path_of(tenant), path_of(tenant).removesuffix("/campaigns"), search):
+            page = await visitors.get(place)
+            links = [each for each in page.find_all(".//main//a") if each.get("href") == path]
+            assert bool(links) == (status == 200), (role, place)
+            assert ("Summer" in page.text) == (bool(links) or place != search)

@@ -1,5 +1,6 @@
 """The pages of projects."""
 
+import pytest
 from support.console.client import ConsoleClient
 from support.tenancy.tenant import Tenant
 
@@ -15,6 +16,20 @@ async def test_a_project_is_created_renamed_and_listed(operator: ConsoleClient, 
     assert renamed.value("name") == (await operator.get(created.location)).heading == "Late show"
     rows = (await operator.get(path)).find_all(".//tbody/tr/th/a")
     assert [row.text for row in rows] == ["Late show", "Morning show"]
+
+
+@pytest.mark.parametrize("kind", ["organization", "project"])
+async def test_a_page_from_before_an_upgrade_still_renames(operator: ConsoleClient, tenant: Tenant, kind: str) -> None:
+    """Its form is sent to the home page, which had the settings then."""
+    organization = f"/organizations/{tenant.organization_id}"
+    path = organization if kind == "organization" else f"{organization}/projects/{tenant.project_id}"
+
+    refused = await operator.submit(path, {"name": "x" * 200})
+    renamed = await operator.submit(path, {"name": "Late show"})
+
+    assert (refused.status, refused.value("name")) == (422, "x" * 200)
+    assert renamed.location == f"{path}/settings"
+    assert (await operator.get(path)).heading == "Late show"
 
 
 async def test_a_name_that_is_taken_is_shown_again_with_the_reason(operator: ConsoleClient, tenant: Tenant) -> None:

@@ -354,3 +354,13 @@ async def test_a_report_is_written_in_french_too(
     assert read_totals(page)[2] == "1,5"
     assert rows_of(page, "by_country")[0] == ["Tunisie", "2"]
     assert "Signaux d’intégrité" in page.text
+
+
+async def test_the_link_to_the_integration_holds_no_button(operator: ConsoleClient, measured: MeasuredTenant) -> None:
+    """A script adds one to every id that is marked for it; inside a link, a click on it would leave the page."""
+    page = await operator.get(report_path(measured))
+
+    path = report_path(measured).removesuffix("/report")
+    [link] = [each for each in page.find_all(".//main//p/a") if each.get("href") == path]
+    assert link.find(".//*[@data-copy-value]") is None
+    assert "".join(link.itertext()).strip() == path.rpartition("/")[2]

@@ -24,6 +24,11 @@ async def create(visit: Visit) -> Response:
     return visit.redirect(f"/organizations/{organization.id}/projects", "organizations.created", name=organization.name)
 
 
+async def show_one(visit: Visit) -> Response:
+    """Show the home page, or a form for its name that was sent there, as before the settings had a page."""
+    return await (show_settings(visit) if visit.form else show_home(visit))
+
+
 async def show_settings(visit: Visit) -> Response:
     """Show the name and id of an organisation, and the ways to leave it."""
     return visit.page("organizations/settings.html")
@@ -76,7 +81,7 @@ async def show_certificate(visit: Visit) -> Response:
 _ONE: Final = "/organizations/{organization_id}"
 routes: Final[list[Route]] = [
     form_page("/organizations", show_list, create),
-    page(_ONE, show_home),
+    form_page(_ONE, show_one, rename),
     form_page(f"{_ONE}/settings", show_settings, rename),
     page(f"{_ONE}/export", export, offered_by=f"{_ONE}/settings"),
     form_page(f"{_ONE}/delete", show_deletion, delete),

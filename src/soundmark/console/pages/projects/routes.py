@@ -25,6 +25,11 @@ async def create(visit: Visit) -> Response:
     return visit.redirect(f"{visit.tenant_path}/projects/{project.id}", "projects.created", name=project.name)
 
 
+async def show_one(visit: Visit) -> Response:
+    """Show the home page, or a form for its name that was sent there, as before the settings had a page."""
+    return await (show_settings(visit) if visit.form else show_home(visit))
+
+
 async def show_settings(visit: Visit) -> Response:
     """Show the name and id of a project, and the ways to leave it."""
     return visit.page("projects/settings.html")
@@ -69,7 +74,7 @@ _ALL: Final = "/organizations/{organization_id}/projects"
 _ONE: Final = f"{_ALL}/{{project_id}}"
 routes: Final[list[Route]] = [
     form_page(_ALL, show_list, create),
-    page(_ONE, show_home),
+    form_page(_ONE, show_one, rename),
     form_page(f"{_ONE}/settings", show_settings, rename),
     form_page(f"{_ONE}/allowed-hosts", allowed_hosts.show, allowed_hosts.save),
     page(f"{_ONE}/export", export, offered_by=f"{_ONE}/settings"),

@@ -7,7 +7,7 @@ from typing import Final
 from soundmark_sdk.client.records import Organization
 from soundmark_sdk.client.requests import CodeFilters
 
-from soundmark.console.navigation import list_sections, offers_platform
+from soundmark.console.navigation import list_areas, list_sections, offers_platform
 from soundmark.console.pages.search.finding import Finding, Place, find_or_nothing
 from soundmark.console.visit import Visit
 
@@ -50,8 +50,11 @@ def _list_at_hand(
     """Return what has names in the organisation and project at hand; each list is one call."""
     lists = [_list_projects(visit, organization.id)]
     if project_id is not None:
-        tenant = (organization.id, project_id)
-        lists += [_list_campaigns(visit, tenant), _list_keys(visit, tenant), _list_codes(visit, tenant, text)]
+        tenant, areas = (organization.id, project_id), list_areas(organization.role, in_project=True)
+        if "codes" in areas:  # The page of a campaign counts its Codes.
+            lists += [_list_campaigns(visit, tenant), _list_codes(visit, tenant, text)]
+        if "api-keys" in areas:
+            lists.append(_list_keys(visit, tenant))
     return lists
 
 
