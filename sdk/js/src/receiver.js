@@ -172,7 +172,8 @@ export class Receiver {
    */
   async _get(path, headers, ofStatus) {
     const request = { headers: { Accept: "application/json", ...headers } };
-    const { status, body, retryAfterS, maxAgeS } = await this._service.send(path, request);
+    // Of another status the body does not matter: a Code that was revoked must not be answered from a pack.
+    const { status, body, retryAfterS, maxAgeS } = await this._service.send(path, request, 200);
     const reason = findReason(status, ofStatus);
     if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS, UNREACHABLE.includes(status));
     if (status !== 200) refuse("The contract does not allow this status.");
