@@ -58,11 +58,12 @@ export class Service {
    *
    * @param {string} path
    * @param {RequestInit} request
+   * @param {number} [ok] the one status that needs its whole body; any other then counts although its body breaks off
    * @returns {Promise<Answer>}
    */
-  async send(path, request) {
+  async send(path, request, ok) {
     let response;
-    let body;
+    let body = null;
     try {
       response = await this._fetch(this._baseUrl + path, {
         ...request,
@@ -74,7 +75,7 @@ export class Service {
       });
       body = await readBody(response);
     } catch {
-      return { status: 0, body: null, retryAfterS: null, maxAgeS: null };
+      if (!response || !ok || response.status === ok) return { status: 0, body, retryAfterS: null, maxAgeS: null };
     }
     const maxAge = MAX_AGE_S.exec(response.headers.get("cache-control") ?? "");
     return {

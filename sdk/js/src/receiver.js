@@ -141,9 +141,7 @@ export class Receiver {
     };
     const { status, retryAfterS } = await this._service.send("/v1/abuse-reports", request);
     if (status === 202) return;
-    /** @type {Record<number, Reason | undefined>} */
-    const reasons = { 0: "network", 429: "rateLimited" };
-    const reason = status >= 500 ? "temporarilyUnavailable" : reasons[status];
+    const reason = findReason(status, {});
     if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS);
     refuse("The service did not accept the report.");
   }
@@ -174,13 +172,24 @@ export class Receiver {
    */
   async _get(path, headers, ofStatus) {
     const request = { headers: { Accept: "application/json", ...headers } };
-    const { status, body, retryAfterS, maxAgeS } = await this._service.send(path, request);
-    /** @type {Record<number, Reason | undefined>} */
-    const reasons = { 0: "network", 429: "rateLimited", ...ofStatus };
-    const reason = status >= 500 ? "temporarilyUnavailable" : reasons[status];
+    // Of another status the body does not matter: a Code that was revoked must not be answered from a pack.
+    const { status, body, retryAfterS, maxAgeS } = await this._service.send(path, request, 200);
+    const reason = findReason(status, ofStatus);
     if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS, UNREACHABLE.includes(status));
     if (status !== 200) refuse("The contract does not allow this status.");
     if (body === null) refuse("The body is too large.");
     return { body, maxAgeS };
   }
+}
+
+/**
+ * Return why a status is a failure, if it is one of those that the contract allows.
+ *
+ * @param {number} status
+ * @param {Record<number, Reason | undefined>} ofStatus the reasons that only one path has
+ */
+function findReason(status, ofStatus) {
+  /** @type {Record<number, Reason | undefined>} */
+  const reasons = { 0: "network", 429: "rateLimited", ...ofStatus };
+  return status >= 500 ? "temporarilyUnavailable" : reasons[status];
 }

@@ -93,6 +93,16 @@ test("only a service that cannot be reached is replaced: every other answer stan
     }
   }));
 
+test("a status stands although its body breaks off, and a body that breaks off is no answer", () =>
+  at(pack.issuedAt, async () => {
+    const breaksOff = (status) => async () =>
+      new Response(new ReadableStream({ pull: (controller) => controller.error(new TypeError("cut")) }), { status });
+    const resolve = (status) => offline([pack], { fetch: breaksOff(status), attemptsMax: 1 }).resolve(token);
+    await assert.rejects(resolve(404), failsAs("codeUnavailable"));
+    await assert.rejects(resolve(410), failsAs("expired"));
+    assert.ok((await resolve(200)) instanceof OfflineResolution);
+  }));
+
 test("a fresh answer is preferred, and its time counts", async () => {
   let isReachable = true;
   const fetch = async (url) => {

@@ -73,9 +73,13 @@ def test_a_genuine_pack_answers_for_the_codes_that_it_names() -> None:
     pack = verify_offline_pack(compact(signed), KEYS)
     assert pack == verify_offline_pack(MappingProxyType(signed), KEYS)
     assert (pack.campaign_id, pack.codes_count, pack.valid_until) == (CAMPAIGN, 2, NOW + LIFE)
-    intent = Intent("link", "open", INTENT["resource"])
+    intent = Intent("link", "open", deepcopy(INTENT["resource"]))
     expected = OfflineResolution(f"xr_{1:022}", intent, NOW, NOW + LIFE, pack.pack_id, "key-2026-11")
     assert pack.find(TOKENS[1], NOW) == expected
+    changed = pack.find(TOKENS[1], NOW)
+    assert changed is not None
+    changed.intent.resource["url"] = "https://example.com/elsewhere"
+    assert pack.find(TOKENS[1], NOW) == expected, "who changes an answer does not change the pack"
     for token in (TOKENS[2], "brd_", "", "é" * 20):
         assert pack.find(token, NOW) is None
 

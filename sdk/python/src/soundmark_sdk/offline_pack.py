@@ -1,5 +1,6 @@
 """Answer from an offline pack: what the service signed for receivers that cannot reach it."""
 
+import copy
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -107,7 +108,7 @@ class OfflinePack:
             return None
         return OfflineResolution(
             xr_id=code["xr_id"],
-            intent=Intent(**code["intent"]),
+            intent=Intent(**copy.deepcopy(code["intent"])),  # Who changes an answer must not change the pack.
             as_of=self.issued_at,
             valid_until=min(self.valid_until, expires_at),
             pack_id=self.pack_id,
