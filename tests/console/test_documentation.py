@@ -1,4 +1,4 @@
-"""The documentation site at `/guide`: from the folder that was built, and a clear page where there is none."""
+"""The documentation site at `/guide`: served from the built folder, or a page that says how to build it."""
 
 from pathlib import Path
 

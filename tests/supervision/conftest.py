@@ -72,7 +72,7 @@ def up() -> Iterator[Up]:
 
 @pytest.fixture(scope="session")
 def with_sandbox() -> Iterator[Up]:
-    """A running `make up UP='--sandbox'`, for the tests of the sandbox and for whoever follows the guides.
+    """A running `make up UP='--sandbox'`, for the tests of the sandbox and of the guides.
 
     It runs until the session ends, so its data dir is its own.
     """

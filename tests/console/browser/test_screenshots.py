@@ -181,7 +181,7 @@ async def test_the_main_job_as_a_moving_picture(
     await page.locator("form[method=post] button.danger").click()
     await page.wait_for_url("**/campaigns/**")
     await show(page)
-    served.browsing.tolerate("status of 404")  # There is no such Code any more.
+    served.browsing.tolerate("status of 404")  # The Code was revoked.
     await listen("was revoked")
 
     path = Path(CHOSEN or tmp_path) / MOVING

@@ -108,7 +108,7 @@ async def test_what_was_typed_is_kept_when_core_cannot_be_reached(operator: Cons
     assert (chosen(page), entries(page)) == ("listed", ["a.example"])
 
 
-async def test_whoever_may_not_change_the_hosts_reads_them(
+async def test_members_who_may_not_change_the_hosts_can_read_them(
     visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
 ) -> None:
     tenant = await people.tenant_of("owner")

@@ -52,7 +52,7 @@ class PowerSums:
     def __init__(self) -> None:
         self._pending: Band = np.zeros(0, np.complex64)
         self._columns: Powers = np.zeros((0, TONE_COUNT))
-        self._gone: int = 0  # Columns that are not kept any more.
+        self._gone: int = 0  # The number of columns dropped so far.
         self._contrasts: NDArray[np.float64] = np.zeros(_MARKER_WINDOWS + 2 * _SEARCH_COLUMNS - 1)
         self._marker_at: int = 0
 

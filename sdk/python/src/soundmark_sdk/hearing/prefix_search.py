@@ -44,7 +44,7 @@ class PrefixSearch:
         self._known: Final = (known + TONES * np.arange(NIBBLES) + KNOWN_NIBBLES).ravel()
         # Of each clock, known group and window.
         self._scores: Scores = np.zeros((len(grid.clocks), KNOWN_GROUPS, 0), np.float32)
-        self._gone: int = 0  # Windows whose scores are not kept any more.
+        self._gone: int = 0  # The number of windows whose scores were dropped.
         # What the last samples completed: the score of each clock and window together, of shape (clocks, windows).
         self.completed: Scores = np.zeros((len(grid.clocks), 0), np.float32)
 

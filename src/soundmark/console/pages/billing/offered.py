@@ -40,7 +40,7 @@ async def list_offers(visit: Visit, country: str | None) -> list[ShownOffer]:
 
 
 async def find_offer(visit: Visit, offer_id: str) -> Offer | None:
-    """Return an offer, or None if it is not for sale any more, or cannot be read."""
+    """Return an offer, or None if it is no longer for sale or cannot be read."""
     try:
         offers = await visit.core.billing.offers()
     except ClientFailure:

@@ -17,7 +17,7 @@ _TEXT_CHARS_MAX: Final = 200
 
 
 async def show(visit: Visit) -> Response:
-    """Show what fits the text, or the pages while there is none."""
+    """Show what matches the text; without a text, show the pages."""
     text = "".join(each for each in visit.query("q") or "" if each.isprintable())[:_TEXT_CHARS_MAX]
     organizations = list((await visit.core.organizations.page()).data)
     place = await _find_place(visit, organizations)
