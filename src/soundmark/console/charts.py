@@ -1,9 +1,9 @@
-"""The geometry of charts. Templates draw it as SVG, with a table of the same numbers behind it."""
+"""The geometry of charts, which templates draw as SVG with a table behind it, and the forecast of a month."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 WIDTH: Final = 720
@@ -17,6 +17,8 @@ _BAR_WIDTH_MAX: Final = 48
 _INNER_SHARE: Final = 0.55
 # No report has events outside the longest retention; a period may be as long as the calendar.
 _DAYS_MAX: Final = 731
+# The first hours of a month say nothing about the rest of it.
+_FORECAST_AFTER: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,13 @@ def list_days(first: date, last: date, named: Sequence[date]) -> list[date]:
     else:
         first, last = min([first, *named]), max([last, *named])
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+
+
+def forecast_month(issued: int, now: datetime) -> int | None:
+    """Return how many Codes will have been issued at the end of the month (UTC) at its pace so far; None too early."""
+    begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    end = (begin + timedelta(days=32)).replace(day=1)
+    return round(issued * ((end - begin) / (now - begin))) if now - begin >= _FORECAST_AFTER else None
 
 
 def measure_share(value: int, whole: int) -> float:

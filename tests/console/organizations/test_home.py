@@ -12,7 +12,7 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_second_project
 
-from soundmark.console.pages.organizations.home import forecast
+from soundmark.console.charts import forecast_month
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e{{ 7 * 7 }}"
 PARTS = {
@@ -163,7 +163,7 @@ async def test_the_calls_of_the_page_run_beside_one_another(operator: ConsoleCli
     ],
 )
 def test_a_forecast_goes_on_at_the_pace_of_the_month(now: datetime, issued: int, expected: int | None) -> None:
-    assert forecast(issued, now) == expected
+    assert forecast_month(issued, now) == expected
 
 
 async def test_a_pace_beyond_the_quota_is_a_warning(
@@ -171,7 +171,7 @@ async def test_a_pace_beyond_the_quota_is_a_warning(
 ) -> None:
     await tenant.make_quota(rival, 3)
     clock.freeze()
-    expected = forecast(2, clock.now())
+    expected = forecast_month(2, clock.now())
     for _ in range(2):
         await tenant.make_code()
     path = f"/organizations/{tenant.organization_id}"

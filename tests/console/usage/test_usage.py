@@ -1,7 +1,5 @@
 """The page of an organisation's usage."""
 
-from datetime import UTC, datetime
-
 from support.console.client import ConsoleClient
 from support.console.faults import audience_failing
 from support.database.rival import Rival
@@ -9,7 +7,7 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
-from soundmark.console.pages.usage.routes import forecast_month
+from soundmark.console.charts import forecast_month
 from soundmark.kit.crypto.secret import Secret
 
 
@@ -74,10 +72,6 @@ async def test_every_member_sees_the_usage_in_their_language(
 async def test_the_page_says_how_the_month_ends_if_it_goes_on_and_when_quotas_begin_anew(
     operator: ConsoleClient, tenant: Tenant, rival: Rival
 ) -> None:
-    assert [
-        forecast_month(issued, datetime(2026, 11, day, hour, tzinfo=UTC))
-        for issued, day, hour in [(0, 9, 0), (10, 11, 0), (10, 1, 0), (10, 30, 23), (300, 1, 1)]
-    ] == [0, 30, 300, 10, 9000]
     await tenant.make_quota(rival, 2)
     await tenant.make_code()
     await tenant.make_code()
@@ -86,6 +80,7 @@ async def test_the_page_says_how_the_month_ends_if_it_goes_on_and_when_quotas_be
 
     page = await operator.get(path_of(tenant))
 
-    assert f"it ends with {forecast} Codes." in page.text
+    # On the first day of a month there is none.
+    assert (f"it ends with {forecast} Codes." in page.text) == (forecast is not None)
     assert f"{now:%B %Y}, in UTC." in page.text
-    assert ("See the offers" in page.text) == (forecast > 2)
+    assert ("See the offers" in page.text) == (forecast is not None and forecast > 2)

@@ -1,12 +1,12 @@
 """The home page of an organisation: what is on air, what is used, and what needs attention."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from soundmark_sdk.client.records import Usage
 from starlette.responses import Response
 
+from soundmark.console.charts import forecast_month
 from soundmark.console.intents import write_headline
 from soundmark.console.navigation import list_areas
 from soundmark.console.on_air import OnAir, count_on_air, find_on_air, write_count
@@ -20,8 +20,6 @@ from soundmark.console.pages.organizations.attention import (
 from soundmark.console.parts import read_parts
 from soundmark.console.visit import Visit
 
-# The first hours of a month say nothing about the rest of it.
-_FORECAST_AFTER: Final = timedelta(days=1)
 _JUDGES: Final[Mapping[str, Callable[[Visit, Iterable[Any]], Iterator[Concern]]]] = {
     "endpoints": judge_endpoints,
     "keys": judge_keys,
@@ -55,13 +53,6 @@ async def show_home(visit: Visit) -> Response:
     )
 
 
-def forecast(issued: int, now: datetime) -> int | None:
-    """Return how many Codes will have been issued at the end of the month (UTC) at its pace so far; None too early."""
-    begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    end = (begin + timedelta(days=32)).replace(day=1)
-    return round(issued * ((end - begin) / (now - begin))) if now - begin >= _FORECAST_AFTER else None
-
-
 def _list_calls(visit: Visit) -> dict[str, Awaitable[Any]]:
     """Return the calls that the person's role may make, by the part of the page that they are for."""
     assert visit.organization is not None, "the route loads it"
@@ -85,7 +76,7 @@ def _make_on_air_tile(visit: Visit, on_air: OnAir) -> dict[str, str]:
 def _make_usage_tile(visit: Visit, usage: Usage) -> dict[str, str]:
     """Return the Codes of the month against the quota, and where their pace leads."""
     codes, number = usage.codes, visit.language.number
-    expected = forecast(codes.issued, visit.console.clock.now())
+    expected = forecast_month(codes.issued, visit.console.clock.now())
     note = visit.say("organizations.of_quota", quota=number(codes.monthly_quota))
     if expected is not None:
         note = f"{note} {visit.say('organizations.forecast', count=expected)}"

@@ -1,14 +1,13 @@
 """The page of an organisation's usage."""
 
-import calendar
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, timedelta
 from typing import Final
 
 from soundmark_sdk.client import AnswerMalformed
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.charts import measure_share
+from soundmark.console.charts import forecast_month, measure_share
 from soundmark.console.routing import page
 from soundmark.console.visit import Visit
 
@@ -31,14 +30,6 @@ async def show_usage(visit: Visit) -> Response:
         if (now.year, now.month) == (month.year, month.month)
         else None,
     )
-
-
-def forecast_month(issued: int, now: datetime) -> int:
-    """Return how many there will be at the end of the month (UTC) if it goes on as it began."""
-    days = calendar.monthrange(now.year, now.month)[1]
-    passed = now.day - 1 + now.hour / 24 + now.minute / 1440
-    # An hour says little of a month: a day is the least that is told from.
-    return max(issued, round(issued * days / max(passed, 1)))
 
 
 def _read_month(text: str) -> date:
