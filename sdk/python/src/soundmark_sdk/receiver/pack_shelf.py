@@ -25,8 +25,8 @@ class PackShelf:
         self._clock: Final = clock
         self._require_logged: Final = require_logged
         self.packs: tuple[OfflinePack, ...] = ()  # The newest first.
-        # Nothing this old is kept: a newer pack that may have silenced it is forgotten.
-        self._forgotten_at = _LONG_AGO
+        # Nothing this old is kept: it has ended, or a newer pack that may have silenced it is forgotten.
+        self._floor = _LONG_AGO
         # A time that the service signed, and the monotonic time at which it was received.
         self._noted: tuple[datetime, float] | None = None
 
@@ -41,15 +41,13 @@ class PackShelf:
             known[pack.digest] = pack
         earliest = self._compute_earliest()
         useful = [
-            each
-            for each in known.values()
-            if earliest - each.issued_at < LIFE_MAX
-            and not any(newer.replaces(each, earliest) for newer in known.values())
+            each for each in known.values() if not any(newer.replaces(each, earliest) for newer in known.values())
         ]
         useful.sort(key=lambda each: each.issued_at, reverse=True)
-        for oldest in useful[PACKS_MAX:]:
-            self._forgotten_at = max(self._forgotten_at, oldest.issued_at)
-        self.packs = tuple(each for each in useful if each.issued_at > self._forgotten_at)
+        self._floor = max([self._floor, *(each.issued_at for each in useful[PACKS_MAX:])])
+        self.packs = tuple(
+            each for each in useful if each.issued_at > self._floor and earliest - each.issued_at < LIFE_MAX
+        )
 
     def note_time(self, signed_at: datetime) -> None:
         """Take note of a time that the service signed and that is therefore past."""
