@@ -47,7 +47,7 @@ EVERY_TENANT: Final = {
     "core.billing.receipts.update_reread": "a receipt is known by the event's id, which is its primary key",
     "core.billing.checkouts.list_due": "a job asks about the pending checkouts of every organisation",
     "core.codes.broadcasts.find_live": "a receiver names a token, and no organisation",
-    "core.platform.abuse_reports.find_organization_of_code": "whoever reports a Code knows no organisation",
+    "core.platform.abuse_reports.list_organizations_of_codes": "reports may name Codes by their ids alone",
     "core.tenancy.suspensions.list_organizations": "administrators of the platform see every organisation",
     "core.tenancy.audit.list_requested": "a job settles what a crash left requested, in every organisation",
     "core.tenancy.audit_chain.list_waiting_tenants": "a sealer asks every five seconds who has unsealed entries",

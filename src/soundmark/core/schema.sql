@@ -1404,7 +1404,8 @@ CREATE TABLE log_state (
     CONSTRAINT log_state_reason_check CHECK (stopped_reason IN ('witness_conflict', 'tree_damaged', 'restored'))
 );
 -- What receivers reported about Codes. The rows are the platform's: one outlives its organisation, whose id it then lost.
--- What people wrote is sealed, and deleted after a time.
+-- What people wrote is sealed, and deleted after a time. A claim names a Code by its id, and nobody has looked for the
+-- Code yet: no index finds it, so a job and the platform's list do, a few at a time, and not whoever reports.
 CREATE TABLE abuse_reports (
     id              text        NOT NULL,
     organization_id text,
@@ -1416,14 +1417,17 @@ CREATE TABLE abuse_reports (
     sealed_text     bytea,
     sealed_contact  bytea,
     sealed_note     bytea,
+    is_claim        boolean     NOT NULL DEFAULT false,
     CONSTRAINT abuse_reports_pkey PRIMARY KEY (id),
     CONSTRAINT abuse_reports_category_check
         CHECK (category IN ('spam', 'malware', 'impersonation', 'illegal', 'other')),
     CONSTRAINT abuse_reports_status_check CHECK (status IN ('open', 'closed')),
-    CONSTRAINT abuse_reports_closed_check CHECK ((closed_at IS NOT NULL) = (status = 'closed'))
+    CONSTRAINT abuse_reports_closed_check CHECK ((closed_at IS NOT NULL) = (status = 'closed')),
+    CONSTRAINT abuse_reports_claim_check CHECK (NOT is_claim OR (organization_id IS NULL AND status = 'open'))
 );
 
 CREATE INDEX abuse_reports_newest_first ON abuse_reports (created_at DESC, id DESC);
 CREATE INDEX abuse_reports_of_organization ON abuse_reports (organization_id) WHERE organization_id IS NOT NULL;
+CREATE INDEX abuse_reports_claims ON abuse_reports (created_at, id) WHERE is_claim;
 CREATE INDEX abuse_reports_to_forget ON abuse_reports (created_at)
     WHERE sealed_text IS NOT NULL OR sealed_contact IS NOT NULL OR sealed_note IS NOT NULL;

@@ -1,5 +1,6 @@
 """The platform's list of abuse reports, what it does with one, and how long what people wrote is kept."""
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -14,7 +15,7 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
-from soundmark.core.features.platform.abuse.service import forget_reports
+from soundmark.core.features.platform.abuse.service import forget_reports, settle_claims
 from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
@@ -170,3 +171,16 @@ async def test_exports_hold_no_report(tenant: Tenant) -> None:
     exported = await tenant.api.get(f"/v1/organizations/{tenant.organization_id}/export")
     assert exported.status == 200
     assert report_id not in exported.body.decode()
+
+
+async def test_the_worker_settles_claims_once_whoever_reads(tenant: Tenant, work: Context) -> None:
+    code = await tenant.make_code()
+    for xr_id in (code["xr_id"], "xr_" + "A" * 22):
+        peer = str(IPv4Address("198.19.0.0") + next(_peers))
+        body = {"xr_id": xr_id, "category": "spam", "text": ""}
+        assert (await tenant.api.other(token=None, peer=peer).post("/v1/abuse-reports", json=body)).status == 202
+    counts = await asyncio.gather(settle_claims(work), settle_claims(work))
+    assert max(counts) == 2
+    assert await settle_claims(work) == 0
+    (stored,) = await listed(tenant.api)
+    assert (stored["xr_id"], stored["organization_id"]) == (code["xr_id"], tenant.organization_id)

@@ -15,6 +15,7 @@ from support.processes.running_apps import running_core
 from support.tenancy.suspension import suspend
 from support.tenancy.tenant import Tenant
 
+from soundmark.core.features.platform.abuse.service import CLAIMS_AT_ONCE
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.limits import shared_server
 from soundmark.kit.text.timestamps import format_timestamp
@@ -92,7 +93,36 @@ async def test_what_fits_no_code_is_answered_alike_and_not_stored(tenant: Tenant
         unknown = await about(tenant.api, name)
         assert (unknown.status, unknown.body) == (known.status, known.body)
         assert unknown.headers.keys() == known.headers.keys()
+    assert len(await listed(tenant.api)) == 1
     assert await rival.rows("SELECT count(*) FROM abuse_reports") == [(1,)]
+
+
+async def test_a_report_by_id_asks_no_organisation_whoever_sends_it(tenant: Tenant, rival: Rival) -> None:
+    """It would cost the more, the more organisations there are; so a job and the platform's list do, for a few."""
+    code = await tenant.make_code()
+    async with rival.holding("LOCK TABLE organizations, codes, broadcasts IN ACCESS EXCLUSIVE MODE"):
+        for xr_id in (code["xr_id"], "xr_" + "A" * 22):
+            assert (await about(tenant.api, {"xr_id": xr_id})).status == 202
+    (stored,) = await listed(tenant.api)
+    assert stored["xr_id"] == code["xr_id"]
+
+
+async def test_claims_are_settled_a_few_at_a_time_the_oldest_first(tenant: Tenant, rival: Rival) -> None:
+    code = await tenant.make_code()
+    for xr_id in (*(f"xr_{number:022}" for number in range(CLAIMS_AT_ONCE)), code["xr_id"]):
+        await about(tenant.api, {"xr_id": xr_id})
+        tenant.api.clock.advance(seconds=1)
+    assert await listed(tenant.api) == []
+    assert await rival.rows("SELECT xr_id FROM abuse_reports") == [(code["xr_id"],)]
+    assert len(await listed(tenant.api)) == 1
+    assert await rival.rows("SELECT is_claim FROM abuse_reports") == [(False,)]
+
+
+async def test_a_claim_is_no_report_that_can_be_closed(tenant: Tenant, rival: Rival) -> None:
+    await about(tenant.api, {"xr_id": "xr_" + "A" * 22})
+    ((report_id,),) = await rival.rows("SELECT id FROM abuse_reports")
+    closed = await tenant.api.put(f"{LIST}/{report_id}", json={"status": "closed", "note": None})
+    assert (closed.status, closed.code) == (404, "abuse_report_not_found")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """The table `abuse_reports`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Final, LiteralString
 
-from soundmark.core.domain.platform.abuse_report import AbuseReport, AbuseStatus
+from soundmark.core.domain.platform.abuse_report import AbuseCategory, AbuseReport, AbuseStatus
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -14,17 +15,17 @@ _SELECT: Final[LiteralString] = """
 """
 
 
-async def insert(tx: Tx, report: AbuseReport) -> None:
-    """Insert a report."""
+async def insert(tx: Tx, report: AbuseReport, *, is_claim: bool) -> None:
+    """Insert a report; a claim names a Code for which nobody has looked yet."""
     await tx.run(
         """
         INSERT INTO abuse_reports
                (id, organization_id, xr_id, category, status, created_at, closed_at, sealed_text, sealed_contact,
-                sealed_note)
+                sealed_note, is_claim)
         VALUES (%(id)s, %(organization_id)s, %(xr_id)s, %(category)s, %(status)s, %(created_at)s, %(closed_at)s,
-                %(sealed_text)s, %(sealed_contact)s, %(sealed_note)s)
+                %(sealed_text)s, %(sealed_contact)s, %(sealed_note)s, %(is_claim)s)
         """,
-        asdict(report),
+        {**asdict(report), "is_claim": is_claim},
     )
 
 
@@ -36,33 +37,66 @@ async def delete_without_organization(tx: Tx, report_id: str) -> bool:
     return deleted_count == 1
 
 
-async def find_organization_of_code(tx: Tx, xr_id: str) -> str | None:
-    """Return the organisation of a Code, in a transaction about every tenant.
-
-    It asks each organisation by the primary key of `codes`, so that issuing need not keep an index for it. Whether
-    there is such a Code or not, it does the same work.
-    """
-    organization_id: str | None = await tx.value(
+async def list_claims(tx: Tx, *, limit: int) -> list[tuple[str, str, AbuseCategory]]:
+    """Return the ids of up to `limit` claims, the oldest first, each with that of its Code and its category."""
+    return await tx.rows(
         """
-        SELECT max(found.organization_id)
+        SELECT id, xr_id, category
+          FROM abuse_reports
+         WHERE is_claim
+         ORDER BY created_at, id
+         LIMIT %(limit)s
+        """,
+        {"limit": limit},
+    )
+
+
+async def list_organizations_of_codes(tx: Tx, xr_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the ids of those Codes that exist, each with its organisation, in a transaction about every tenant.
+
+    It asks each organisation by the primary key of `codes`, so that issuing need not keep an index for it. Give it few
+    ids, and never on the request of somebody without a credential.
+    """
+    return await tx.rows(
+        """
+        SELECT found.xr_id, found.organization_id
           FROM organizations
          CROSS JOIN LATERAL (
-               SELECT codes.organization_id
+               SELECT codes.xr_id, codes.organization_id
                  FROM codes
                 WHERE codes.organization_id = organizations.id
-                  AND codes.xr_id = %(xr_id)s
-                LIMIT 1
+                  AND codes.xr_id = ANY (%(xr_ids)s)
                ) AS found
         """,
-        {"xr_id": xr_id},
+        {"xr_ids": list(xr_ids)},
     )
-    return organization_id
+
+
+async def update_claim(tx: Tx, report_id: str, *, organization_id: str) -> bool:
+    """Make a claim a report about an organisation that is held; return False if somebody else settled it."""
+    updated = await tx.run(
+        """
+        UPDATE abuse_reports
+           SET organization_id = %(organization_id)s,
+               is_claim = false
+         WHERE id = %(report_id)s
+           AND is_claim
+        """,
+        {"report_id": report_id, "organization_id": organization_id},
+    )
+    return updated == 1
+
+
+async def delete_claim(tx: Tx, report_id: str) -> bool:
+    """Delete a claim that fits no Code; return False if somebody else settled it."""
+    deleted = await tx.run("DELETE FROM abuse_reports WHERE id = %(report_id)s AND is_claim", {"report_id": report_id})
+    return deleted == 1
 
 
 async def lock(tx: Tx, report_id: str) -> AbuseReport | None:
     """Return a report, which nobody else changes until the transaction ends. Lock order: docs/locks.md."""
     return await tx.one_or_none(
-        AbuseReport, _SELECT + " WHERE id = %(report_id)s FOR NO KEY UPDATE", {"report_id": report_id}
+        AbuseReport, _SELECT + " WHERE id = %(report_id)s AND NOT is_claim FOR NO KEY UPDATE", {"report_id": report_id}
     )
 
 
@@ -120,12 +154,13 @@ async def update_forgotten(tx: Tx, *, closed_before: datetime, created_before: d
 async def list_newest_first(
     tx: Tx, *, status: AbuseStatus | None, before: Position | None, limit: int
 ) -> list[AbuseReport]:
-    """Return up to `limit` reports, newest first."""
+    """Return up to `limit` reports that are no claims, newest first."""
     return await tx.all(
         AbuseReport,
         _SELECT
         + """
-         WHERE (%(before_at)s::timestamptz IS NULL
+         WHERE NOT is_claim
+           AND (%(before_at)s::timestamptz IS NULL
                 OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
            AND (%(status)s::text IS NULL OR status = %(status)s)
          ORDER BY created_at DESC, id DESC

@@ -1,12 +1,13 @@
-"""The job that deletes what people wrote in old abuse reports."""
+"""The jobs on abuse reports: one finds the Codes that they name, one deletes what people wrote in old ones."""
 
 from procrastinate import App
 
 from soundmark.core.context import Context
-from soundmark.core.features.platform.abuse.service import forget_reports
+from soundmark.core.features.platform.abuse.service import forget_reports, settle_claims
 from soundmark.kit.postgres.jobs import add_periodic
 
 
 def add_tasks(app: App, ctx: Context) -> None:
-    """Make `app` delete the texts of old reports."""
+    """Make `app` settle claims, and delete the texts of old reports."""
+    add_periodic(app, ctx, "settle_abuse_claims", "* * * * *", settle_claims)
     add_periodic(app, ctx, "forget_abuse_reports", "13 * * * *", forget_reports)

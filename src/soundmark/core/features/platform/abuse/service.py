@@ -23,11 +23,11 @@ from soundmark.core.store.platform import abuse_reports
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.crypto.sealing import Sealer
 from soundmark.kit.postgres.database import EVERY_TENANT
-from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
 
 _AT_ONCE: Final = 500
+CLAIMS_AT_ONCE: Final = 20  # Each asks every organisation.
 _TABLE: Final = "abuse_reports"
 _NOBODY: Final = "org_nobody"  # No id has this shape.
 _log: Final = structlog.get_logger()
@@ -46,54 +46,89 @@ class NewReport:
 
 
 async def receive_report(ctx: Context, new: NewReport) -> None:
-    """Store a report about a Code. What fits no Code is not stored, with the same work.
+    """Store a report about a Code. What fits no Code is not kept, with the same work.
 
-    1. Find the Code and its organisation.
-    2. Keep the organisation from being deleted, and insert the report; without an organisation, delete it again.
+    A token finds its Code at once. An id does not: its report is a claim until `settle_claims` finds the Code.
 
     Source: contract, section 13.
     """
-    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
-        organization_id, xr_id = await _find_code(tx, new)
-    report_id = mint(ctx.entropy, REPORT_PREFIX)
-    async with ctx.db.transaction(tenant=organization_id or _NOBODY) as tx:
-        marker = await organizations.hold_marker(tx, organization_id or _NOBODY)
-        report = AbuseReport(
-            id=report_id,
-            organization_id=None if marker is None else organization_id,
-            xr_id=xr_id,
-            category=new.category,
-            status="open",
-            created_at=ctx.clock.now(),
-            closed_at=None,
-            sealed_text=_seal(ctx.sealer, report_id, "sealed_text", new.text),
-            sealed_contact=_seal(ctx.sealer, report_id, "sealed_contact", new.contact),
-            sealed_note=None,
-        )
-        await abuse_reports.insert(tx, report)
-        is_unknown = await abuse_reports.delete_without_organization(tx, report_id)
-    _received.labels("unknown" if is_unknown else "stored").inc()
-    if not is_unknown:
-        _log.info("abuse_reported", report_id=report_id, xr_id=xr_id, category=new.category)
-
-
-async def _find_code(tx: Tx, new: NewReport) -> tuple[str | None, str]:
-    """Return the organisation of the reported Code, None if there is no such Code, and the Code's id."""
     if new.token is None:
         assert new.xr_id is not None, "one of the two names the Code"
-        return await abuse_reports.find_organization_of_code(tx, new.xr_id), new.xr_id
-    found = (await broadcasts.find_many(tx, [new.token])).get(new.token)
+        async with ctx.db.transaction(tenant=_NOBODY) as tx:
+            await abuse_reports.insert(tx, _make_report(ctx, new, new.xr_id, None), is_claim=True)
+        return
+    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+        found = (await broadcasts.find_many(tx, [new.token])).get(new.token)
     facts = None if found is None else read_facts(found.payload)
-    return (None, "") if facts is None else (facts.organization_id, facts.xr_id)
+    organization_id, xr_id = (_NOBODY, "") if facts is None else (facts.organization_id, facts.xr_id)
+    async with ctx.db.transaction(tenant=organization_id) as tx:
+        # Without an organisation that stays until the report is there, it is deleted again.
+        marker = await organizations.hold_marker(tx, organization_id)
+        report = _make_report(ctx, new, xr_id, None if marker is None else organization_id)
+        await abuse_reports.insert(tx, report, is_claim=False)
+        is_unknown = await abuse_reports.delete_without_organization(tx, report.id)
+    _note_settled(report.id, xr_id, new.category, is_unknown=is_unknown)
+
+
+async def settle_claims(ctx: Context) -> int:
+    """Find the Codes that the oldest claims name, and delete the claims that fit none; return how many there were.
+
+    It asks every organisation, about at most `CLAIMS_AT_ONCE` Codes. Safe at any time and concurrently.
+
+    Raises: DatabaseUnavailable.
+    Source: contract, section 13.
+    """
+    async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
+        claims = await abuse_reports.list_claims(tx, limit=CLAIMS_AT_ONCE)
+        found = (
+            dict(await abuse_reports.list_organizations_of_codes(tx, [xr_id for _, xr_id, _ in claims]))
+            if claims
+            else {}
+        )
+    for report_id, xr_id, category in claims:
+        organization_id = found.get(xr_id, _NOBODY)
+        async with ctx.db.transaction(tenant=organization_id) as tx:
+            is_unknown = await organizations.hold_marker(tx, organization_id) is None
+            if is_unknown:
+                is_mine = await abuse_reports.delete_claim(tx, report_id)
+            else:
+                is_mine = await abuse_reports.update_claim(tx, report_id, organization_id=organization_id)
+        if is_mine:
+            _note_settled(report_id, xr_id, category, is_unknown=is_unknown)
+    return len(claims)
+
+
+def _make_report(ctx: Context, new: NewReport, xr_id: str, organization_id: str | None) -> AbuseReport:
+    report_id = mint(ctx.entropy, REPORT_PREFIX)
+    return AbuseReport(
+        id=report_id,
+        organization_id=organization_id,
+        xr_id=xr_id,
+        category=new.category,
+        status="open",
+        created_at=ctx.clock.now(),
+        closed_at=None,
+        sealed_text=_seal(ctx.sealer, report_id, "sealed_text", new.text),
+        sealed_contact=_seal(ctx.sealer, report_id, "sealed_contact", new.contact),
+        sealed_note=None,
+    )
+
+
+def _note_settled(report_id: str, xr_id: str, category: AbuseCategory, *, is_unknown: bool) -> None:
+    _received.labels("unknown" if is_unknown else "stored").inc()
+    if not is_unknown:
+        _log.info("abuse_reported", report_id=report_id, xr_id=xr_id, category=category)
 
 
 async def list_reports(
     ctx: Context, *, status: AbuseStatus | None, before: Position | None, limit: int
 ) -> Page[OpenedReport]:
-    """Return the reports, newest first, with what people wrote.
+    """Return the reports, newest first, with what people wrote. The first page settles claims before.
 
     Raises: SealBroken if one was sealed under another master key.
     """
+    if before is None:
+        await settle_claims(ctx)
     async with ctx.db.transaction(tenant=EVERY_TENANT) as tx:
         rows = await abuse_reports.list_newest_first(tx, status=status, before=before, limit=limit + 1)
     page = cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
