@@ -90,7 +90,7 @@ def _find_parts(source: ByteSource) -> Iterator[Part]:
         return chain([first], parts)
     if not source.size:
         raise ValueError("The file is empty.")
-    other = name_kind(source.read(0, 12))
+    other = name_kind(source)
     kind = "" if other is None else f"{other}, "
     raise ValueError(f"That is {kind}not a WAV, FLAC, OGG or MP3 file; convert it to one of these first.")
 
