@@ -1,10 +1,9 @@
 """The emergency stop of a campaign: what it will stop, and what it stopped."""
 
+from support.console.campaign_pages import path_of, read_campaign
 from support.console.client import ConsoleClient
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
-
-from .test_campaigns import path_of, read_campaign
 
 
 async def test_the_confirmation_shows_what_will_stop_and_changes_nothing(
