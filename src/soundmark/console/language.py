@@ -87,7 +87,8 @@ class Language:
 
     def change(self, before: float, now: float) -> str:
         """Return by how many per cent a number has changed, with its sign. `before` is not 0."""
-        return numbers.format_percent((now - before) / before, "+#,##0 %;-#,##0 %", locale=self._locale)
+        pattern = self._locale.percent_formats[None].pattern
+        return numbers.format_percent((now - before) / before, f"+{pattern};-{pattern}", locale=self._locale)
 
     def country(self, code: str) -> str:
         """Return the name of a country (ISO 3166-1 alpha-2); what is no such code is returned as it is."""
