@@ -14,7 +14,7 @@ async def test_a_campaign_is_archived_after_a_page_that_shows_it(operator: Conso
 
     asked = await operator.get(f"{path}/archive")
 
-    assert asked.find(".//h1").text == "Archive Tonight"
+    assert asked.heading == "Archive Tonight"
     assert asked.find(".//td[@data-count='active']").text == "1"
     assert "This cannot be undone." in asked.text
     assert await read_campaign(tenant, campaign["id"]) == campaign

@@ -15,7 +15,7 @@ async def test_the_confirmation_shows_what_will_stop_and_changes_nothing(
 
     page = await operator.get(f"{path_of(tenant, campaign['id'])}/stop")
 
-    assert page.find(".//h1").text == "Stop Tonight"
+    assert page.heading == "Stop Tonight"
     assert page.find(".//td[@data-count='active']").text == "2"
     assert "2 active Codes will be revoked." in page.text
     assert "until 23 Sept 2037, 04:00 UTC" in page.text
