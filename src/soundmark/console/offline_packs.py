@@ -9,6 +9,7 @@ from soundmark_sdk.client.records import Code
 from soundmark_sdk.client.requests import AuditFilters
 from starlette.responses import Response
 
+from soundmark.console.parts import until_late
 from soundmark.console.visit import Visit
 
 _CREATED: Final = "offline_pack.created"
@@ -53,21 +54,22 @@ class ValidPacks:
 async def find_valid_packs(visit: Visit, *, campaign_id: str | None = None) -> ValidPacks | None:
     """Return the valid packs of the project in the URL, of one campaign and the whole project or of all.
 
-    None if Core cannot be asked, or refuses the audit log to this person.
+    None if Core cannot be asked, or is late, or refuses the audit log to this person.
     """
     now = visit.console.clock.now()
     filters = AuditFilters(action=_CREATED, from_at=now - PACK_VALIDITY_MAX)
     read_count, packs = 0, []
     try:
-        async for entry in visit.core.audit_log.list(filters):
-            read_count += 1
-            pack = _read_pack(entry.metadata, entry.created_at)
-            is_asked_for = campaign_id is None or pack.campaign_id in {None, campaign_id}
-            if is_asked_for and entry.project_id == visit.project_id and pack.valid_until > now:
-                packs.append(pack)
-            if read_count == _READ_MAX:
-                break
-    except ClientFailure:
+        async with until_late():
+            async for entry in visit.core.audit_log.list(filters):
+                read_count += 1
+                pack = _read_pack(entry.metadata, entry.created_at)
+                is_asked_for = campaign_id is None or pack.campaign_id in {None, campaign_id}
+                if is_asked_for and entry.project_id == visit.project_id and pack.valid_until > now:
+                    packs.append(pack)
+                if read_count == _READ_MAX:
+                    break
+    except (ClientFailure, TimeoutError):
         return None
     packs.sort(key=lambda pack: pack.valid_until, reverse=True)
     return ValidPacks(tuple(packs), is_complete=read_count < _READ_MAX)

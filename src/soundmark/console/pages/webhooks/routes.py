@@ -10,6 +10,7 @@ from starlette.routing import Route
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.webhooks import deliveries
 from soundmark.console.pages.webhooks.event_types import group_types, write_example
+from soundmark.console.parts import read_part
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
 
@@ -47,7 +48,7 @@ async def show_endpoint(visit: Visit) -> Response:
     """Show an endpoint with its latest deliveries, and the form that changes it."""
     endpoint, recent = await asyncio.gather(
         visit.core.webhooks.get(_endpoint_id(visit)),
-        visit.core.webhooks.deliveries_page(_endpoint_id(visit), limit=_DELIVERIES_SHOWN),
+        read_part(visit.core.webhooks.deliveries_page(_endpoint_id(visit), limit=_DELIVERIES_SHOWN)),
     )
     groups = group_types(visit, endpoint.event_types or ())
     return visit.page(
