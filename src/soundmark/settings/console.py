@@ -8,7 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.settings import disagreement, environment_name
+from soundmark.kit.settings import Disagreement, environment_name
 from soundmark.settings.fields import (
     FolderPath,
     HttpUrl,
@@ -71,14 +71,14 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings, SharedSe
     @classmethod
     def _require_key(cls, master_key: Secret | None, info: ValidationInfo) -> Secret | None:
         if master_key is None and info.data.get("console_key", ...) is None:
-            raise disagreement("SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set")
+            raise Disagreement("SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set")
         return master_key
 
     @field_validator("oidc_client_secret", "oidc_resource")
     @classmethod
     def _require_issuer_of_client_settings(cls, value: V, info: ValidationInfo) -> V:
         if value is not None and info.data.get("oidc_issuer", ...) is None:
-            raise disagreement(f"{environment_name(str(info.field_name))} requires SOUNDMARK_OIDC_ISSUER")
+            raise Disagreement(f"{environment_name(str(info.field_name))} requires SOUNDMARK_OIDC_ISSUER")
         return value
 
     @field_validator("publisher_integration_id")
@@ -86,7 +86,7 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings, SharedSe
     def _require_whole_publisher(cls, integration_id: str | None, info: ValidationInfo) -> str | None:
         url = info.data.get("publisher_url", ...)
         if url is not ... and (url is None) != (integration_id is None):
-            raise disagreement(
+            raise Disagreement(
                 "SOUNDMARK_PUBLISHER_URL and SOUNDMARK_PUBLISHER_INTEGRATION_ID must both be set, or neither"
             )
         return integration_id

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationInfo, field_validator
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.settings import Settings, disagreement
+from soundmark.kit.settings import Disagreement, Settings
 from soundmark.settings.fields import (
     AuthoritiesFile,
     ListenHost,
@@ -60,7 +60,7 @@ class PeopleSettings(Settings):
     def _require_issuer_and_client(cls, client: str | None, info: ValidationInfo) -> str | None:
         issuer = info.data.get("oidc_issuer", ...)
         if issuer is not ... and (issuer is None) != (client is None):
-            raise disagreement("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
+            raise Disagreement("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
         return client
 
 
@@ -103,13 +103,13 @@ class PoolSettings(Settings):
 def require_separate_databases(core: Secret | None, audience: Secret | None, audience_schema: str) -> None:
     """Require two databases and two roles, where both URLs are known; a schema of Audience's own is enough of one.
 
-    Raises: PydanticCustomError.
+    Raises: Disagreement.
     """
     if core is None or audience is None:
         return
     one, other = urlsplit(core.reveal()), urlsplit(audience.reveal())
     is_shared = one.path == other.path and audience_schema == PUBLIC_SCHEMA
     if set(servers_of(one.netloc)) & set(servers_of(other.netloc)) and (is_shared or one.username == other.username):
-        raise disagreement(
+        raise Disagreement(
             "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
         )
