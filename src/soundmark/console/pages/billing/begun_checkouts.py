@@ -8,10 +8,11 @@ import re
 from typing import Final
 
 import msgspec
-from soundmark_sdk.client import ApiProblem, ClientFailure
+from soundmark_sdk.client import ApiProblem
 from soundmark_sdk.client.records import Checkout
 from starlette.responses import Response
 
+from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
@@ -61,15 +62,8 @@ async def list_pending(visit: Visit) -> list[Checkout]:
     The API has no list of them.
     """
     begun = [each for each, organization_id in _read(visit).items() if organization_id == visit.organization_id]
-    found = await asyncio.gather(*(_find(visit, each) for each in begun[-_SHOWN_MAX:]))
+    found = await asyncio.gather(*(read_part(_get(visit, each, visit.organization_id)) for each in begun[-_SHOWN_MAX:]))
     return [each for each in found if each is not None and each.status == "pending"]
-
-
-async def _find(visit: Visit, checkout_id: str) -> Checkout | None:
-    try:
-        return await _get(visit, checkout_id, visit.organization_id)
-    except ClientFailure:
-        return None  # A page without it is better than none.
 
 
 async def _get(visit: Visit, checkout_id: str, organization_id: str) -> Checkout | None:

@@ -8,8 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from babel import Locale
-from soundmark_sdk.client import ClientFailure
-from soundmark_sdk.client.records import Offer, Organization, Usage
+from soundmark_sdk.client.records import Offer, Organization
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -18,6 +17,7 @@ from soundmark.console.lookups import list_entitling
 from soundmark.console.pages.billing import begun_checkouts
 from soundmark.console.pages.billing.begun_checkouts import list_pending
 from soundmark.console.pages.billing.offered import find_offer, list_offers, read_country, remember_country
+from soundmark.console.parts import read_part
 from soundmark.console.routing import form_page, page
 from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit
@@ -34,7 +34,7 @@ _SPENT: Final = frozenset({"idempotency_conflict", "form_malformed"})
 async def show_subscriptions(visit: Visit) -> Response:
     """Show what an organisation has, how much of it is used, what waits for a payment, and all subscriptions."""
     subscriptions, usage, pending = await asyncio.gather(
-        visit.core.subscriptions.page(cursor=visit.query("cursor")), _find_usage(visit), list_pending(visit)
+        visit.core.subscriptions.page(cursor=visit.query("cursor")), read_part(visit.core.usage()), list_pending(visit)
     )
     return visit.page(
         "billing/subscriptions.html",
@@ -107,13 +107,6 @@ async def answer_checkout_status(visit: Visit) -> Response:
     """Answer the script of the waiting page."""
     _, checkout = await begun_checkouts.find(visit, visit.parameter("checkout_id"))
     return JSONResponse({"status": checkout.status}, headers={"cache-control": "no-store"})
-
-
-async def _find_usage(visit: Visit) -> Usage | None:
-    try:
-        return await visit.core.usage()
-    except ClientFailure:
-        return None  # The subscriptions are what the page is for.
 
 
 async def _find_organization(visit: Visit, organization_id: str) -> Organization | None:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from soundmark_sdk.client import ClientFailure
-
 from soundmark.console.lookups import list_entitling
+from soundmark.console.parts import read_part
 from soundmark.console.visit import Visit
 
 # By mode. Demo allows no more (API v1, "Limits"); the others keep enough to compare a month with the one before.
@@ -23,11 +22,10 @@ class OfferedMode:
 
 async def list_modes(visit: Visit) -> list[OfferedMode]:
     """Return the modes of the form. Core judges what is sent."""
-    try:
-        subscriptions = list_entitling((await visit.core.subscriptions.page()).data)
-    except ClientFailure:
+    subscriptions = await read_part(visit.core.subscriptions.page())
+    if subscriptions is None:
         return [OfferedMode(name, is_available=True) for name in RETENTION_DAYS]
-    sources = {each.provider for each in subscriptions if each.product == "audience"}
+    sources = {each.provider for each in list_entitling(subscriptions.data) if each.product == "audience"}
     return [
         OfferedMode("demo", is_available=True),
         OfferedMode("contract", is_available="contract" in sources),
@@ -37,7 +35,5 @@ async def list_modes(visit: Visit) -> list[OfferedMode]:
 
 async def has_legacy_totals(visit: Visit) -> bool:
     """Return whether the project has daily totals from before XR v1, as far as they can be read."""
-    try:
-        return (await visit.core.audience.legacy_report()).events > 0
-    except ClientFailure:
-        return False
+    report = await read_part(visit.core.audience.legacy_report())
+    return report is not None and report.events > 0

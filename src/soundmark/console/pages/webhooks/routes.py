@@ -7,9 +7,10 @@ from soundmark_sdk.client.records import Project
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.event_types import EVENT_TYPES, group_types, write_example
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.webhooks import deliveries
-from soundmark.console.pages.webhooks.event_types import group_types, write_example
+from soundmark.console.parts import read_part
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
 
@@ -24,11 +25,16 @@ async def show_list(visit: Visit) -> Response:
 
 
 async def show_new(visit: Visit) -> Response:
-    """Show the form of a new endpoint."""
+    """Show the form of a new endpoint, for all events or for the one that the URL names."""
     visit.require_managing_role()
     projects = await _list_projects(visit)
+    wanted = visit.query("event_type")
     return visit.page(
-        "webhooks/new.html", projects=projects, groups=group_types(visit, ()), example=write_example(visit)
+        "webhooks/new.html",
+        projects=projects,
+        groups=group_types(visit, ()),
+        chosen=[wanted] if wanted in EVENT_TYPES else None,
+        example=write_example(visit),
     )
 
 
@@ -47,7 +53,7 @@ async def show_endpoint(visit: Visit) -> Response:
     """Show an endpoint with its latest deliveries, and the form that changes it."""
     endpoint, recent = await asyncio.gather(
         visit.core.webhooks.get(_endpoint_id(visit)),
-        visit.core.webhooks.deliveries_page(_endpoint_id(visit), limit=_DELIVERIES_SHOWN),
+        read_part(visit.core.webhooks.deliveries_page(_endpoint_id(visit), limit=_DELIVERIES_SHOWN)),
     )
     groups = group_types(visit, endpoint.event_types or ())
     return visit.page(

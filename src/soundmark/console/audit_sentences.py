@@ -4,12 +4,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from soundmark_sdk.client.records import AuditEntry
 
 from soundmark.console.audit_actions import SUBJECTS
 from soundmark.console.id_paths import mark_id
+from soundmark.console.language import isolate
 from soundmark.console.visit import Visit
 
 _PROJECT: Final = "project_id"
@@ -46,22 +48,25 @@ class SentenceWriter:
         """Return a value of an entry: ids as links, members by their addresses, and what has parts as JSON."""
         match value:
             case str() if value in self.emails:
-                return escape(self.emails[value])
+                return isolate(self.emails[value])
             case str():
                 return self._write_text(entry, value)
             case list() if all(isinstance(each, str) for each in value):
                 return Markup(", ").join(self._write_text(entry, each) for each in value)
             case _:
-                return escape(json.dumps(value, ensure_ascii=False))
+                return isolate(json.dumps(value, ensure_ascii=False))
 
     def _write_text(self, entry: AuditEntry, text: str) -> Markup:
         marked = mark_id(entry.organization_id, entry.project_id, text)
-        return marked if "<a " in marked or _has_id_shape(text) else escape(text)
+        return marked if "<a " in marked or _has_id_shape(text) else isolate(text)
 
     def _write_actor(self, entry: AuditEntry) -> Markup:
         identity, kind = entry.actor.id, f"audit_log.actor.{entry.actor.type}"
-        path = self.visit.here(actor=identity, cursor=None)
-        link = Markup('<a href="{}" title="{}">{}</a>').format(path, identity, self.emails.get(identity, identity))
+        log = f"/organizations/{entry.organization_id}/audit-log"
+        is_log = self.visit.request.url.path == log  # Its other filters stay.
+        path = self.visit.here(actor=identity, cursor=None) if is_log else f"{log}?{urlencode({'actor': identity})}"
+        name = isolate(self.emails.get(identity, identity))
+        link = Markup('<a href="{}" title="{}">{}</a>').format(path, identity, name)
         if not self.visit.language.knows(kind):
             return link
         return self.visit.language.mark(kind, name=link)
@@ -74,6 +79,15 @@ class SentenceWriter:
     def _name_fact(self, name: str) -> str:
         key = f"audit_log.fact.{name}"
         return self.visit.say(key) if self.visit.language.knows(key) else name
+
+
+async def find_emails(visit: Visit) -> dict[str, str]:
+    """Return the addresses of the newest members, by which people know each other better than by their ids.
+
+    Raises: soundmark_sdk.ClientFailure.
+    """
+    members = await visit.core.members.page()
+    return {member.subject_id: member.email for member in members.data}
 
 
 def _has_id_shape(text: str) -> bool:
