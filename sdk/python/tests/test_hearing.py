@@ -158,3 +158,14 @@ def test_a_closed_listener_refuses_samples() -> None:
     for call in (lambda: listener.feed(np.zeros(1024)), listener.finish):
         with pytest.raises(RuntimeError, match="closed"):
             call()
+
+
+@pytest.mark.parametrize("groups_later", [3.5, 6.5])
+def test_a_weaker_code_is_heard_over_another_one(groups_later: float) -> None:
+    """Six decibels below it. More places look like its beginning than there is time to try in full."""
+    louder, weaker = play(frame(TOKENS[0])), play(frame(TOKENS[1 if groups_later == 6.5 else 2])) / 2
+    together = np.zeros(len(louder) + len(weaker))
+    together[: len(louder)] += louder
+    at = round(groups_later * 6144)
+    together[at : at + len(weaker)] += weaker
+    assert len(hear_tokens(together + np.random.default_rng(1).normal(0, 1e-4, len(together)))) == 2

@@ -125,6 +125,17 @@ async def test_a_missing_device_is_one_line(card: Card) -> None:
     )
 
 
+async def test_a_closed_device_takes_nothing_until_it_is_opened_again(card: Card) -> None:
+    speaker = Loudspeaker(None, SystemClock())
+    for _ in range(2):
+        with pytest.raises(OutputLost, match="the sound card is closed"):
+            await speaker.write(BLOCK)
+        await speaker.open()
+        await speaker.write(BLOCK)
+        speaker.close()
+    assert (card.played, card.open_count) == ([BLOCK] * 2, 0)
+
+
 async def test_a_device_that_was_unplugged_is_found_again(card: Card) -> None:
     speaker = Loudspeaker(None, SystemClock())
     await speaker.open()

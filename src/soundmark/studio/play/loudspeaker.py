@@ -58,8 +58,10 @@ class Loudspeaker:
     async def write(self, block: bytes) -> None:
         """Play a block: the device takes it when it has room.
 
-        Raises: OutputLost when the device goes away.
+        Raises: OutputLost when the device goes away, and while it is not open.
         """
+        if self._stream is None:
+            raise OutputLost("the sound card is closed")
         self._pace.begin()
         try:
             await asyncio.to_thread(self._write, self._stream, block)

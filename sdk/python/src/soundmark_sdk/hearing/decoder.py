@@ -8,7 +8,7 @@ from soundmark_sdk.hearing.baseband import BAND_RATE_HZ, Baseband
 from soundmark_sdk.hearing.frame_code import GROUP_BLOCKS, KNOWN_GROUPS
 from soundmark_sdk.hearing.power_sums import PowerSums
 from soundmark_sdk.hearing.prefix_search import Candidate, PrefixSearch
-from soundmark_sdk.hearing.reading import KeptBand, Reader
+from soundmark_sdk.hearing.reading import CLEAR_KNOWN_BITS, Effort, KeptBand, Reader
 from soundmark_sdk.hearing.repetitions import RepetitionSearch, list_counts
 from soundmark_sdk.hearing.tone_grid import grid_of
 from soundmark_sdk.resampling import RATE_HZ, Samples
@@ -16,6 +16,7 @@ from soundmark_sdk.resampling import RATE_HZ, Samples
 PROTOCOLS: Final = tuple(GROUP_BLOCKS)
 _PIECE_S: Final = 0.25  # The stream is searched in pieces of this length.
 _PIECE: Final = int(_PIECE_S * RATE_HZ)
+_CLEAR_MAX: Final = 2
 _KEPT: Final = int(5.0 * BAND_RATE_HZ)  # Longer than a frame.
 
 
@@ -88,20 +89,28 @@ class Decoder:
             if any(_is_within(candidate, each) for each in self._heard):
                 doubtful.append(candidate)
             else:
-                found += self._hear(candidate, is_doubtful=False)
+                self._hear(candidate, "all", found)
+        clear: list[tuple[float, Candidate]] = []
         for candidate in doubtful:
-            # Beside the place of a frame that was heard, its traces look like a beginning too.
-            if not any(_is_beside(candidate, each) for each in self._heard):
-                found += self._hear(candidate, is_doubtful=True)
+            known_bits = self._hear(candidate, "little", found)
+            if known_bits >= CLEAR_KNOWN_BITS and not any(_is_trace(candidate, each) for each in self._heard):
+                clear.append((known_bits, candidate))
+        # Another Code over the one that was heard begins as clearly. More of its places look so than is time for.
+        for _, candidate in sorted(clear, key=lambda each: -each[0])[:_CLEAR_MAX]:
+            self._hear(candidate, "spare", found)
         return [token for _, token in sorted(found)]
 
-    def _hear(self, candidate: Candidate, *, is_doubtful: bool) -> list[tuple[float, str]]:
-        """Return the end of the frame at this place and its token, if it is one."""
-        token = self._reader.read(candidate, is_doubtful=is_doubtful)
+    def _hear(self, candidate: Candidate, effort: Effort, found: list[tuple[float, str]]) -> float:
+        """Add the end of the frame at this place and its token, if it is one; return the evidence for its beginning."""
+        # Beside the place of a frame that was heard, its traces look like a beginning too.
+        if effort != "all" and any(_is_beside(candidate, each) for each in self._heard):
+            return 0.0
+        token, known_bits = self._reader.read(candidate, effort)
         if token is None:
-            return []
+            return known_bits
         self._heard.append(candidate)
-        return [(candidate.start + grid_of(candidate.protocol).frame, token)]
+        found.append((candidate.start + grid_of(candidate.protocol).frame, token))
+        return 0.0
 
 
 def _is_beside(one: Candidate, other: Candidate) -> bool:
@@ -114,6 +123,13 @@ def _is_beside(one: Candidate, other: Candidate) -> bool:
 
 def _is_within(one: Candidate, other: Candidate) -> bool:
     """Return whether a candidate begins in the other one's frame, or shortly before: it may be made of its tones."""
-    grid = grid_of(other.protocol)
-    near = KNOWN_GROUPS * max(grid.group, grid_of(one.protocol).group)
-    return -near < one.start - other.start < grid.frame
+    return -_reach(one, other) < one.start - other.start < grid_of(other.protocol).frame
+
+
+def _is_trace(one: Candidate, other: Candidate) -> bool:
+    """Return whether the known tones of the other one may look like the beginning of a candidate."""
+    return one.protocol != other.protocol and abs(one.start - other.start) < _reach(one, other)
+
+
+def _reach(one: Candidate, other: Candidate) -> int:
+    return KNOWN_GROUPS * max(grid_of(one.protocol).group, grid_of(other.protocol).group)

@@ -29,7 +29,7 @@ _STEADY: Final = 0.6
 _FADING: Final = 0.3
 # How likely it is that a tone is somebody else's, and how strong that is against the strongest part: all are as likely.
 _FOREIGN: Final = 0.01
-_FOREIGN_STRENGTHS: Final = 2 * 8.0 ** -np.arange(8)
+_FOREIGN_STRENGTHS: Final = tuple(2 * 8.0**-number for number in range(8))
 # A priori, the share of bands of which nothing arrives.
 _DEAD_BANDS: Final = 0.1
 # A tone of somebody else that sounds all the time: the third lowest of 13 groups, of which noise has a quarter of its
@@ -139,16 +139,28 @@ def _compare(ratio: Powers, strength: Powers, strongest: Powers) -> Powers:
     fading = _compare_fading(ratio, strength) + math.log(_FADING)
     # A part of the band in which few tones were sent may be stronger than it seems.
     unlike = _compare_fading(ratio, strongest) + math.log(1 - _STEADY - _FADING)
-    # Somebody else's tone, or the trace of one of ours at another place, limits what one tone can say.
-    foreign = _compare_fading(ratio, strongest * _FOREIGN_STRENGTHS[:, None, None, None])
-    foreign = np.logaddexp.reduce(foreign + math.log(_FOREIGN / len(_FOREIGN_STRENGTHS)), axis=0)
-    other = np.logaddexp(foreign, math.log(1 - _FOREIGN))
-    result: Powers = np.exp(np.clip(np.logaddexp(np.logaddexp(steady, fading), unlike) - other, -_LOG_MAX, _LOG_MAX))
+    largest = np.maximum(np.maximum(steady, fading), unlike)
+    sent = largest + np.log(np.exp(steady - largest) + np.exp(fading - largest) + np.exp(unlike - largest))
+    result: Powers = np.exp(np.clip(sent - _compare_foreign(ratio, strongest), -_LOG_MAX, _LOG_MAX))
     return result
 
 
 def _compare_fading(ratio: Powers, strength: Powers) -> Powers:
     result: Powers = ratio * strength / (1 + strength) - np.log1p(strength)
+    return result
+
+
+def _compare_foreign(ratio: Powers, strongest: Powers) -> Powers:
+    """Return the logarithm for somebody else's tone, or the trace of one of ours: it limits what one tone can say.
+
+    The first of the strengths has the largest exponent, which is taken out of the sum.
+    """
+    rests = [1 / (1 + strength * strongest) for strength in _FOREIGN_STRENGTHS]
+    total = rests[0]
+    for rest in rests[1:]:
+        total = total + rest * np.exp(ratio * (rests[0] - rest))
+    exponent = ratio * (1 - rests[0])
+    result: Powers = exponent + np.log(_FOREIGN / len(rests) * total + (1 - _FOREIGN) * np.exp(-exponent))
     return result
 
 

@@ -44,6 +44,7 @@ _CHANGES_MAX: Final = 256  # Of one byte.
 _PAIRS_MAX: Final = 16_000
 _TARGETS: Final = 12  # Likely values of the two clearest bytes that are not believed.
 IMPOSSIBLE_BITS: Final = -60.0
+_PAIRS: Final = np.triu_indices(_CHANGES_MAX, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class _Reprocessing:
         self._deltas = values.astype(np.uint8) ^ hard[self._places]
         single_losses = losses.ravel()[chosen]
         single_effects = PRODUCTS[self._deltas[:, None], effects[self._places]]
-        first, second = np.triu_indices(len(chosen), 1)
+        first, second = _PAIRS if len(chosen) == _CHANGES_MAX else np.triu_indices(len(chosen), 1)
         pair_losses = single_losses[first] + single_losses[second]
         apart = self._places[first] != self._places[second]
         first, second, pair_losses = first[apart], second[apart], pair_losses[apart]
@@ -128,6 +129,7 @@ class _Reprocessing:
         everything = np.arange(len(self._losses))
         yield from self._judge(everything, np.zeros_like(everything))
         keys = self._pair_effects[0]
+        # The patterns in the order of their keys, and where those of each key begin.
         order = np.argsort(keys, kind="stable")
         counts = np.bincount(keys, minlength=1 << 16)
         firsts = np.cumsum(counts) - counts
@@ -136,15 +138,15 @@ class _Reprocessing:
         targets = np.argpartition(-together, _TARGETS)[:_TARGETS]
         for target in targets[np.argsort(-together[targets])]:
             wanted = keys ^ np.uint16(int(target) ^ start)
-            matches = counts[wanted]
-            total = int(matches.sum())
-            if not total:
-                continue
-            left = np.repeat(everything, matches)
-            offsets = np.arange(total) - np.repeat(np.cumsum(matches) - matches, matches)
-            right = order[firsts[wanted][left] + offsets]
-            once = right > left
-            if once.any():
+            matches = counts.take(wanted)
+            matched = np.flatnonzero(matches)
+            matches = matches[matched]
+            # One number for each match: its place among those of its key.
+            offsets = firsts.take(wanted[matched]) - np.cumsum(matches) + matches
+            left = np.repeat(matched, matches)
+            right = order.take(np.arange(len(left)) + np.repeat(offsets, matches))
+            once = np.flatnonzero(right > left)
+            if len(once):
                 yield from self._judge(left[once], right[once])
 
     def _judge(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Iterator[Decoded]:

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,13 +22,16 @@ from soundmark_sdk.hearing.power_sums import PowerSums
 from soundmark_sdk.hearing.prefix_search import Candidate
 from soundmark_sdk.hearing.tone_grid import Clock, ToneGrid, grid_of
 
+# What is tried at a place: everything; what is likeliest to help; or everything, if clear frames are left enough.
+Effort: TypeAlias = Literal["all", "little", "spare"]
+
 # What a frame that nobody sent must overcome. There are 2^96 frames, so 10 bits beyond 96 are one wrong frame in a
 # thousand sounds that begin like one; 28 bits with the known part, which says where it is.
 _UNKNOWN_MIN_BITS: Final = 106.0
 _TOGETHER_MIN_BITS: Final = 144.0
 # Less than that speaks for a place only by chance.
 _KNOWN_MIN_BITS: Final = 12.0
-_CLEAR_KNOWN_BITS: Final = 24.0
+CLEAR_KNOWN_BITS: Final = 24.0
 # Further tries, and those without a clear beginning, get this many sets.
 _SETS_FEW: Final = 2
 # Hostile sound may look like a beginning all the time. These bound the work in a second, and what may be saved up.
@@ -98,28 +101,29 @@ class Reader:
         for budget in (self._readings, self._sets, self._sums):
             budget.earn(seconds)
 
-    def read(self, candidate: Candidate, *, is_doubtful: bool) -> str | None:
-        """Return the letters of the token at this place. Of what is doubtful, less is tried."""
+    def read(self, candidate: Candidate, effort: Effort = "all") -> tuple[str | None, float]:
+        """Return the letters of the token at this place, and the evidence that a frame begins there, in bits."""
         if candidate.score == 0:
-            return self._read_sums(candidate.protocol, candidate.start)
+            return self._read_sums(candidate.protocol, candidate.start), 0.0
         if self._readings.left < 1:
-            return None
-        if is_doubtful and (self._readings.left < _READINGS_RESERVED or self._sets.left < _SETS_RESERVED):
-            return None
+            return None, 0.0
+        if effort != "all" and (self._readings.left < _READINGS_RESERVED or self._sets.left < _SETS_RESERVED):
+            return None, 0.0
         if candidate.copies > 1:
-            return self._read_repetitions(candidate)
+            return self._read_repetitions(candidate), 0.0
         grid = grid_of(candidate.protocol)
         # Clear sounds have many places that only look like a beginning, and none is worth an alignment.
-        if self._find_known_bits(grid, candidate) < _KNOWN_MIN_BITS:
-            return None
+        known_bits = self._find_known_bits(grid, candidate)
+        if known_bits < _KNOWN_MIN_BITS:
+            return None, known_bits
         (start,), clock = self._align([candidate.start], candidate.clock, grid)
         evidence, known_bits = self._measure(grid, start, clock)
-        token = self._judge(evidence, known_bits, _SETS_FEW if is_doubtful else SETS_MAX)
+        token = self._judge(evidence, known_bits, _SETS_FEW if effort == "little" else SETS_MAX)
         if token is None and known_bits >= _KNOWN_MIN_BITS:
             token = self._read_sums(candidate.protocol, start)
-            if token is None and not is_doubtful:
+            if token is None and effort != "little":
                 token = self._read_again(grid, start, clock, (evidence, known_bits))
-        return token
+        return token, known_bits
 
     def _align(self, starts: Sequence[float], clock: float, grid: ToneGrid) -> tuple[list[float], float]:
         first = self._band.first
@@ -178,14 +182,14 @@ class Reader:
         if known_bits < _KNOWN_MIN_BITS or evidence.max(axis=1).sum() < needed or self._sets.left < 1:
             return None
         # Half of what is left stays for the next candidate: the first set finds most frames.
-        sets_count = min(sets_max if known_bits >= _CLEAR_KNOWN_BITS else _SETS_FEW, math.ceil(self._sets.left / 2))
+        sets_count = min(sets_max if known_bits >= CLEAR_KNOWN_BITS else _SETS_FEW, math.ceil(self._sets.left / 2))
         decoded, used = decode(evidence, enough_bits=needed, sets_count=sets_count)
         self._sets.left -= used
         return decoded.token_text if decoded is not None and decoded.evidence_bits >= needed else None
 
     def _combine(self, protocol: int, evidence: Bits, known_bits: float) -> str | None:
         """Add what earlier failures heard, if they begin as clearly as this: it may be the same frame again."""
-        if known_bits < _CLEAR_KNOWN_BITS:
+        if known_bits < CLEAR_KNOWN_BITS:
             return None
         earlier = [each for each in self._failed if each[0] == protocol]
         self._failed.append((protocol, evidence, known_bits))

@@ -1,11 +1,15 @@
 """Reed–Solomon decoding of hard bytes, some of which are erased."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from soundmark_sdk.hearing.frame_code import EXPONENTIALS, LOGARITHMS
+import numpy as np
+
+from soundmark_sdk.hearing.frame_code import EXPONENTIALS, LOGARITHMS, PRODUCTS
 
 _ORDER: Final = 255
+# 2^(exponent * power), of shape (exponents, powers).
+_POWERS: Final = np.array(EXPONENTIALS, np.uint8)[np.outer(np.arange(_ORDER + 1), np.arange(_ORDER)) % _ORDER]
 
 # A polynomial is a list of coefficients, the lowest first.
 Polynomial = list[int]
@@ -16,7 +20,7 @@ def correct(received: bytes, check_count: int, erased: Sequence[int] = ()) -> by
 
     `erased` are places whose bytes are not believed.
     """
-    syndromes = [_evaluate(received[::-1], root) for root in range(check_count)]
+    syndromes = _evaluate(received[::-1], range(check_count))
     if not any(syndromes):
         return received
     erasures = [1]
@@ -25,16 +29,19 @@ def correct(received: bytes, check_count: int, erased: Sequence[int] = ()) -> by
     locator = _locate_errors(syndromes, erasures, len(erased))
     if locator is None:
         return None
-    exponents = [each for each in range(len(received)) if _evaluate(locator, _ORDER - each) == 0]
+    values = _evaluate(locator, range(_ORDER, _ORDER - len(received), -1))
+    exponents = [exponent for exponent, value in enumerate(values) if value == 0]
     if len(exponents) != len(locator) - 1:
         return None
     evaluator = _multiply(syndromes, locator)[:check_count]
     # The derivative of a polynomial over GF(2^n) has only its odd terms.
     derivative = [coefficient if power % 2 else 0 for power, coefficient in enumerate(locator)][1:]
     corrected = bytearray(received)
-    for exponent in exponents:
-        below = _evaluate(derivative, _ORDER - exponent)
-        magnitude = _divide(_evaluate(evaluator, _ORDER - exponent), below)
+    inverses = [_ORDER - exponent for exponent in exponents]
+    for exponent, above, below in zip(
+        exponents, _evaluate(evaluator, inverses), _evaluate(derivative, inverses), strict=True
+    ):
+        magnitude = _divide(above, below)
         corrected[-1 - exponent] ^= _product(EXPONENTIALS[exponent], magnitude)
     return bytes(corrected)
 
@@ -80,10 +87,8 @@ def _multiply(left: Sequence[int], right: Sequence[int]) -> Polynomial:
     return product
 
 
-def _evaluate(polynomial: Sequence[int], exponent: int) -> int:
-    """Return the value at 2^exponent."""
-    total = 0
-    for power, coefficient in enumerate(polynomial):
-        if coefficient:
-            total ^= EXPONENTIALS[(LOGARITHMS[coefficient] + power * exponent) % _ORDER]
-    return total
+def _evaluate(polynomial: Sequence[int] | bytes, exponents: Iterable[int]) -> list[int]:
+    """Return the values at 2^exponent, of a polynomial of up to 255 coefficients."""
+    powers = _POWERS[list(exponents), : len(polynomial)]
+    values: list[int] = np.bitwise_xor.reduce(PRODUCTS[list(polynomial), powers], axis=1).tolist()
+    return values
