@@ -71,6 +71,16 @@ test("a frame is heard from a player whose clock is half a per cent off", () => 
   }
 });
 
+test("a frame is heard while its listener begins to walk, from 0 to 1.4 m/s within half a second", () => {
+  const chance = makeChance(1);
+  const deviation = Math.sqrt(powerOf(sound));
+  for (const change of [0.0041, -0.0041]) {
+    const walking = synthesize(FRAME, 3, 1, (group) => 1 + change * Math.min(1, Math.max(0, (group - 4) / 8)));
+    const noisy = join(silence(0.2), walking, silence(0.2)).map((sample) => sample + deviation * normal(chance));
+    assert.deepEqual(textsOf(hear(noisy, RATE_HZ)), [FRAME], `${change}`);
+  }
+});
+
 test("a frame is heard beside a steady tone that is louder", () => {
   for (const hz of [15_625, 15_734, 17_400, 19_000]) {
     const level = 10 ** 0.5 * Math.sqrt(2 * powerOf(sound));

@@ -8,14 +8,14 @@ const LEVEL = 1 / 20;
 
 /**
  * Return the sound of a text of 25 characters, with `framesPerGroup` of 9, 6 or 3 in protocols 3, 4 and 5, from a player
- * that is `speed` times as fast.
+ * that is `speed` times as fast, and `speedUp(group)` times that in each group.
  */
-export function synthesize(text, framesPerGroup = 3, speed = 1) {
+export function synthesize(text, framesPerGroup = 3, speed = 1, speedUp = () => 1) {
   const nibbles = findNibbles(text);
   const pieces = [playMarker(MARKER_FRAMES * FRAME_SAMPLES, speed)];
   for (let at = 0; at < nibbles.length; at += 6) {
     const tones = [...nibbles.subarray(at, at + 6)].map((nibble, place) => 16 * place + nibble);
-    pieces.push(play(tones, framesPerGroup * FRAME_SAMPLES, speed));
+    pieces.push(play(tones, framesPerGroup * FRAME_SAMPLES, speed * speedUp(at / 6)));
   }
   return join(...pieces);
 }

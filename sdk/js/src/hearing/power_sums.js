@@ -162,21 +162,11 @@ export function readFrame(nibbles) {
   for (let erasureCount = 0; erasureCount < CHECK_BYTES; erasureCount += 2) {
     const corrected = correct(bytes, CHECK_BYTES, leastClear.slice(0, erasureCount));
     const match = corrected && FRAME.exec(String.fromCharCode(...corrected.subarray(0, PAYLOAD_BYTES)));
-    if (match && (erasureCount < 6 || isSure(corrected, bytes, leastClear))) return match[0];
+    // With eight erased one error more fits one word in ten, so only the least clear bytes may change.
+    const isKept = (/** @type {number} */ place) => corrected?.[place] === bytes[place];
+    if (match && (erasureCount < 6 || leastClear.slice(CHECK_BYTES).every(isKept))) return match[0];
   }
   return null;
-}
-
-/**
- * Return whether a correction changes only the least clear bytes. With eight erased one error more fits one word in ten,
- * so where it is has to speak for it.
- *
- * @param {Uint8Array} corrected
- * @param {Uint8Array} received
- * @param {number[]} leastClear
- */
-function isSure(corrected, received, leastClear) {
-  return leastClear.slice(CHECK_BYTES).every((place) => corrected[place] === received[place]);
 }
 
 /**

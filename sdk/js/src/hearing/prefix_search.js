@@ -52,15 +52,14 @@ export class PrefixSearch {
     // The score of each row and clock, as far back as the first repetition.
     const length = 1 + Math.ceil((1.01 * this._period * (this._copiesMax - 1)) / grid.hop);
     this._past = Array.from({ length }, () => new Float32Array(grid.clocks.length));
-    this._bestCopies = new Uint8Array(ROWS_KEPT);
     this._row = 0;
     this._real = new Float32Array(grid.coarse.size);
     this._imaginary = new Float32Array(grid.coarse.size);
     this._rowLength = KNOWN_GROUPS * grid.clocks.length;
     this._scores = new Float32Array(ROWS_KEPT * this._rowLength);
     this._rests = new Float64Array(KNOWN_GROUPS);
-    this._best = new Float32Array(ROWS_KEPT);
-    this._bestClock = new Float64Array(ROWS_KEPT);
+    // The score of each row, the clock that has it, and the number of repetitions.
+    this._best = Array.from({ length: ROWS_KEPT }, () => [0, 0, 1]);
     // In white noise, -15 ln of what a tone leaves of its band is the score; its maximum is this rest.
     this._restMin = Math.exp(-TONE_SCORE_MAX / (TONES - 1));
   }
@@ -127,19 +126,15 @@ export class PrefixSearch {
     const firsts = [0, 1, 2, 3].map(
       (group) => ((row + group * HOPS_PER_GROUP + ROWS_KEPT) % ROWS_KEPT) * this._rowLength + group,
     );
-    let [best, bestClock, bestCopies] = [0, 0, 1];
+    let best = [0, 0, 1];
     const past = this._past[row % this._past.length];
     for (let clock = 0; row >= 0 && clock < this._grid.clocks.length; clock += 1) {
       const at = KNOWN_GROUPS * clock;
       const score = firsts.reduce((sum, first) => sum + scores[first + at], 0);
       past[clock] = score;
-      if (score > best) [best, bestClock] = [score, clock];
+      if (score > best[0]) best = [score, clock, 1];
     }
-    if (best < SCORE_MIN) [best, bestClock, bestCopies] = this._addCopies(row);
-    const place = (row + ROWS_KEPT) % ROWS_KEPT;
-    this._best[place] = best;
-    this._bestClock[place] = this._grid.clocks[bestClock];
-    this._bestCopies[place] = bestCopies;
+    this._best[(row + ROWS_KEPT) % ROWS_KEPT] = best[0] < SCORE_MIN ? this._addCopies(row) : best;
   }
 
   /**
@@ -172,15 +167,14 @@ export class PrefixSearch {
    */
   _findPeak(row) {
     if (row < 0) return null;
-    const score = this._best[row % ROWS_KEPT];
+    const [score, clockAt, length] = this._best[row % ROWS_KEPT];
     if (score === 0) return null;
     for (let other = row - APART; other <= row + APART; other += 1) {
-      const around = this._best[(other + ROWS_KEPT) % ROWS_KEPT];
+      const [around] = this._best[(other + ROWS_KEPT) % ROWS_KEPT];
       if (around > score || (around === score && other < row)) return null;
     }
-    const { protocol, hop } = this._grid;
-    const clock = this._bestClock[row % ROWS_KEPT];
-    const length = this._bestCopies[row % ROWS_KEPT];
+    const { protocol, hop, clocks } = this._grid;
+    const clock = clocks[clockAt];
     const earlier = Array.from({ length }, (_, copy) => (copy * this._period) / (1 + clock));
     return { protocol, start: row * hop, clock, score, earlier };
   }

@@ -1,9 +1,9 @@
 /** Reads the frame at one place: alignment, likelihoods, decoding, and the evidence that decides. */
 
-import { align } from "./alignment.js";
-import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT, UNKNOWN_BYTES } from "./frame_code.js";
+import { align, follow } from "./alignment.js";
+import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT } from "./frame_code.js";
 import { findEvidence, findKnownBits, findLikelihoods } from "./likelihoods.js";
-import { boundBits, decode, normalise, SETS_MAX, VALUES } from "./ordered_statistics.js";
+import { boundBits, decode, normalise, SETS_MAX } from "./ordered_statistics.js";
 
 /**
  * What a frame that nobody sent must overcome. There are 2^96 frames, so 10 bits beyond 96 are one wrong frame in a
@@ -16,18 +16,15 @@ const KNOWN_MIN_BITS = 12;
 const CLEAR_KNOWN_BITS = 24;
 const SETS_OF_DOUBT = 2;
 const FAILED_KEPT = 8;
-/** In parts of a group: an echo may be stronger than the first sound. */
-const LATER_SHIFTS = [1 / 6, -1 / 12];
+/** In parts of a group: an echo may be stronger than the first sound. The last try follows a clock that changes. */
+const SHIFTS = [1 / 6, -1 / 12, 0];
 
 /** @import { Baseband } from "./baseband.js" */
 /** @import { Candidate } from "./prefix_search.js" */
 /** @import { PowerSums } from "./power_sums.js" */
-/** @import { ToneGrid } from "./tone_grid.js" */
+/** @import { Group, ToneGrid } from "./tone_grid.js" */
 
 /** @typedef {{evidence: Float64Array, knownBits: number}} Evidence */
-
-/** @type {Evidence} */
-const NOTHING = { evidence: new Float64Array(UNKNOWN_BYTES * VALUES), knownBits: 0 };
 
 /** A reader of candidates, one at a time, which remembers those that it could not read. */
 export class Reader {
@@ -58,20 +55,21 @@ export class Reader {
     // Clear sounds have many places that only look like a beginning, and none is worth an alignment.
     if ((yield* this._findKnownBits(grid, candidate)) < KNOWN_MIN_BITS) return null;
     const { start, clock } = yield* align(this._band, grid, candidate);
-    const first = yield* this._measure(grid, start, clock);
+    const first = yield* this._measure(grid, grid.groupsOf(start, clock));
     const text = yield* this._judge(first, isDoubtful ? SETS_OF_DOUBT : SETS_MAX);
-    if (text !== null) return text;
-    if (first.knownBits >= KNOWN_MIN_BITS) {
-      const other = yield* this._powerSums.read({ ...candidate, start });
-      if (other !== null) return other;
-    }
-    if (isDoubtful) return null;
+    if (text !== null || first.knownBits < KNOWN_MIN_BITS) return text;
+    const summed = yield* this._powerSums.read({ ...candidate, start });
+    if (summed !== null || isDoubtful) return summed;
     let clearest = first;
-    for (const shift of LATER_SHIFTS) {
-      const shifted = yield* this._measure(grid, start + shift * grid.group, clock);
-      const later = yield* this._judge(shifted, SETS_OF_DOUBT);
-      if (later !== null) return later;
-      if (shifted.knownBits > clearest.knownBits) clearest = shifted;
+    for (const shift of SHIFTS) {
+      const groups = shift
+        ? grid.groupsOf(start + shift * grid.group, clock)
+        : yield* follow(this._band, grid, { start, clock });
+      const again = yield* this._measure(grid, groups);
+      const found = yield* this._judge(again, SETS_OF_DOUBT);
+      if (found !== null) return found;
+      // A clock that is followed fits what is known by choice, also in noise.
+      if (shift && again.knownBits > clearest.knownBits) clearest = again;
     }
     return yield* this._combine(candidate.protocol, clearest);
   }
@@ -85,9 +83,9 @@ export class Reader {
    */
   *_readCopies(candidate, grid) {
     const { start, clock } = yield* align(this._band, grid, candidate);
-    let total = NOTHING;
-    for (const earlier of candidate.earlier ?? [])
-      total = add(total, yield* this._measure(grid, start - earlier, clock));
+    let total = yield* this._measure(grid, grid.groupsOf(start, clock));
+    for (const earlier of candidate.earlier?.slice(1) ?? [])
+      total = add(total, yield* this._measure(grid, grid.groupsOf(start - earlier, clock)));
     return yield* this._judge(total, SETS_MAX);
   }
 
@@ -97,20 +95,19 @@ export class Reader {
    * @returns {Generator<undefined, number, undefined>}
    */
   *_findKnownBits(grid, { start, clock }) {
-    const starts = grid.startsOf(start, clock, KNOWN_GROUPS);
+    const groups = grid.groupsOf(start, clock, KNOWN_GROUPS);
     const [powers, between] = [this._powers, this._between].map((each) => each.subarray(0, KNOWN_GROUPS * TONE_COUNT));
-    yield* grid.measure(this._band, starts, clock, powers, between);
+    yield* grid.measure(this._band, groups, powers, between);
     return findKnownBits(powers, between, grid);
   }
 
   /**
    * @param {ToneGrid} grid
-   * @param {number} start
-   * @param {number} clock
+   * @param {Group[]} groups
    * @returns {Generator<undefined, Evidence, undefined>}
    */
-  *_measure(grid, start, clock) {
-    yield* grid.measure(this._band, grid.startsOf(start, clock), clock, this._powers, this._between);
+  *_measure(grid, groups) {
+    yield* grid.measure(this._band, groups, this._powers, this._between);
     return findEvidence(yield* findLikelihoods(this._powers, this._between, grid));
   }
 

@@ -14,6 +14,8 @@ const FINE = 64;
 
 /** @import { Baseband } from "./baseband.js" */
 
+/** @typedef {{start: number, clock: number}} Group where it begins, and how much faster the sender's clock is in it */
+
 /** The windows and frequencies of one protocol. */
 export class ToneGrid {
   /** @param {number} protocol */
@@ -43,15 +45,14 @@ export class ToneGrid {
    * Write the power of each tone of each group to `powers`, and to `between` that half-way to the next tone.
    *
    * @param {Baseband} band
-   * @param {number[]} starts of the groups
-   * @param {number} clock how much the sender's is faster
+   * @param {Group[]} groups
    * @param {Float64Array} powers 96 for each group
    * @param {Float64Array} between
    * @returns {Generator<undefined, void, undefined>}
    */
-  *measure(band, starts, clock, powers, between) {
-    const [places, placesBetween] = [findPlaces(this.fine, clock), findPlaces(this.fine, clock, TONE_STEP_HZ / 2)];
-    for (const [group, start] of starts.entries()) {
+  *measure(band, groups, powers, between) {
+    for (const [group, { start, clock }] of groups.entries()) {
+      const [places, placesBetween] = [findPlaces(this.fine, clock), findPlaces(this.fine, clock, TONE_STEP_HZ / 2)];
       this.transform(band, start);
       for (let tone = 0; tone < TONE_COUNT; tone += 1) {
         powers[group * TONE_COUNT + tone] = this.powerAt(places[tone]);
@@ -78,14 +79,15 @@ export class ToneGrid {
   }
 
   /**
-   * Return where the groups of a frame begin.
+   * Return the groups of a frame whose clock does not change.
    *
    * @param {number} start
    * @param {number} clock
    * @param {number} count
+   * @returns {Group[]}
    */
-  startsOf(start, clock, count = GROUPS) {
-    return Array.from({ length: count }, (_, group) => start + (group * this.group) / (1 + clock));
+  groupsOf(start, clock, count = GROUPS) {
+    return Array.from({ length: count }, (_, group) => ({ start: start + (group * this.group) / (1 + clock), clock }));
   }
 }
 
