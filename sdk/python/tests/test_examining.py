@@ -287,6 +287,13 @@ def test_a_recording_that_changes_its_format_is_described_by_the_sound_with_the_
     assert find_codes(examination) == ["heard", "formats"]
 
 
+def test_a_tag_after_flac_is_no_damage() -> None:
+    content = write_recording(SOUND, "FLAC", "PCM_16") + b"TAG" + bytes(125)
+    examination = examine(io.BytesIO(content))
+    assert find_codes(examination) == ["heard"]
+    assert examination.duration_s == len(SOUND) / RATE_HZ
+
+
 def test_samples_that_are_nan_are_silence() -> None:
     sound = SOUND.copy()
     sound[:3] = [np.nan, np.inf, -np.inf]
