@@ -119,6 +119,7 @@ class SoundReader:
             self.obstacles.append(f"The {part.kind} file is broken.")
             return None
         if decoder.samplerate >= 1 and decoder.subtype in SUBTYPES.get(decoder.format, ()):
+            self.damage.extend([part.damage] if part.damage else [])
             return decoder
         encoding = f"{decoder.format}, {decoder.subtype}"
         decoder.close()
