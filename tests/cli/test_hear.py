@@ -129,6 +129,11 @@ def test_a_recording_comes_from_standard_input(service: Service, code: dict[str,
     for done in (piped, redirected, as_device):
         assert (done.returncode, done.stderr) == (0, b"")
         assert f"verified {code['xr_id']}" in done.stdout.decode()
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "soundmark", "hear", "-", "--base-url", service.url],
+        capture_output=True, check=False, env=environ({}), timeout=90,
+    )  # fmt: skip
+    assert (closed.returncode, closed.stderr) == (1, b"soundmark: standard input is closed\n")
     assert refused.returncode == 1
     assert b"the recording from standard input cannot be heard: That is not a WAV" in refused.stderr
 

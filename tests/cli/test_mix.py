@@ -100,6 +100,10 @@ def test_what_cannot_be_mixed_is_one_clear_line(programme: Path, nowhere: Path) 
     assert refusal == "text.wav cannot be read: it is no WAV, BW64, RF64, FLAC, OGG or MP3 file"
     soundfile.write(nowhere / "programme.mp3", make_programme(6.0), RATE_HZ)
     assert "mix the Code into the programme before it is encoded" in run("mix", "programme.mp3", *frame).refusal
+    intact = programme.read_bytes()
+    (nowhere / "stale.wav").write_bytes(intact[:40] + bytes([64, 31, 0, 0]) + intact[44:])
+    assert "write the file anew first" in run("mix", "stale.wav", *frame).refusal
+    assert "save it to a file first" in run("scan", "/dev/null").refusal
     write_wav(nowhere / "short.wav", make_programme(1.0))
     assert run("mix", "short.wav", *frame).refusal == "short.wav: the programme is shorter than the Code"
     write_wav(nowhere / "loud.wav", np.sign(make_programme(6.0)) * 0.99)

@@ -287,6 +287,23 @@ def test_a_recording_that_changes_its_format_is_described_by_the_sound_with_the_
     assert find_codes(examination) == ["heard", "formats"]
 
 
+def test_a_page_of_ogg_with_a_wrong_checksum_is_damage() -> None:
+    """The decoder passes over it in silence."""
+    content = write_recording(np.concatenate([SOUND, make_noise(3)]), "OGG", "VORBIS")
+    place = content.rindex(b"OggS") - 100
+    damaged = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    assert "damaged" not in find_codes(examine(io.BytesIO(content)))
+    (finding,) = [each for each in examine(io.BytesIO(damaged)).findings if each.code == "damaged"]
+    assert finding.sentence == "The OGG file has a damaged page, whose sound is missing."
+
+
+def test_a_tag_after_flac_is_no_damage() -> None:
+    content = write_recording(SOUND, "FLAC", "PCM_16") + b"TAG" + bytes(125)
+    examination = examine(io.BytesIO(content))
+    assert find_codes(examination) == ["heard"]
+    assert examination.duration_s == len(SOUND) / RATE_HZ
+
+
 def test_samples_that_are_nan_are_silence() -> None:
     sound = SOUND.copy()
     sound[:3] = [np.nan, np.inf, -np.inf]

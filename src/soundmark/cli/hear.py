@@ -164,8 +164,11 @@ def _hear_file(file: Path, *, explain: bool) -> Iterable[Frame]:
 
 
 def _read(file: Path, use: Callable[[Recording], T]) -> T:
+    is_input = file == _STANDARD_INPUT
+    if is_input and sys.stdin is None:
+        raise Refused("standard input is closed")
     try:
-        return use(sys.stdin.buffer if file == _STANDARD_INPUT else file)
+        return use(sys.stdin.buffer if is_input else file)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Refused(f"{_name_file(file)} cannot be heard: {reason}") from None

@@ -75,8 +75,13 @@ def mix_command(
     level_db, chosen = _read_level(level), read_codecs(codecs)
     tones = _make_tones(code, frame, cast("Protocol", protocol), connection, organization)
     with opening(programme) as opened, explaining(programme):
-        if opened.is_encoded:
+        if opened.encoding in {"MP3", "OGG"}:
             raise Refused(f"{programme} is MP3 or Ogg: mix the Code into the programme before it is encoded")
+        if opened.encoding is not None:
+            raise Refused(
+                f"the header of {programme} does not say where all of its sound is: write the file anew first, "
+                f"such as with ffmpeg -i {programme} NEW.{opened.encoding.lower()}"
+            )
         places = _find_places(opened, tones, every, at)
         try:
             mixed = mix(opened, tones, places, out, level_db=level_db, codecs=chosen)

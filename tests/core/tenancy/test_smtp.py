@@ -149,6 +149,28 @@ async def test_a_reply_5xx_to_the_recipient_or_the_message_is_final(command: str
     assert (refused.value.reason, "ada" in str(refused.value)) == ("550", False)
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_final"),
+    [
+        ("501 5.5.2 <core>: Helo command rejected: Invalid name", False),
+        ("550 5.7.1 <core>: Helo command rejected: Host not found", False),
+        ("554 5.7.1 Service unavailable; Client host blocked", False),
+        ("550 5.7.25 The IP address has no PTR record", False),
+        ("535 Authentication required", False),
+        ("550-5.1.1 The account does not exist\r\n550 5.1.1 Check it", True),
+        ("553 5.1.3 Bad destination", True),
+        ("552 5.2.2 Mailbox full", True),
+        ("550 No relay for 5.7.1.9", True),
+    ],
+)
+async def test_a_reply_to_the_recipient_that_is_about_us_is_not_final(reply: str, *, is_final: bool) -> None:
+    async with running_mail_server() as server:
+        server.replies["RCPT"] = reply
+        with pytest.raises(MailRefused if is_final else MailNotSent) as failed:
+            await send(at(server), MAIL, greeting=GREETING, deadline=DEADLINE)
+    assert failed.value.reason == reply[:3]
+
+
 @pytest.mark.parametrize(("command", "code"), [("EHLO", 504), ("MAIL", 550), ("RCPT", 503), ("DATA", 530)])
 async def test_a_reply_5xx_to_the_session_is_not_final(command: str, code: int) -> None:
     async with running_mail_server() as server:

@@ -151,11 +151,11 @@ def make_header(**changes: Any) -> bytes:
 
 
 REFUSED: Final[list[tuple[bytes, str]]] = [
-    (b"", "no WAV, BW64, RF64, FLAC, OGG or MP3 file"),
+    (b"", "it is empty"),
     (b"RIFF", "cut off"),
     (b"OggS" + bytes(60), "OGG file begins in the middle of a stream"),
     (b"no sound" * 20, "no WAV, BW64, RF64, FLAC, OGG or MP3 file"),
-    (bytes(4) + b"ftypM4A " + bytes(60), r"an MP4 file \(M4A, AAC\)"),
+    (bytes(4) + b"ftypM4A " + bytes(60), r"an MP4 file \(such as M4A\)"),
     (b"RIFF\0\0\0\0AVI " + bytes(60), "no WAV, BW64 or RF64 file"),
     (b"RIFF\0\0\0\0WAVE", "contains no samples"),
     (make_header()[:30], "cut off"),
@@ -165,9 +165,7 @@ REFUSED: Final[list[tuple[bytes, str]]] = [
     (make_header(rate=800_000), "800000 samples a second"),
     (make_header(tag=6, frame=2, bits=8), "cannot be mixed"),
     (make_header(tag=3, frame=4), "cannot be mixed"),
-    (make_header(bits=7), "cannot be mixed"),
     (make_header(channels=0), "contradicts itself"),
-    (make_header(frame=5), "contradicts itself"),
     (make_header(channels=300, frame=600), "300 channels"),
     (b"fLaC" + bytes(60), "FLAC file is broken"),
 ]
@@ -180,6 +178,52 @@ def test_what_is_not_read_is_said_truly(tmp_path: Path, subtests: pytest.Subtest
             path.write_bytes(content)
             with pytest.raises(NotReadable, match=reason), open_programme(path):
                 pass
+
+
+def test_what_has_no_positions_is_not_read(subtests: pytest.Subtests) -> None:
+    for path, reason in ((Path("/dev/null"), "a pipe or a device"), (Path("-"), "standard input")):
+        with subtests.test(path=path), pytest.raises(NotReadable, match=reason), open_programme(path):
+            pass
+
+
+def write_streamed_flac(path: Path, sound: NDArray[np.float64]) -> bytes:
+    """Return a FLAC file as FFmpeg writes it into a pipe: its length is 0."""
+    soundfile.write(path, sound, RATE_HZ, format="FLAC", subtype="PCM_16")
+    content = path.read_bytes()
+    # STREAMINFO begins at byte 8; the 36 bits of the number of samples end at its 18th byte.
+    return content[:21] + bytes([content[21] & 0xF0]) + bytes(20) + content[42:]
+
+
+def test_a_master_is_scanned_as_receivers_hear_it_whatever_its_header_says(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """Nothing is mixed into such a file: a player might read another place."""
+    path, sound = tmp_path / "master", make_programme(1.0)
+    whole = write_wav(path, sound, "PCM_16").read_bytes()
+    head, data = whole[:36], whole[44:]
+    flac = write_streamed_flac(path, sound)
+    tag = b"ID3\4\0\0\0\0\0\x09" + bytes(9)
+
+    def chunk(part: bytes, size: int | None = None) -> bytes:
+        return b"data" + struct.pack("<I", len(part) if size is None else size) + part
+
+    for name, content, encoding in [
+        ("in two chunks", head + chunk(data[:8000]) + chunk(data[8000:]), "WAV"),
+        ("empty chunk", head + chunk(b"") + chunk(data), "WAV"),
+        ("old size", head + chunk(data, 8000), "WAV"),
+        ("odd chunk without padding", head[:12] + b"LIST\5\0\0\0INFOx" + head[12:] + chunk(data), "WAV"),
+        ("format after the data", head[:12] + chunk(data) + head[12:], "WAV"),
+        ("tag", tag + whole, "WAV"),
+        ("wrong block size", whole[:32] + b"\x08\0" + whole[34:], "WAV"),
+        ("stream", flac, "FLAC"),
+        ("tag and stream", tag + flac, "FLAC"),
+    ]:
+        with subtests.test(name):
+            path.write_bytes(content)
+            with open_programme(path) as programme:
+                assert (programme.encoding, programme.sample_count) == (encoding, RATE_HZ)
+                assert np.allclose(programme.read(0, RATE_HZ), sound, atol=1e-4)
+                assert np.allclose(programme.read(30_001, 500), sound[30_001:30_501], atol=1e-4)
 
 
 def test_joined_files_are_scanned_one_by_one(tmp_path: Path) -> None:
@@ -196,7 +240,7 @@ def test_an_encoded_master_is_read_from_any_place(tmp_path: Path, kind: str, sub
     path = tmp_path / "master"
     soundfile.write(path, make_programme(2.0), RATE_HZ, format=kind, subtype=subtype)
     with open_programme(path) as programme:
-        assert programme.is_encoded
+        assert programme.encoding == kind
         whole = programme.read(0, programme.sample_count)
         assert len(whole) == pytest.approx(2 * RATE_HZ, abs=2304)
         for start in (60_001, 0, 30_000):

@@ -1,6 +1,7 @@
 """Sending a mail to one person through a mail server."""
 
 import contextlib
+import re
 import ssl
 from asyncio import timeout
 from dataclasses import dataclass, field
@@ -23,8 +24,11 @@ _QUIT_TIMEOUT_S: Final = 2.0
 _FINAL: Final = range(500, 600)  # RFC 5321, section 4.2.1: permanent negative completion.
 # Replies that are about the session, at whatever command. RFC 5321, section 4.2.2: a command is unknown or not
 # implemented, out of order, or has such a parameter (which strict servers also say of our greeting, at RCPT). RFC 4954,
-# section 6: a login is required.
-_OF_THE_SESSION: Final = frozenset({500, 502, 503, 504, 530})
+# sections 4 and 6: a login is required, or was not good enough.
+_OF_THE_SESSION: Final = frozenset({500, 502, 503, 504, 530, 534, 535, 538})
+# What a server may add at RCPT. RFC 3463, sections 3.6 and 3.8: it dislikes how we speak or who we are, such as our
+# greeting or our IP address, which says nothing about the recipient. An operator may put it right.
+_IS_ABOUT_US: Final = re.compile(r"5\.[57]\.[0-9]{1,3}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,9 @@ async def send(
         async with timeout(deadline.total_seconds()):
             await _send(_client(server, extra_ca_file), server, mail, greeting)
     except aiosmtplib.SMTPRecipientsRefused as refused:
-        raise _judge_reply(refused.recipients[0].code) from None
+        reply = refused.recipients[0]
+        is_about_us = _IS_ABOUT_US.match(reply.message) is not None
+        raise MailNotSent(str(reply.code)) if is_about_us else _judge_reply(reply.code) from None
     except aiosmtplib.SMTPDataError as refused:
         raise _judge_reply(refused.code) from None
     except aiosmtplib.SMTPResponseException as refused:

@@ -1,8 +1,9 @@
-"""A programme on disk, read in blocks and, unless it is MP3 or Ogg, written with sounds added to it."""
+"""A programme on disk, read in blocks and, if it is an intact WAV or FLAC file, written with sounds added to it."""
 
 import itertools
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from soundmark.studio.mastering.wav_layout import MAGICS, NotReadable, SampleFor
 Samples = NDArray[np.float64]
 
 CHANNELS_MAX: Final = 256
+_STANDARD_INPUT: Final = Path("-")
 _BLOCK_VALUES: Final = 1 << 20
 _FLAC_BITS: Final = {"PCM_S8": 8, "PCM_16": 16, "PCM_24": 24}
 _SEED: Final = 20261126  # Of the dither: the same programme and Code give the same file.
@@ -58,30 +60,25 @@ class Programme:
         self.path: Final = path
         self._flac: soundfile.SoundFile | None = None
         self._encoded: EncodedSound | None = None
-        self._layout: WavLayout
-        magic = file.read(4)
-        file.seek(0)
-        if magic in MAGICS:
-            self._layout = read_layout(file)
-        elif magic == b"fLaC":
-            self._flac = _open_flac(file)
-            bits = _FLAC_BITS[self._flac.subtype]
-            self._layout = WavLayout(
-                self._flac.samplerate, self._flac.channels, SampleFormat(4, bits, is_float=False), None, 0,
-                self._flac.frames,
-            )  # fmt: skip
+        sound, obstacle = _open_encoded(file)
+        mixable, reason = _open_mixable(file)
+        if sound is None:
+            raise reason or obstacle or AssertionError("what cannot be opened has a reason")
+        if mixable is not None and mixable[0].sample_count == sound.sample_count:
+            self._layout, self._flac = mixable
         else:
-            self._encoded = encoded = EncodedSound(file)
+            # It is read as receivers hear it, and not as its header says.
+            self._encoded = sound
             self._layout = WavLayout(
-                encoded.sample_rate, encoded.channel_count, SampleFormat(4, 32, is_float=True), None, 0,
-                encoded.sample_count,
-            )  # fmt: skip
+                sound.sample_rate, sound.channel_count, SampleFormat(4, 32, is_float=True), None, 0, sound.sample_count
+            )
         _check(self._layout)
         self.sample_rate: Final = self._layout.sample_rate
         self.channel_count: Final = self._layout.channel_count
         self.sample_count: Final = self._layout.sample_count
         self.speakers: Final = self._layout.speakers
-        self.is_encoded: Final = self._encoded is not None
+        # Of a programme into which nothing can be mixed.
+        self.encoding: Final = None if self._encoded is None else self._encoded.kind
 
     @property
     def duration_s(self) -> float:
@@ -228,7 +225,11 @@ def open_programme(path: Path) -> Iterator[Programme]:
 
     Raises: NotReadable; OSError.
     """
+    if path == _STANDARD_INPUT and not path.exists():
+        raise NotReadable("standard input can be heard with `soundmark hear -` only; save it to a file first")
     with path.open("rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise NotReadable("it is a pipe or a device; save it to a file first")
         yield Programme(file, path)
 
 
@@ -241,6 +242,31 @@ def open_scratch(beside: BinaryIO) -> Iterator[BinaryIO]:
             yield file
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def _open_encoded(file: BinaryIO) -> tuple[EncodedSound | None, NotReadable | None]:
+    """Return the sound of a file as receivers hear it, or else why there is none."""
+    try:
+        return EncodedSound(file), None
+    except NotReadable as reason:
+        return None, reason
+
+
+def _open_mixable(file: BinaryIO) -> tuple[tuple[WavLayout, soundfile.SoundFile | None] | None, NotReadable | None]:
+    """Return where a WAV or FLAC file says that its samples are, or else why they are not where they belong."""
+    file.seek(0)
+    magic = file.read(4)
+    file.seek(0)
+    try:
+        if magic in MAGICS:
+            return (read_layout(file), None), None
+        if magic == b"fLaC":
+            sound = _open_flac(file)
+            form = SampleFormat(4, _FLAC_BITS[sound.subtype], is_float=False)
+            return (WavLayout(sound.samplerate, sound.channels, form, None, 0, sound.frames), sound), None
+    except NotReadable as reason:
+        return None, reason
+    return None, None
 
 
 def _open_flac(file: BinaryIO) -> soundfile.SoundFile:

@@ -43,12 +43,15 @@ class ByteSource:
 
 
 class ByteView(io.RawIOBase):
-    """A file that is read only: a header of its own, and then pieces of a source."""
+    """A file that is read only: a header of its own, and then pieces of a source.
+
+    Another header may replace `header` if it has the same length.
+    """
 
     def __init__(self, source: ByteSource, header: bytes = b"") -> None:
         super().__init__()
         self._source: Final = source
-        self._header: Final = header
+        self.header = header
         # A day of Ogg may have a million pieces. For each: where it begins in the view, and where in the source.
         self._starts: Final = array("Q")
         self._places: Final = array("Q")
@@ -89,8 +92,8 @@ class ByteView(io.RawIOBase):
 
     def _read_piece(self, count: int) -> bytes:
         """Return bytes of the piece at the position, or none at the end."""
-        if self._at < len(self._header):
-            return self._header[self._at : self._at + count]
+        if self._at < len(self.header):
+            return self.header[self._at : self._at + count]
         if self._at >= self._size:
             return b""
         index = bisect_right(self._starts, self._at) - 1

@@ -8,6 +8,7 @@ from soundmark_sdk.sound_files.part import Kind, Part, make_broken_part, make_un
 
 MAGIC: Final = b"fLaC"
 _STREAMINFO_BYTES: Final = 34
+_FIELDS_AT: Final = 10
 _BLOCK_HEADER_BYTES: Final = 4
 _IS_LAST: Final = 0x80
 _READABLE_BITS: Final = frozenset({8, 16, 24})
@@ -38,7 +39,7 @@ def make_flac_part(source: ByteSource, kind: Kind, streaminfo: bytes) -> Part:
     if len(streaminfo) < _STREAMINFO_BYTES:
         return make_broken_part(kind)
     # 20 bits of the rate, 3 of the channels, 5 of the sample size and 36 of the number of samples: RFC 9639, 8.2.
-    fields = int.from_bytes(streaminfo[10:18], "big")
+    fields = int.from_bytes(streaminfo[_FIELDS_AT : _FIELDS_AT + 8], "big")
     bits = (fields >> 36 & 0x1F) + 1
     if not fields >> 44:
         return make_broken_part(kind)
@@ -46,5 +47,12 @@ def make_flac_part(source: ByteSource, kind: Kind, streaminfo: bytes) -> Part:
         return make_unreadable_part(kind, f"FLAC, {bits} bits")
     # libsndfile reads no further than the number of samples, which a stream does not know. Then it is 0.
     unknown = (fields >> 36 << 36).to_bytes(8, "big") + bytes(16)
-    block = bytes([_IS_LAST]) + _STREAMINFO_BYTES.to_bytes(3, "big") + streaminfo[:10] + unknown
+    block = bytes([_IS_LAST]) + _STREAMINFO_BYTES.to_bytes(3, "big") + streaminfo[:_FIELDS_AT] + unknown
     return Part(kind, ByteView(source, MAGIC + block), sample_count=(fields & (1 << 36) - 1) or None)
+
+
+def write_length(content: ByteView, sample_count: int) -> None:
+    """Write the number of samples into the content of such a part: a decoder needs it to read from any place."""
+    at = len(MAGIC) + _BLOCK_HEADER_BYTES + _FIELDS_AT
+    fields = int.from_bytes(content.header[at : at + 8], "big") | sample_count
+    content.header = content.header[:at] + fields.to_bytes(8, "big") + content.header[at + 8 :]

@@ -1,6 +1,7 @@
 """Ogg: Vorbis, Opus and FLAC; several streams at once, or one after the other."""
 
 import re
+import zlib
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -11,6 +12,8 @@ from soundmark_sdk.sound_files.part import SEARCHED_BYTES, STARTS, Part, make_br
 
 MAGIC: Final = b"OggS"
 _HEADER_BYTES: Final = 27
+_CHECKSUM_AT: Final = 22
+_REVERSED: Final = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _IS_CONTINUED, _IS_FIRST = 0x01, 0x02
 # What cannot be in a page.
 _CUT: Final = re.compile(rb"OggS\0[\0-\7]|RIFF[\0-\xff]{4}WAVE")
@@ -44,6 +47,7 @@ class _Stream:
     first: bytes
     pages: ByteView
     position: int = 0
+    damaged_count: int = 0
     is_disordered: bool = False
     headers: bytearray = field(default_factory=bytearray)
     flac: Part | None = None
@@ -96,9 +100,19 @@ def _read_page(source: ByteSource, at: int) -> _Page | None:
     return _Page(at, at + body, end, header[5], position, header[14:18]) if is_whole else None
 
 
+def _is_intact(source: ByteSource, page: _Page) -> bool:
+    """Return whether the checksum of a page is right: that of zlib, with the bits in the other order, from 0."""
+    content = source.read(page.at, page.end - page.at)
+    place = slice(_CHECKSUM_AT, _CHECKSUM_AT + 4)
+    reversed_bits = (content[: place.start] + bytes(4) + content[place.stop :]).translate(_REVERSED)
+    checksum = zlib.crc32(reversed_bits, 0xFFFF_FFFF) ^ 0xFFFF_FFFF
+    return checksum.to_bytes(4, "big").translate(_REVERSED) == content[place]
+
+
 def _add_page(source: ByteSource, stream: _Stream, page: _Page) -> None:
     if not stream.first.startswith(_FLAC):
         _add_sound(stream, page)
+        stream.damaged_count += not _is_intact(source, page)
         return
     # A FLAC file is its headers and frames in a row, and the frames begin on a page of their own: the Ogg FLAC mapping.
     body = source.read(page.body_at, min(page.end - page.body_at, _HEADERS_BYTES_MAX))
@@ -113,7 +127,10 @@ def _add_page(source: ByteSource, stream: _Stream, page: _Page) -> None:
 
 
 def _add_sound(stream: _Stream, page: _Page) -> None:
-    """Add a page of Vorbis or Opus, unless its position falls back: libsndfile reads up to the last position."""
+    """Add a page of Vorbis or Opus, unless its position falls back: libsndfile reads up to the last position.
+
+    It passes over a page whose checksum is wrong.
+    """
     if 0 <= page.position < stream.position:
         stream.is_disordered = True
         return
@@ -127,7 +144,10 @@ def _make_parts(stream: _Stream) -> list[Part]:
         return [stream.flac or make_broken_part("OGG")]
     if stream.first.startswith(_READABLE):
         codec: Literal["", "Opus"] = "Opus" if stream.first.startswith(_OPUS) else ""
-        parts = [Part("OGG", stream.pages, codec=codec)] if stream.position else []
+        count = stream.damaged_count
+        pages = "a damaged page, whose sound is" if count == 1 else f"{count} damaged pages, whose sound is"
+        damage = f"The OGG file has {pages} missing." if count else ""
+        parts = [Part("OGG", stream.pages, codec=codec, damage=damage)] if stream.position else []
         return parts + [Part("OGG", None, _DISORDER)] * stream.is_disordered
     encoding = next((name for magic, name in _UNREADABLE.items() if stream.first.startswith(magic)), None)
     return [] if encoding is None else [make_unreadable_part("OGG", encoding)]

@@ -22,7 +22,7 @@ class Part:
     """One sound in a file: bytes that libsndfile decodes, or the reason why they cannot be decoded.
 
     `sample_count` is the number of samples that the part itself claims, or None. `codec` is the name of a codec that an
-    old libsndfile lacks.
+    old libsndfile lacks. `damage` says what of the content is damaged, and is passed over without an error.
     """
 
     kind: Kind
@@ -30,6 +30,7 @@ class Part:
     obstacle: str = ""
     sample_count: int | None = None
     codec: Literal["", "MP3", "Opus"] = ""
+    damage: str = ""
 
 
 def make_broken_part(kind: Kind) -> Part:

@@ -69,8 +69,8 @@ def name_kind(source: ByteSource) -> str | None:
 
 
 def _match_kind(source: ByteSource, at: int) -> str | None:
-    """Return the kind of a file after its tags; an MP4 file begins with up to three of the zeros before this place."""
-    starts = [source.read(place, 12) for place in range(max(0, at - 3), at + 1)]
+    """Return the kind of a file after its tags; an MP4 file begins with some of the zeros before this place."""
+    starts = [source.read(place, 12) for place in range(max(0, at - 4), at + 1)]
     kinds = (name for form, name in _OTHER_KINDS.items() for each in starts if re.match(form, each, re.DOTALL))
     return next(kinds, None)
 

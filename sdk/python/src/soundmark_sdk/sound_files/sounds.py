@@ -13,7 +13,7 @@ from soundmark_sdk.sound_files.part import Part
 
 # libsndfile reads many more formats. The fewer parsers an untrusted file can reach, the better.
 _PCM: Final = frozenset({"PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"})
-_SUBTYPES: Final = {
+SUBTYPES: Final = {
     "WAV": _PCM,
     "WAVEX": _PCM,
     "RF64": _PCM,
@@ -66,7 +66,7 @@ class SoundReader:
         """Return up to so many samples of the current part; none where it ends, and then the next part is current."""
         assert self._decoder is not None, "there is a part to decode"
         if self._decoder.format == "FLAC":
-            count = min(count, _FLAC_BLOCK_SAMPLES)
+            count = min(count, _FLAC_BLOCK_SAMPLES, self._count_claimed_rest() or count)
         try:
             with _keep_quiet(self._decoder.format):
                 samples: Samples = self._decoder.read(count, dtype="float32", always_2d=True)
@@ -94,6 +94,11 @@ class SoundReader:
             if self._decoder is not None:
                 return
 
+    def _count_claimed_rest(self) -> int:
+        """Return how many samples should follow, 0 if that is unknown. What follows the last one may be no sound."""
+        claimed = self._part.sample_count if self._part is not None else None
+        return max(0, (claimed or 0) - self._read_count)
+
     def _check_damage(self, part: Part) -> None:
         """Note that samples were lost. An error alone is none: what follows the last sample may be no sound."""
         if self._is_damaged and part.sample_count != self._read_count:
@@ -113,7 +118,8 @@ class SoundReader:
         except soundfile.LibsndfileError:
             self.obstacles.append(f"The {part.kind} file is broken.")
             return None
-        if decoder.samplerate >= 1 and decoder.subtype in _SUBTYPES.get(decoder.format, ()):
+        if decoder.samplerate >= 1 and decoder.subtype in SUBTYPES.get(decoder.format, ()):
+            self.damage.extend([part.damage] if part.damage else [])
             return decoder
         encoding = f"{decoder.format}, {decoder.subtype}"
         decoder.close()
