@@ -18,6 +18,14 @@ class SettingsInvalid(Exception):
         self.faults = faults
 
 
+class SettingsDisagree(ValueError):
+    """Several settings do not fit together; the message names each of them.
+
+    The validator of a field raises it, the last of these fields, and reads the others from `info.data`, which lacks
+    what is wrong by itself. A validator of the model would run only if every field is right, and name its fault late.
+    """
+
+
 class Settings(BaseModel):
     """The base of every component's settings."""
 
@@ -65,4 +73,5 @@ def _describe_faults(invalid: ValidationError) -> Iterator[str]:
             message = "is not set"
         # If any setting is wrong, Pydantic also reports defaults that depend on other settings.
         if error["type"] != "default_factory_not_called":
-            yield (f"{environment_name(str(loc[0]))}: " if loc else "") + error_message(message)
+            names_one = loc and not isinstance(error.get("ctx", {}).get("error"), SettingsDisagree)
+            yield (f"{environment_name(str(loc[0]))}: " if names_one else "") + error_message(message)
