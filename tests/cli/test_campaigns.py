@@ -64,6 +64,34 @@ def test_campaigns_are_listed_a_page_at_a_time(tenant: Tenant) -> None:
     assert table.err.startswith("more: --cursor ")
 
 
+def test_a_campaign_is_changed(tenant: Tenant) -> None:
+    """What no option names stays."""
+    campaign_id = tenant.make_campaign("Summer")["id"]
+
+    def update(*arguments: str) -> Any:
+        return answered(tenant.run("campaigns", "update", campaign_id, *arguments, "--json", key=OPERATOR_TOKEN))
+
+    scheduled = update("--starts-at", "2026-01-01T00:00:00+01:00", "--ends-at", "2099-01-01T00:00:00Z")
+    renamed = update("--name", "Winter", "--no-end")
+    names_and_dates = [(one["name"], one["starts_at"], one["ends_at"]) for one in (scheduled, renamed)]
+    assert names_and_dates == [
+        ("Summer", "2025-12-31T23:00:00.000Z", "2099-01-01T00:00:00.000Z"),
+        ("Winter", "2025-12-31T23:00:00.000Z", None),
+    ]
+    assert update("--no-start")["starts_at"] is None
+
+
+def test_a_campaign_is_archived_and_its_codes_stay_valid(tenant: Tenant) -> None:
+    campaign_id = tenant.make_campaign("Summer")["id"]
+    (code,) = tenant.make_codes(1, campaign_id=campaign_id)
+    for _ in range(2):
+        done = tenant.run("campaigns", "archive", campaign_id, key=OPERATOR_TOKEN)
+        assert done == Done(0, f"{campaign_id} is archived\n", "")
+    assert answered(tenant.run("codes", "show", code["xr_id"], "--json"))["status"] == "active"
+    refused = tenant.run("campaigns", "update", campaign_id, "--name", "Winter", key=OPERATOR_TOKEN)
+    assert refused.refusal.startswith("campaign_archived (409)")
+
+
 def test_a_campaign_is_stopped_and_stopped_again(tenant: Tenant) -> None:
     campaign = tenant.make_campaign()
     codes = tenant.make_codes(3, campaign_id=campaign["id"])
@@ -125,6 +153,10 @@ def test_without_a_service_it_is_one_line(tenant: Tenant) -> None:
         ("list", "--project", "prj_1", "--limit", "0"),
         ("stop",),
         ("summary",),
+        ("archive",),
+        ("update", UNKNOWN),
+        ("update", UNKNOWN, "--ends-at", "2099-01-01T00:00:00Z", "--no-end"),
+        ("update", UNKNOWN, "--starts-at", "2099-01-01T00:00:00Z", "--no-start"),
     ],
 )
 def test_wrong_usage_is_status_2_and_calls_nobody(arguments: tuple[str, ...]) -> None:

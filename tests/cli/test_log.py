@@ -145,7 +145,12 @@ def test_wrong_options_are_refused(service: Service, tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text("[]")
     assert "is not what" in verify(service, "--state", str(broken)).refusal
-    assert "does not answer" in run("log", "verify", "--base-url", "http://127.0.0.1:9").refusal
+    assert run("log", "verify", "--base-url", "http://127.0.0.1:9").refusal == (
+        "Nothing answers at http://127.0.0.1:9 (connection refused). Start it, or name another with --base-url."
+    )
+    assert run("log", "verify", "--base-url", "ftp://core.test").refusal == (
+        "ftp://core.test: The base URL must begin with https:// and name a host."
+    )
 
 
 async def test_a_witness_of_ours_cosigns_and_an_auditor_counts_it(

@@ -64,5 +64,10 @@ def test_after_a_failure_the_same_request_completes_the_ticket(asking: tuple[Ten
     assert len(cells(run(tenant, "list"))) == 1
 
 
+def test_a_refused_request_is_not_to_be_repeated(asking: tuple[Tenant, str]) -> None:
+    tenant, _ = asking
+    assert run(tenant, "create", "", "It is quiet.").refusal.startswith("validation_failed (422)")
+
+
 def test_a_server_key_may_not(tenant: Tenant) -> None:
     assert tenant.run_with_key("tickets", "list").refusal.startswith("user_token_required (403)")

@@ -80,7 +80,7 @@ async def test_without_a_head_in_the_log_only_the_chain_is_verified(service: Ser
     offline = verify(download, "--offline")
     assert (offline.status, offline.err) == (0, "")
     assert "3 entries, not compared with the log" in offline.out
-    assert "does not answer" in verify(download, "--base-url", "http://127.0.0.1:9").refusal
+    assert "Nothing answers" in verify(download, "--base-url", "http://127.0.0.1:9").refusal
 
 
 async def test_a_chain_that_was_made_anew_is_found_with_the_log(service: Service, download: Path) -> None:

@@ -163,5 +163,8 @@ def test_what_cannot_be_read_is_one_clear_line(kind: str, nowhere: Path, keys: P
     assert no_keys == "wrong.json contains no keys: it must be a JWK, a JWK Set, or the answer of /v1/keys/history"
     both = run(kind, "verify", "empty", *with_keys, "--base-url", leaving.url)
     assert (both.status, both.out) == (2, "")
-    assert "Nothing answers" in run(kind, "verify", "empty", "--base-url", "http://127.0.0.1:9").refusal
+    assert run(kind, "verify", "empty", "--base-url", "http://127.0.0.1:9").refusal == (
+        "Nothing answers at http://127.0.0.1:9 (connection refused). "
+        "Start it, name another with --base-url, or give the keys with --keys."
+    )
     assert "https" in run(kind, "verify", "empty", "--base-url", "http://example.org").refusal

@@ -117,6 +117,27 @@ def test_a_credential_has_the_same_bounds_everywhere(name: str) -> None:
         read_environment(**{name: "x" * 4097})
 
 
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_a_credential_has_no_control_characters(name: str) -> None:
+    """No header can carry one, so a credential with a pasted line break would fail every call, each time as a fault."""
+    for text in ("secret\n", "sec\tret", "\x00", "secret\x7f", "secret\r\n"):
+        with pytest.raises(ValueError, match="must have no control characters"):
+            CREDENTIALS[name].check(text)
+        with pytest.raises(SettingsInvalid, match="must have no control characters"):
+            read_environment(**{name: text})
+
+
+@pytest.mark.parametrize("name", ["card_webhook_secret", "support_webhook_secret"])
+def test_a_webhook_secret_is_one_or_two(name: str) -> None:
+    """A comma alone would count as configured, and verify no webhook."""
+    assert CREDENTIALS[name].check("new , old").reveal() == "new , old"
+    for text in (",", " ", "new,", ",old", "one,two,three", "one,,two"):
+        with pytest.raises(ValueError, match="must be one secret, or two separated by a comma"):
+            CREDENTIALS[name].check(text)
+        with pytest.raises(SettingsInvalid, match="must be one secret, or two separated by a comma"):
+            read_environment(**{name: text})
+
+
 def test_a_setting_missing_in_the_environment_is_at_its_default() -> None:
     assert {name: value for name, value in read_environment().model_dump().items() if value is not None} == {
         "accounting_enable_invoice_sync": False,

@@ -35,7 +35,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "mix": ("soundmark.cli.mix:app", "Mix a Code into a programme, and certify how well it is heard."),
     "scan": ("soundmark.cli.scan:app", "Hear a finished master, and certify each repetition of a Code."),
     "codes": ("soundmark.cli.codes:app", "Issue, list, show, revoke and render Codes."),
-    "campaigns": ("soundmark.cli.campaigns:app", "Create, list, stop and summarise campaigns."),
+    "campaigns": ("soundmark.cli.campaigns:app", "Create, list, change, archive, stop and summarise campaigns."),
     "organizations": ("soundmark.cli.organizations:app", "Create, list, rename, export and delete organisations."),
     "projects": ("soundmark.cli.projects:app", "Create, list, rename, export and delete projects."),
     "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke server keys, and rotate their secrets."),

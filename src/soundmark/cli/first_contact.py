@@ -9,14 +9,16 @@ from soundmark_sdk.network_failures import could_not_connect, explain_network_fa
 from soundmark.cli import Refused
 from soundmark.cli.intents import printable
 
-ELSEWHERE: Final = "Start it, or name another with --base-url or --data-dir."
+_ADVICE: Final = "Start it, or name another with --base-url or --data-dir."
 
 
 class FirstContact(httpx2.AsyncBaseTransport):
     """A transport that ends the command if the service was never reached; the client retries later failures."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, advice: str = _ADVICE) -> None:
+        """Connect to `base_url`; `advice` names the options with which the command reaches another service."""
         self._base_url: Final = base_url
+        self._advice: Final = advice
         self._inner: Final = new_transport(base_url)
         self._reached = False
 
@@ -30,7 +32,7 @@ class FirstContact(httpx2.AsyncBaseTransport):
         except httpx2.HTTPError as error:
             if could_not_connect(error) and not self._reached:
                 reason = explain_network_failure(self._base_url, error)
-                raise Refused(f"{printable(reason)} {ELSEWHERE}") from None
+                raise Refused(f"{printable(reason)} {self._advice}") from None
             self._reached = True
             raise
         self._reached = True

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
+from soundmark_sdk.http_exchange import check_base_url
+from soundmark_sdk.network_failures import explain_network_failure
 
 from soundmark.cli import Refused
 from soundmark.cli.intents import printable
@@ -48,6 +50,7 @@ class LogSource:
     """A log at the URL of a service."""
 
     def __init__(self, base_url: str, client: httpx2.Client) -> None:
+        self._base_url: Final = base_url
         self._prefix: Final = base_url + LOG_PATH
         self._client: Final = client
 
@@ -128,8 +131,9 @@ class LogSource:
     def _send(self, path: str) -> httpx2.Response:
         try:
             return self._client.get(self._prefix + path)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise Refused(f"{printable(self._prefix)} does not answer: {type(error).__name__}") from None
+        except httpx2.HTTPError as error:
+            reason = explain_network_failure(self._base_url, error)
+            raise Refused(f"{printable(reason)} Start it, or name another with --base-url.") from None
 
     def _content(self, response: httpx2.Response, path: str) -> bytes:
         if response.status_code != httpx2.codes.OK or len(response.content) > _BYTES_MAX:
@@ -146,7 +150,14 @@ def _read_pause_s(response: httpx2.Response) -> float:
 
 @contextmanager
 def open_log(base_url: str) -> Iterator[LogSource]:
-    """Yield the log of a service."""
+    """Yield the log of a service. What it serves is public and verified, so plain http is good enough anywhere.
+
+    Raises: Refused.
+    """
+    try:
+        base_url = check_base_url(base_url, allow_insecure_http=True)
+    except ValueError as error:
+        raise Refused(f"{printable(base_url)}: {error}") from None
     with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client:
         yield LogSource(base_url, client)
 

@@ -4,7 +4,7 @@ import sys
 from typing import Annotated, Final
 
 import typer
-from soundmark_sdk.client import ClientFailure
+from soundmark_sdk.client import ApiProblem, ClientFailure
 from soundmark_sdk.client.records import ListedTicket, Ticket
 from soundmark_sdk.client.ticket_requests import choose_request_id
 
@@ -16,6 +16,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 _HEADINGS: Final = ("Ticket", "Subject", "Status", "Created")
 _STANDARD_INPUT: Final = "-"
+_SERVER_ERROR: Final = 500
 
 
 @app.callback()
@@ -41,8 +42,10 @@ def create(
         key = choose_request_id(request_id)
         try:
             ticket = client.tickets.create(subject, text, request_id=key)
-        except ClientFailure:
-            typer.echo(f"Repeat the command with --request-id {key}: it opens no second ticket.", err=True)
+        except ClientFailure as failure:
+            is_refused = isinstance(failure, ApiProblem) and failure.status < _SERVER_ERROR
+            if not is_refused:  # A refused request opened no ticket, and is refused again.
+                typer.echo(f"Repeat the command with --request-id {key}: it opens no second ticket.", err=True)
             raise
     show_made(ticket, _HEADINGS, _row(ticket), as_json=call.as_json, quiet=quiet)
 

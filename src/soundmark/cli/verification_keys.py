@@ -20,6 +20,7 @@ KeysFile = Annotated[
         help="Verify with the keys in this file: a JWK, a JWK Set, or the answer of /v1/keys/history.",
     ),
 ]
+_ADVICE: Final = "Start it, name another with --base-url, or give the keys with --keys."
 # A thousand keys, the most that a key set has, need less.
 _BYTES_MAX: Final = 1024 * 1024
 
@@ -43,7 +44,7 @@ def fetch_keys(base_url: str) -> KeySet:
     Raises: Refused.
     """
     try:
-        with Client(base_url, None, transport=FirstContact(base_url)) as client:
+        with Client(base_url, None, transport=FirstContact(base_url, _ADVICE)) as client:
             return client.get_key_history()
     except ClientFailure as failure:
         raise Refused(explain_failure(failure)) from None

@@ -8,6 +8,7 @@ of its PUT route, and its row in docs/settings.md. A feature reads a group with 
 Source: API v1, "Platform settings"; contract, section 7.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType
@@ -24,7 +25,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.crypto.secret import Secret, split_secrets
 from soundmark.kit.settings import ENVIRONMENT, Settings, error_message
 from soundmark.kit.text.validation import check_ascii_email, check_host, check_url
 from soundmark.settings.fields import Allowed, Port
@@ -35,13 +36,25 @@ SECRET_CHARS_MAX: Final = 4096  # Contract, section 7.
 TEXT_CHARS_MAX: Final = 2048  # The longest text that a setting takes, which is a URL.
 
 _NAME_CHARS_MAX: Final = 120
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_WEBHOOK_SECRETS_MAX: Final = 2  # Contract, section 7: while one is replaced.
 _ID_MAX: Final = 2**31 - 1  # Both providers keep their ids in 32-bit columns.
 
 
 def _secret_text(text: str) -> Secret:
     if len(text) > SECRET_CHARS_MAX:
         raise ValueError(f"must have at most {SECRET_CHARS_MAX} characters")
+    if _CONTROL.search(text):  # Such as a pasted line break, with which no header can be sent.
+        raise ValueError("must have no control characters, such as a line break")
     return Secret(text)
+
+
+def _webhook_secret_text(text: str) -> Secret:
+    secret = _secret_text(text)
+    parts = text.split(",")
+    if len(parts) > _WEBHOOK_SECRETS_MAX or len(split_secrets(secret)) < len(parts):
+        raise ValueError("must be one secret, or two separated by a comma")
+    return secret
 
 
 def _service_url(text: str, info: ValidationInfo) -> str:
@@ -59,7 +72,14 @@ def _submission_port(settings: dict[str, Any]) -> int:
 
 
 SecretText = Annotated[
-    Secret, BeforeValidator(_secret_text), Allowed(f"a credential of 1 to {SECRET_CHARS_MAX} characters")
+    Secret,
+    BeforeValidator(_secret_text),
+    Allowed(f"a credential of 1 to {SECRET_CHARS_MAX} characters without control characters"),
+]
+WebhookSecretText = Annotated[
+    Secret,
+    BeforeValidator(_webhook_secret_text),
+    Allowed(f"1 to {SECRET_CHARS_MAX} characters without control characters: one secret, or two separated by a comma"),
 ]
 Host = Annotated[str, AfterValidator(check_host), Allowed("a host name or an IP address")]
 Email = Annotated[str, AfterValidator(check_ascii_email), Allowed("an e-mail address")]
@@ -119,7 +139,7 @@ class CardSettings(PlatformGroup):
     title = "Card payments"
 
     card_secret_key: SecretText | None = Field(None, description="Authenticates Core to the card provider.")
-    card_webhook_secret: SecretText | None = Field(
+    card_webhook_secret: WebhookSecretText | None = Field(
         None, description="Verifies the provider's webhooks. During a replacement: two, separated by a comma."
     )
 
@@ -160,7 +180,7 @@ class SupportSettings(PlatformGroup):
     support_desk_base_url: ServiceUrl | None = Field(None, description="The URL of the support desk.")
     support_desk_mailbox_id: ProviderId | None = Field(None, description="The mailbox that receives the tickets.")
     support_api_key: SecretText | None = Field(None, description="Authenticates Core to the support desk.")
-    support_webhook_secret: SecretText | None = Field(
+    support_webhook_secret: WebhookSecretText | None = Field(
         None, description="Verifies the desk's webhooks. During a replacement: two, separated by a comma."
     )
 

@@ -26,6 +26,7 @@ async def test_another_provider_is_not_found(api: Api, rival: Rival, provider: s
     for body in ({"enabled": True}, {}):
         answer = await api.put(f"{ADMIN}/providers/{provider}", json=body)
         assert (answer.status, answer.code) == (404, "not_found")
+        assert answer.json["detail"] == "No payment provider has this name: they are card and local."
     assert await rival.rows("SELECT name, enabled FROM payment_providers ORDER BY name") == [
         ("card", False),
         ("local", False),

@@ -85,7 +85,7 @@ async def cancel_contract(
     """
     current = await _find_contract(tx, organization_id, terms.reference)
     if current is None:
-        raise NotFound
+        raise NotFound("This organisation has no contract with this reference.")
     status = find_next_status(current.status, "contract_cancelled", is_closing=not is_open)
     assert status is not None, "a contract can always be cancelled"
     changed = replace(

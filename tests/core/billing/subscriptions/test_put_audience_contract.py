@@ -164,6 +164,7 @@ async def test_of_two_contracts_at_once_one_is_active(buyer: Buyer, rival: Rival
 async def test_cancelling_what_is_not_there_is_not_found(buyer: Buyer) -> None:
     answer = await buyer.put_contract("C-1", status="cancelled")
     assert (answer.status, answer.code) == (404, "not_found")
+    assert answer.json["detail"] == "This organisation has no contract with this reference."
     assert (await buyer.put_contract("C-1")).status == 200, "the reference is free"
 
 

@@ -77,6 +77,7 @@ async def test_an_unknown_setting_is_not_found(api: Api, name: str) -> None:
     for body in ({"value": "mail.example.org"}, {"value": None}, {}):
         answer = await api.call("PUT", f"{SETTINGS}/configuration/{name}", json=body)
         assert (answer.status, answer.code) == (404, "not_found")
+        assert answer.json["detail"] == "No setting has this name."
 
 
 async def test_null_removes_the_override(api: Api) -> None:

@@ -72,7 +72,7 @@ async def test_a_credential_has_1_to_4096_characters(api: Api, value: str) -> No
     assert (await put_setting(api, "card_secret_key", value)).status == 200
 
 
-@pytest.mark.parametrize("value", ["", "x" * 4097, None], ids=lambda v: repr(v)[:9])
+@pytest.mark.parametrize("value", ["", "x" * 4097, "sk_live_x\n", None], ids=lambda v: repr(v)[:9])
 async def test_another_credential_is_refused(api: Api, rival: Rival, value: Any) -> None:
     answer = await put_setting(api, "card_secret_key", value)
     assert (answer.status, answer.code) == (422, "validation_failed")
@@ -95,3 +95,4 @@ async def test_an_unknown_credential_is_not_found(api: Api, name: str) -> None:
     for body in ({"value": PASSWORD}, {"value": 7}, {}):
         answer = await api.call("PUT", f"{SETTINGS}/secrets/{name}", json=body)
         assert (answer.status, answer.code) == (404, "not_found")
+        assert answer.json["detail"] == "No credential has this name."

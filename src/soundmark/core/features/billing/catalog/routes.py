@@ -46,7 +46,7 @@ async def _find_provider(
     provider: Annotated[str, Path(max_length=160, description="`card` or `local` (else 404).", examples=["card"])],
 ) -> ProviderName:
     if provider not in get_args(ProviderName):
-        raise NotFound
+        raise NotFound("No payment provider has this name: they are card and local.")
     return cast("ProviderName", provider)
 
 

@@ -32,13 +32,13 @@ NameInPath = Annotated[str, Path(max_length=160, description="The setting's name
 
 async def _find_credential(name: NameInPath) -> PlatformSetting[Secret]:
     if name not in CREDENTIALS:
-        raise NotFound
+        raise NotFound("No credential has this name.")
     return CREDENTIALS[name]
 
 
 async def _find_configuration(name: NameInPath) -> PlatformSetting[Value]:
     if name not in CONFIGURATION:
-        raise NotFound
+        raise NotFound("No setting has this name.")
     return CONFIGURATION[name]
 
 
