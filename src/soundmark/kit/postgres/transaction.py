@@ -33,7 +33,7 @@ REFUSED_ERRORS: Final = (psycopg.DatabaseError,)
 class Tx:
     """An open transaction. Steps and store functions take one as an argument; only a command opens one."""
 
-    def __init__(self, connection: HostsConnection) -> None:
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection: Final = connection
         self._synced: asyncio.Event | None = None
         self._cursors_count = 0
@@ -41,7 +41,7 @@ class Tx:
         self.announced: Final[set[str]] = set()
 
     @property
-    def connection(self) -> HostsConnection:
+    def connection(self) -> psycopg.AsyncConnection[Any]:
         """The connection itself, for a library that takes part in the transaction. It must not commit."""
         return self._connection
 
@@ -157,7 +157,8 @@ class Tx:
                 yield
                 await self._connection.execute("COMMIT")
                 await pipeline.sync()
-            self._connection.standbys.require()
+            if isinstance(self._connection, HostsConnection):  # Tests and benchmarks have others.
+                self._connection.standbys.require()
         except CONNECTION_ERRORS as error:
             raise describe_unavailable(error) from error
         self.is_over = True
