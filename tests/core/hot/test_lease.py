@@ -99,6 +99,36 @@ async def test_without_a_synchronous_standby_nothing_is_written(core: Api, pair:
         pair.primary.require_standby()
 
 
+async def test_a_write_whose_wait_for_the_standby_somebody_cancels_is_acknowledged_to_nobody(
+    core: Api, pair: PostgresPair, subtests: pytest.Subtests
+) -> None:
+    """Such as by a tool that ends long statements. A failover would undo the write."""
+    tenant = await make_tenant(core)
+    code = await tenant.make_code()
+    writes = {
+        "/v1/projects": {"organization_id": tenant.organization_id, "name": "Another"},
+        "/v1/codes": tenant.code_body(),
+        f"/v1/codes/{code['xr_id']}/revoke?organization_id={tenant.organization_id}": None,
+    }
+    cancel = (
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+        " WHERE wait_event = 'SyncRep' AND query NOT LIKE '%soundmark.lease%'"
+    )
+    for path, body in writes.items():
+        with subtests.test(path):
+            pair.standby.signal(signal.SIGSTOP)
+            try:
+                writing = asyncio.create_task(core.post(path, json=body))
+                async with asyncio.timeout(30):
+                    # Another loop of Core may wait too, and Core may try again.
+                    while not writing.done():
+                        await asyncio.to_thread(pair.primary.execute, cancel)
+                answer = await writing
+                assert (answer.status, answer.code) == (503, "database_unavailable")
+            finally:
+                pair.standby.signal(signal.SIGCONT)
+
+
 async def test_after_a_promotion_the_old_primary_is_read_for_five_seconds_and_revocations_wait_as_long(
     core: Api, pair: PostgresPair, pair_url: Secret
 ) -> None:

@@ -229,7 +229,7 @@ class Database:
             if warning is not None:
                 _log.info("postgres_outdated", detail=warning)
 
-    async def dedicated_connection(self) -> psycopg.AsyncConnection[Any]:
+    async def dedicated_connection(self) -> HostsConnection:
         """Open a connection outside the pool, in autocommit mode, for one owner that keeps it.
 
         Raises: DatabaseUnavailable.
@@ -239,7 +239,7 @@ class Database:
         except psycopg.OperationalError:
             raise DatabaseUnavailable from None
 
-    async def _connect(self, application_name: str) -> psycopg.AsyncConnection[Any]:
+    async def _connect(self, application_name: str) -> HostsConnection:
         options = connect_options(self.url, application_name, self.session)
         return await ListeningConnection.connect(self.url.reveal(), autocommit=True, **options)
 
@@ -263,6 +263,7 @@ class Database:
                 raise
             if not tx.is_over:
                 await connection.execute("COMMIT")
+                connection.standbys.require()
         except CONNECTION_ERRORS as error:
             if only_reads and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                 raise  # Our own mistake, whatever the server is.

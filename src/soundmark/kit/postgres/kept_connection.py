@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import psycopg
 
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.link import Link
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
+from soundmark.kit.postgres.sessions import HostsConnection
 from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Tx, describe_unavailable
 
 _CANCEL_TIMEOUT_S: Final = 1.0
@@ -29,7 +30,7 @@ class KeptConnection:
         self._db: Final = db
         self._timeout_s: Final = timeout_s
         self._prepare: Final = prepare
-        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._connection: HostsConnection | None = None
         self._link: Link | None = None
 
     async def run(self, work: Callable[[PipelinedTx], Awaitable[T]]) -> T:

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 from typing import Final, LiteralString
 
-import psycopg
 import structlog
 
 from soundmark.kit.clock import Clock
@@ -18,7 +17,6 @@ from soundmark.kit.postgres.database_server import DESCRIBE_SERVER, DatabaseServ
 from soundmark.kit.postgres.kept_connection import KeptConnection
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.postgres.promotions import LEASE_S, Promotions
-from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.tasks import cancel_and_wait
 
 RENEW_EVERY_S: Final = 1.0
@@ -55,7 +53,6 @@ class Lease:
         self._is_needed = False
         self._wanted: Final = asyncio.Event()
         self._attempted = asyncio.Event()
-        self._warnings_count = 0
         self._connection = self._make_connection()
         self._abandoned: Final[set[asyncio.Task[DatabaseServer]]] = set()
         self._is_missing = False
@@ -148,22 +145,9 @@ class Lease:
 
     def _make_connection(self) -> KeptConnection:
         # Its own time limit is longer than ours, so that it never decides.
-        return KeptConnection(self._db, timeout_s=_CONFIRM_TIMEOUT_S * 2, prepare=self._heed_warnings)
-
-    async def _heed_warnings(self, tx: Tx) -> None:
-        tx.connection.add_notice_handler(self._count_warning)
-
-    def _count_warning(self, _: psycopg.errors.Diagnostic) -> None:
-        self._warnings_count += 1
+        return KeptConnection(self._db, timeout_s=_CONFIRM_TIMEOUT_S * 2)
 
     async def _write(self, tx: PipelinedTx) -> DatabaseServer:
-        """Write, and return the server that confirmed it.
-
-        Raises: DatabaseUnavailable if somebody cancelled the wait for the standbys: PostgreSQL then commits all the
-            same, with a warning.
-        """
-        warnings_count = self._warnings_count
+        """Write, and return the server that confirmed it."""
         ((*described, _),) = await tx.rows(_WRITE)
-        if self._warnings_count != warnings_count:
-            raise DatabaseUnavailable
         return DatabaseServer._make(described)

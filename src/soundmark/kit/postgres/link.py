@@ -13,6 +13,7 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from soundmark.kit.postgres.sessions import HostsConnection
 from soundmark.kit.postgres.traced_cursor import describe_span
 from soundmark.kit.postgres.transaction import SESSION_ERRORS
 from soundmark.kit.tracing.spans import Span, begin_child, is_recorded, is_recording
@@ -69,7 +70,7 @@ class Link:
 
     def __init__(
         self,
-        connection: psycopg.AsyncConnection[Any],
+        connection: HostsConnection,
         statements: Iterable[LiteralString] = (),
         *,
         prepares: bool = True,
@@ -198,6 +199,7 @@ class Link:
         trip = self._trips[0]
         match result.status:
             case ExecStatus.PIPELINE_SYNC:
+                self._connection.standbys.require()
                 self._trips.popleft().settle()
             case ExecStatus.TUPLES_OK:
                 if trip.error is None and not trip.outcome.done():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeVar
 
 import psycopg
+import structlog
 from psycopg import sql
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_attempts_async, conninfo_to_dict
@@ -40,6 +41,8 @@ _OF_DRIVER: Final = ("autocommit", "prepare_threshold", "context", "row_factory"
 _READ_ONLY: Final = ("session is read-only", "server is in hot standby mode")
 _REFUSAL: Final = re.compile(r"FATAL:\s+(.+)")
 _POOLER_REFUSAL: Final = "unsupported startup parameter"
+
+_log: Final = structlog.get_logger()
 
 READ_ONLY: Final = "is read-only, as a standby is; name the primary, or all servers, in its URL"
 
@@ -126,12 +129,38 @@ def _suffices(found: str, wanted: str) -> bool:
     return 0 < int(found) <= int(wanted.removesuffix("s")) * _MS_OF_S
 
 
+class Standbys:
+    """Whether a commit on one connection was not confirmed by the synchronous standbys.
+
+    If somebody cancels the wait (`pg_cancel_backend`), PostgreSQL commits on the primary alone, with a warning.
+    """
+
+    def __init__(self) -> None:
+        self.is_missing = False
+
+    def heed(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Note the warning, whose text is in the language of the server."""
+        if notice.source_function == "SyncRepWaitForLSN":
+            self.is_missing = True
+            _log.warning("commit_not_confirmed")
+
+    def require(self) -> None:
+        """Raise as if the connection was lost: a failover may undo what was committed on it, so nobody is told of it.
+
+        Raises: psycopg.OperationalError.
+        """
+        if self.is_missing:
+            raise psycopg.OperationalError("the synchronous standbys did not confirm a commit")
+
+
 class HostsConnection(psycopg.AsyncConnection[Any]):
     """A connection to the first of several hosts that accepts it, those last that did not answer lately.
 
     Each host has `HOST_TIMEOUT_S`, a single one `CONNECT_TIMEOUT_S`, unless the URL has a `connect_timeout`. So a host
     without power costs one second once, and not the whole time of every caller.
     """
+
+    standbys: Standbys
 
     @classmethod
     async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
@@ -156,6 +185,8 @@ class HostsConnection(psycopg.AsyncConnection[Any]):
                 raise
             else:
                 _failed_at_s.pop(_host_of(attempt), None)
+                connection.standbys = Standbys()
+                connection.add_notice_handler(connection.standbys.heed)
                 return connection
         raise psycopg.OperationalError("\n".join(failures))
 

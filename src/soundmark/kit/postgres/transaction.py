@@ -9,6 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.postgres.sessions import HostsConnection
 
 Params = Mapping[str, Any]
 R = TypeVar("R")
@@ -156,6 +157,8 @@ class Tx:
                 yield
                 await self._connection.execute("COMMIT")
                 await pipeline.sync()
+            if isinstance(self._connection, HostsConnection):  # Tests and benchmarks have others.
+                self._connection.standbys.require()
         except CONNECTION_ERRORS as error:
             raise describe_unavailable(error) from error
         self.is_over = True
