@@ -93,4 +93,4 @@ def redirect_after_stop(
     if packs_valid_until is None:
         return visit.redirect(path, notice, **values)
     still = visit.say("offline_packs.still", until=visit.language.moment(packs_valid_until))
-    return visit.redirect(path, notice, after=still, **values)
+    return visit.redirect(path, notice, still, **values)
