@@ -1,12 +1,19 @@
 """Where the links and forms of the pages lead."""
 
+import re
+from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from starlette.routing import Match, Route
 from support.console.client import CONSOLE_URL, ConsoleClient, PageAnswer
 from support.tenancy.tenant import Tenant
 
+import soundmark.console
 from soundmark.console import app
+
+SCRIPT = (Path(soundmark.console.__file__).parent / "static/js/waiting.js").read_text(encoding="utf-8")
+# The paths of downloads, after which a page stays where it is. Python reads the script's pattern alike.
+FILE = re.compile(SCRIPT.partition("FILE = /")[2].partition("/;")[0])
 
 
 async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
@@ -23,7 +30,9 @@ async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
         page = await operator.get(path)
         assert page.status == 200, path
         if not page.headers["content-type"].startswith("text/html"):
+            assert FILE.search(urlsplit(path).path), f"{path} is a file, for which waiting.js would wait"
             continue
+        assert not FILE.search(urlsplit(path).path), path
         lost += [f"{path} sends a form to {action}" for action in _actions(page, path) if not _is_page(action)]
         for link in _links(page, path, f"/organizations/{tenant.organization_id}/"):
             if link in known:

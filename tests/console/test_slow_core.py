@@ -14,7 +14,7 @@ from support.processes.fake_clock import FakeClock
 from support.processes.running_apps import running_lifespan
 from support.tenancy.tenant import Tenant
 
-from soundmark.console import core_api
+from soundmark.console import core_api, parts
 from soundmark.console.app import assemble_app, make_console
 from soundmark.console.sign_in import oidc_provider
 
@@ -85,3 +85,51 @@ async def test_a_download_and_a_deletion_may_take_longer_than_a_page(
     assert (await operator.get(f"{organization}/audit-log")).trouble == "core_unreachable"
     assert (await operator.get(f"{organization}/audit-log/download?format=csv")).status == 200
     assert (await operator.submit(f"{project}/delete", confirmed)).status == 303
+
+
+async def test_a_part_that_is_late_is_left_out_and_said_to_be(
+    operator: ConsoleClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    """A page waits for its parts less long than for what it is about."""
+    organization = f"/organizations/{tenant.organization_id}"
+    project = f"{organization}/projects/{tenant.project_id}"
+    campaign = await tenant.make_campaign("Summer")
+    code = await tenant.make_code(campaign_id=campaign["id"])
+    endpoint = await tenant.make_webhook_endpoint()
+    part = "This part cannot be shown at the moment."
+    packs = "The offline packs could not be looked up."
+    late = {
+        organization: (
+            [*("codes", "projects", "webhook-endpoints", "api-keys", "member-invitations"), "billing/subscriptions"],
+            [part] * 2 + ["Some of this could not be checked"],
+        ),
+        project: (["codes", "campaigns", "audience/integrations", "audit-log"], [part] * 4),
+        f"{project}/campaigns/{campaign['id']}": (["codes", "audit-log"], [part, packs]),
+        f"{project}/campaigns/{campaign['id']}/stop": (["audit-log"], [packs, "1 active Code will be revoked."]),
+        f"{project}/codes": (["campaigns"], [campaign["id"]]),
+        f"{project}/codes/issue": (
+            ["campaigns", "audience/integrations", "codes"],
+            ["The choices are not available at the moment."] * 2,
+        ),
+        f"{project}/codes/{code['xr_id']}": (["keys/history", "campaigns"], [campaign["id"]]),
+        f"{project}/integrations": (["billing/subscriptions", "audience/legacy-report"], ["Create an integration"]),
+        f"{organization}/billing": (["usage"], ["Subscriptions"]),
+        f"{organization}/webhooks/{endpoint['id']}": ([f"webhook-endpoints/{endpoint['id']}/deliveries"], [part]),
+        "/platform/status": (
+            ["platform/abuse-reports", "platform/organizations", "billing/admin/catalog"],
+            ["Core is ready.", "not known", "not known", "not known"],
+        ),
+    }
+    assert parts._LATE_S < core_api._TIMEOUT_S / 5
+    for path in late:
+        await operator.get(path)  # The names of the tenant are known from now on.
+    monkeypatch.setattr(parts, "_LATE_S", 0.05)
+    for path, (calls, said) in late.items():
+        for call in calls:
+            operator.core.stall(f"GET /v1/{call}")
+        with subtests.test(path=path):
+            async with asyncio.timeout(5):
+                page = await operator.get(path)
+            assert page.status == 200
+            assert [text for text in said if page.text.count(text) < said.count(text)] == [], page.text
+        operator.core.recover()

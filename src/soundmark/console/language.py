@@ -1,6 +1,7 @@
 """The languages of the console: its messages, and how dates and numbers are written."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,6 +17,7 @@ from markupsafe import Markup, escape
 LOCALES: Final[Mapping[str, Locale]] = {"en": Locale("en", "GB"), "fr": Locale("fr", "FR")}
 _MINUTES_KEPT: Final = 4096  # A list has hundreds of moments, many in the same minute; some 400 kB.
 _COUNTRY_CHARS: Final = 2
+_BESIDE_DIGIT: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 NAMES: Final[Mapping[str, str]] = {"en": "English", "fr": "Français"}
 
 
@@ -110,7 +112,9 @@ class Language:
     def money(self, amount_minor: int, currency: str) -> str:
         """Return an amount that is given in the currency's smallest unit."""
         amount = Decimal(amount_minor).scaleb(-numbers.get_currency_precision(currency))
-        return numbers.format_currency(amount, currency, locale=self._locale)
+        text = numbers.format_currency(amount, currency, locale=self._locale)
+        # The "currencySpacing" of CLDR, which Babel leaves out: a letter does not touch a digit.
+        return _BESIDE_DIGIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def isolate(text: str) -> Markup:

@@ -53,7 +53,7 @@ class ValidPacks:
 async def find_valid_packs(visit: Visit, *, campaign_id: str | None = None) -> ValidPacks | None:
     """Return the valid packs of the project in the URL, of one campaign and the whole project or of all.
 
-    None if Core cannot be asked, or refuses the audit log to this person.
+    None if Core cannot be asked, or is late, or refuses the audit log to this person.
 
     Raises: as `read_part`.
     """
@@ -90,7 +90,6 @@ def redirect_after_stop(
     visit: Visit, path: str, notice: str, *, packs_valid_until: datetime | None, **values: str | int
 ) -> Response:
     """Lead on with a notice, which says until when receivers may still answer from packs if there are any."""
-    if packs_valid_until is None:
-        return visit.redirect(path, notice, **values)
-    still = visit.say("offline_packs.still", until=visit.language.moment(packs_valid_until))
-    return visit.redirect(path, notice, still, **values)
+    until = packs_valid_until
+    still = "" if until is None else visit.say("offline_packs.still", until=visit.language.moment(until))
+    return visit.redirect(path, notice, after=still, **values)

@@ -221,7 +221,7 @@ class Visit:
         self.console.jar.clear(response, _NOTICE, self.request.cookies)
         return response
 
-    def redirect(self, path: str, notice: str | None = None, after: str = "", /, **values: str | int) -> Response:
+    def redirect(self, path: str, notice: str | None = None, *, after: str = "", **values: str | int) -> Response:
         """Return a redirect after a form; the next page shows the message `notice` once, and a sentence `after` it."""
         response = RedirectResponse(path, _SEE_OTHER)
         if notice is not None:

@@ -53,7 +53,7 @@ async def test_an_offer_is_shown_with_its_quota_and_price(operator: ConsoleClien
     [row] = page.find_all(".//tbody/tr")
     text = " ".join("".join(row.itertext()).split())
     assert "100 Codes" in text
-    assert "TND149.000 · for 12 months" in text
+    assert "TND 149.000 · for 12 months" in text
 
 
 async def test_offers_of_a_country_are_those_that_are_for_sale_there(

@@ -27,6 +27,9 @@ _SHIFT = """() => new Promise((resolve) => {
 })"""
 _LONG = "N" * 120
 _HEBREW = "רדיו אור"
+_BELOW_LABEL = """[...document.querySelectorAll(".cards td[data-label] > *")]
+  .filter((each) => each.getBoundingClientRect().left < each.parentElement.getBoundingClientRect().left + 100)
+  .map((each) => each.outerHTML)"""
 _WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -109,10 +112,12 @@ async def test_rows_are_cards_on_a_narrow_screen_with_their_acts_in_sight(
     served: ServedConsole, tenant: Tenant, clock: FakeClock
 ) -> None:
     await tenant.make_key(name="Playout")
+    await tenant.make_campaign("Summer", ends_at="2037-01-01T00:00:00Z")
     at = f"/organizations/{tenant.organization_id}"
     page = await served.open(f"{at}/members", clock.now(), viewport={"width": 390, "height": 780})
     for path, act in (
         (f"{at}/projects/{tenant.project_id}/api-keys", "Revoke Playout"),
+        (f"{at}/projects/{tenant.project_id}/campaigns", "Issue Codes Summer"),
         (f"{at}/members", "Leave the organisation operator@localhost"),
     ):
         await page.goto(path)
@@ -120,6 +125,7 @@ async def test_rows_are_cards_on_a_narrow_screen_with_their_acts_in_sight(
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
+        assert await page.evaluate(_BELOW_LABEL) == [], "a value stands beside its label, however many lines it has"
     assert await page.evaluate("getComputedStyle(document.querySelector('.cards td'), '::before').content") == '"Role"'
 
 

@@ -303,7 +303,7 @@ async def test_hostile_names_are_shown_as_text(operator: ConsoleClient, api: Api
         assert not page.find_all(".//body//script")
     catalog = await operator.get(CATALOG)
     assert catalog.text.count(HOSTILE) >= 3
-    assert "TND149.000" in catalog.text
+    assert "TND 149.000" in catalog.text
 
 
 async def test_the_catalogue_in_french(operator: ConsoleClient, clock: FakeClock) -> None:

@@ -102,14 +102,17 @@ async def test_running_campaigns_are_shown_with_their_ends(
 async def test_the_last_events_are_those_of_the_project(operator: ConsoleClient, tenant: Tenant) -> None:
     other = await make_second_project(tenant)
     await other.make_key()
-    await tenant.make_campaign()
+    campaign = await tenant.make_campaign()
 
     page = await operator.get(path_of(tenant))
 
     events = ["".join(each.itertext()) for each in page.find_all(".//ol[@class='timeline']/li")]
     assert events
-    assert events[0].startswith("Campaign created")
-    assert not [each for each in events if each.startswith("API key")]
+    assert events[0].startswith("operator@localhost created the campaign ")
+    who, what = page.find_all(".//ol[@class='timeline']/li[1]/a")
+    assert (await operator.get(str(who.get("href")))).value("actor") == "operator"
+    assert what.get("href") == f"{path_of(tenant)}/campaigns/{campaign['id']}"
+    assert not [each for each in events if "API key" in each]
 
 
 async def test_a_code_is_found_by_its_address_from_the_home_page(operator: ConsoleClient, tenant: Tenant) -> None:

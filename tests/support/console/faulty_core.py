@@ -24,6 +24,7 @@ class _Fault:
     is_after_the_act: bool = False
     change: Callable[[Any], Any] | None = None
     stream: httpx2.AsyncByteStream | None = None
+    is_stalled: bool = False
 
     def concerns(self, request: httpx2.Request) -> bool:
         return request.method == self.method and self.path in {request.url.path, _EVERY}
@@ -70,6 +71,7 @@ class FaultyCore(httpx2.AsyncBaseTransport):
         self._beyond = beyond
         self._faults: list[_Fault] = []
         self._is_down = False
+        self._released = asyncio.Event()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.calls.append(request)
@@ -77,6 +79,9 @@ class FaultyCore(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError("the test lets nothing through")
         for fault in self._faults:
             if fault.concerns(request):
+                if fault.is_stalled:
+                    await self._released.wait()
+                    break
                 if fault.is_after_the_act:
                     await (await self._beyond.handle_async_request(request)).aclose()
                     raise httpx2.ReadError("the test loses the answer")
@@ -115,6 +120,11 @@ class FaultyCore(httpx2.AsyncBaseTransport):
         """Let Core carry a call out, or every call of a method ("GET *"), and change each document that it answers."""
         self._add(call, change=change)
 
+    def stall(self, call: str) -> None:
+        """Leave a call without an answer until the test recovers."""
+        self._released = asyncio.Event()
+        self._add(call, is_stalled=True)
+
     def lose(self, call: str) -> None:
         """Let a call find nobody."""
         self._add(call)
@@ -140,6 +150,7 @@ class FaultyCore(httpx2.AsyncBaseTransport):
         """Let every call through again."""
         self._faults.clear()
         self._is_down = False
+        self._released.set()
 
     async def _change_answer(self, request: httpx2.Request, change: Callable[[Any], Any]) -> httpx2.Response:
         response = await self._beyond.handle_async_request(request)

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.audit_actions import ACTIONS
+from soundmark.console.audit_sentences import SentenceWriter, find_emails
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
-from soundmark.console.pages.audit_log.sentences import SentenceWriter
 from soundmark.console.parts import read_part
 from soundmark.console.routing import page
 from soundmark.console.troubles import describe
@@ -38,7 +38,7 @@ async def show_list(visit: Visit) -> Response:
             emails = await read_part(_find_all_emails(visit))
             entries = await _find_entries(visit, _replace_name(filters, emails or {}))
         else:
-            entries, emails = await asyncio.gather(_find_entries(visit, filters), read_part(_find_emails(visit)))
+            entries, emails = await asyncio.gather(_find_entries(visit, filters), read_part(find_emails(visit)))
     except (FieldRefused, ApiProblem) as refused:
         if isinstance(refused, ApiProblem) and refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise
@@ -90,12 +90,6 @@ def _read_format(form: Form) -> Literal["ndjson", "csv"]:
 
 async def _find_entries(visit: Visit, filters: AuditFilters) -> Page[AuditEntry]:
     return await visit.core.audit_log.page(filters, cursor=visit.query("cursor"))
-
-
-async def _find_emails(visit: Visit) -> dict[str, str]:
-    """Return the addresses of the newest members, by which people know each other better than by their ids."""
-    members = await visit.core.members.page()
-    return {member.subject_id: member.email for member in members.data}
 
 
 async def _find_all_emails(visit: Visit) -> dict[str, str]:

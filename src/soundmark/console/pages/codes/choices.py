@@ -8,6 +8,7 @@ from soundmark_sdk.client import ApiProblem, ClientFailure
 from soundmark_sdk.client.failures import ServiceUnreachable
 from soundmark_sdk.client.records import AllowedHosts
 
+from soundmark.console.parts import until_late
 from soundmark.console.visit import Visit
 
 # As many as a person picks from, and one call. Beyond that, the page of a campaign leads here with its id in the URL.
@@ -52,7 +53,10 @@ async def find_allowed_hosts(visit: Visit) -> AllowedHosts | None:
     Raises: as `find_campaigns`.
     """
     try:
-        return await visit.core.projects.allowed_hosts()
+        async with until_late():
+            return await visit.core.projects.allowed_hosts()
+    except TimeoutError:
+        return None
     except ClientFailure as failure:
         if _is_unavailable(failure):
             return None
@@ -82,10 +86,13 @@ async def _name_integrations(visit: Visit) -> AsyncIterator[tuple[str, str]]:
 async def _collect(named: AsyncIterator[tuple[str, str]]) -> Choices:
     options: list[tuple[str, str]] = []
     try:
-        async for option in named:
-            options.append(option)
-            if len(options) == _OFFERED_MAX:
-                break
+        async with until_late():
+            async for option in named:
+                options.append(option)
+                if len(options) == _OFFERED_MAX:
+                    break
+    except TimeoutError:
+        return Choices((), are_known=False)
     except ClientFailure as failure:
         if _is_unavailable(failure):
             return Choices((), are_known=False)

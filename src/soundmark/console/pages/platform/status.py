@@ -8,7 +8,9 @@ from typing import Any, Final
 from soundmark_sdk.client import ApiProblem, ClientFailure
 from starlette.responses import Response
 
+from soundmark.console.core_api import CoreReadiness
 from soundmark.console.pages.platform import abuse, catalog, organizations
+from soundmark.console.parts import read_part, until_late
 from soundmark.console.visit import Visit
 
 PATH: Final = "/platform/status"
@@ -29,7 +31,7 @@ async def show_status(visit: Visit) -> Response:
     Raises: soundmark_sdk.ApiProblem for a person who is no administrator, although anybody may ask Core for its state.
     """
     readiness, reports, suspended, prices = await asyncio.gather(
-        visit.console.core.read_readiness(visit.deadline),
+        _read_readiness(visit),
         _count_or_none(visit.core.platform.abuse_reports_page(status="open")),
         _count_or_none(visit.core.platform.organizations_page(status="suspended")),
         _count_unsold(visit),
@@ -55,12 +57,17 @@ async def _count_unsold(visit: Visit) -> str | None:
     return str(sum(each.active and each.price_status in {"unknown", "missing"} for each in found.offers))
 
 
+async def _read_readiness(visit: Visit) -> CoreReadiness:
+    return await read_part(visit.console.core.read_readiness(visit.deadline)) or CoreReadiness("unreachable")
+
+
 async def _read_or_none(reading: Any) -> Any:
     try:
-        return await reading
+        async with until_late():
+            return await reading
     except ApiProblem as problem:
         if problem.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise
         return None
-    except ClientFailure:
+    except (ClientFailure, TimeoutError):
         return None

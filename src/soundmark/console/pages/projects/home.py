@@ -7,6 +7,7 @@ from soundmark_sdk.client import CodeFilters
 from soundmark_sdk.client.records import AuditEntry, Campaign, Page
 from starlette.responses import Response
 
+from soundmark.console.audit_sentences import SentenceWriter, find_emails
 from soundmark.console.intents import write_headline
 from soundmark.console.on_air import OnAir, count_on_air, find_on_air, write_count
 from soundmark.console.pages.projects.hearings import DAYS, Hearings, find_hearings
@@ -33,6 +34,7 @@ async def show_home(visit: Visit) -> Response:
         running=running,
         campaign_names={} if campaigns is None else {each.id: each.name for each in campaigns.data},
         hearings=hearings,
+        writer=SentenceWriter(visit, parts.get("emails") or {}),
         events=None if parts.get("events") is None else _list_events(visit, parts["events"]),
         # Until a Code was heard, as far as somebody measures it.
         shows_steps=newest is not None and (hearings is None or not hearings.events),
@@ -52,7 +54,7 @@ def _list_calls(visit: Visit) -> dict[str, Awaitable[Any]]:
     if "integrations" in areas:
         calls["hearings"] = find_hearings(visit)
     if visit.may_manage:
-        calls["events"] = core.audit_log.page(limit=_EVENTS_READ)
+        calls |= {"events": core.audit_log.page(limit=_EVENTS_READ), "emails": find_emails(visit)}
     return calls
 
 

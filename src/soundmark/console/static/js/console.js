@@ -5,6 +5,7 @@ import { sendFormsOnce } from "./sending_once.js";
 import { addCopyButtons } from "./copying.js";
 import { closeMenus, openDialogs } from "./dialogs.js";
 import { offerPalette } from "./palette.js";
+import { showWaiting } from "./waiting.js";
 
 showLocalTimes(document);
 sendFormsOnce(document);
@@ -12,4 +13,5 @@ addCopyButtons(document);
 openDialogs(document);
 closeMenus(document);
 offerPalette(document);
+showWaiting(document);
 document.getElementById("trouble")?.focus();

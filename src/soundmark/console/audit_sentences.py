@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 from soundmark_sdk.client.records import AuditEntry
@@ -61,7 +62,9 @@ class SentenceWriter:
 
     def _write_actor(self, entry: AuditEntry) -> Markup:
         identity, kind = entry.actor.id, f"audit_log.actor.{entry.actor.type}"
-        path = self.visit.here(actor=identity, cursor=None)
+        log = f"/organizations/{entry.organization_id}/audit-log"
+        is_log = self.visit.request.url.path == log  # Its other filters stay.
+        path = self.visit.here(actor=identity, cursor=None) if is_log else f"{log}?{urlencode({'actor': identity})}"
         name = isolate(self.emails.get(identity, identity))
         link = Markup('<a href="{}" title="{}">{}</a>').format(path, identity, name)
         if not self.visit.language.knows(kind):
@@ -76,6 +79,15 @@ class SentenceWriter:
     def _name_fact(self, name: str) -> str:
         key = f"audit_log.fact.{name}"
         return self.visit.say(key) if self.visit.language.knows(key) else name
+
+
+async def find_emails(visit: Visit) -> dict[str, str]:
+    """Return the addresses of the newest members, by which people know each other better than by their ids.
+
+    Raises: soundmark_sdk.ClientFailure.
+    """
+    members = await visit.core.members.page()
+    return {member.subject_id: member.email for member in members.data}
 
 
 def _has_id_shape(text: str) -> bool:
