@@ -1,12 +1,8 @@
 """Fields whose text has a format: each says which, to readers of the page and of the screen alike."""
 
-import re
-
-from starlette.routing import Route
 from support.console.client import ConsoleClient
+from support.console.page_paths import list_paths
 from support.tenancy.tenant import Tenant
-
-from soundmark.console import app
 
 TYPES = {"datetime-local", "date", "url", "email"}
 NAMES = {
@@ -27,17 +23,12 @@ async def test_every_field_with_a_format_says_which(operator: ConsoleClient, ten
         "endpoint_id": endpoint["id"],
         "integration_id": (await tenant.make_integration())["id"],
     }
-    paths = [
-        re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], route.path)
-        for route in app.PAGES
-        if isinstance(route, Route) and set(re.findall(r"\{(\w+)\}", route.path)) <= set(ids)
-    ]
     kinds = ("plan?product=codes", "offer?provider=local", "offer?provider=card", "contract")
     systems = ("smtp", "support", "accounting")
 
     silent, seen = set(), set()
     for path in (
-        *paths,
+        *list_paths(ids),
         *(f"/platform/catalog/{kind}" for kind in kinds),
         *(f"/platform/systems/{system}" for system in systems),
     ):

@@ -4,11 +4,9 @@ import re
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from starlette.routing import Route
 from support.console.client import ConsoleClient, PageAnswer
+from support.console.page_paths import list_paths
 from support.tenancy.tenant import Tenant
-
-from soundmark.console import app
 
 MARK = "שלום"
 # The members of Core's answers that hold what people typed.
@@ -85,15 +83,10 @@ async def test_every_name_on_every_page_keeps_its_direction_to_itself(operator: 
     # Their members called `name` are no names of tenants.
     operator.core.alter("GET /v1/platform/settings", lambda document: document)
     operator.core.alter("GET *", plant)
-    paths = [
-        re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], route.path)
-        for route in app.PAGES
-        if isinstance(route, Route) and set(re.findall(r"\{(\w+)\}", route.path)) <= set(ids)
-    ]
     queries = ("/search?q=" + MARK, f"/organizations/{tenant.organization_id}/members/remove?subject_id=somebody")
 
     exposed, shown = {}, set()
-    for path in (*paths, *queries):
+    for path in (*list_paths(ids), *queries):
         page = await operator.get(path)
         if "text/html" in page.headers.get("content-type", "") and page.status < 500:
             shown |= {path} if MARK in page.text else set()

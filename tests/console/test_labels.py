@@ -1,4 +1,4 @@
-"""The names of a form's fields, as the form and the list of its refusals say them."""
+"""What templates share: the head of each page, and the names of fields in forms and in the list of their refusals."""
 
 import re
 from pathlib import Path
@@ -28,3 +28,13 @@ def test_a_refused_field_has_the_name_that_its_form_gives_it(code: str) -> None:
         and language.say(f"fields.{name}") != language.say(label)
     }
     assert differing == set()
+
+
+def test_every_page_begins_with_the_same_head() -> None:
+    """A heading that only a reader of the screen needs is hidden; three pages are laid out by themselves."""
+    own = {"components/page.html", "design/design.html", "listen/listen.html", "sign_in/front.html"}
+    texts = {path.relative_to(FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.html")}
+
+    assert [
+        name for name, text in texts.items() if name not in own and re.search("<h1(?! class=.visually-h)", text)
+    ] == []

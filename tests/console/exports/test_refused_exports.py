@@ -268,16 +268,21 @@ def test_rows_that_the_filter_excludes_are_refused(filters: dict[str, str], memb
     assert (refused.reason, refused.member) == ("differs", member)
 
 
-async def read_code(measured: MeasuredTenant) -> tuple[ReportRequest, dict[str, Any], dict[str, Any]]:
-    tenant, xr_id = measured.tenant, measured.in_campaign["xr_id"]
-    code = (await tenant.api.get(f"/v1/codes/{xr_id}", params=tenant.query)).json
+async def read_report(measured: MeasuredTenant, **filters: str) -> tuple[ReportRequest, dict[str, Any]]:
+    """Return the request of a report that is filtered like this, and its answer."""
+    tenant = measured.tenant
     request = ReportRequest(
         organization_id=tenant.organization_id,
         project_id=tenant.project_id,
         integration_id=measured.integration["id"],
-        xr_id=xr_id,
+        **filters,
     )
-    return request, (await measured.report(xr_id=xr_id)).json, code
+    return request, (await measured.report(**filters)).json
+
+
+async def read_code(measured: MeasuredTenant) -> tuple[ReportRequest, dict[str, Any], dict[str, Any]]:
+    xr_id = measured.in_campaign["xr_id"]
+    return *(await read_report(measured, xr_id=xr_id)), await measured.tenant.show_code(xr_id)
 
 
 @pytest.mark.parametrize("member", ["organization_id", "project_id", "audience_integration_id", "xr_id"])
@@ -324,13 +329,7 @@ async def test_a_code_answer_is_closed_at_every_depth(measured: MeasuredTenant) 
 async def read_campaign(measured: MeasuredTenant) -> tuple[ReportRequest, dict[str, Any], dict[str, Any]]:
     tenant, campaign_id = measured.tenant, measured.campaign["id"]
     summary = (await tenant.api.get(f"/v1/campaigns/{campaign_id}/summary", params=tenant.query)).json
-    request = ReportRequest(
-        organization_id=tenant.organization_id,
-        project_id=tenant.project_id,
-        integration_id=measured.integration["id"],
-        campaign_id=campaign_id,
-    )
-    return request, (await measured.report(campaign_id=campaign_id)).json, summary
+    return *(await read_report(measured, campaign_id=campaign_id)), summary
 
 
 @pytest.mark.parametrize("member", ["organization_id", "project_id", "id"])

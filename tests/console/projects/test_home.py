@@ -1,6 +1,5 @@
 """The home page of a project: what works now, what runs, what was heard, and the first steps."""
 
-import asyncio
 from datetime import timedelta
 
 import pytest
@@ -162,16 +161,4 @@ async def test_each_role_sees_what_it_may_read_and_no_error(
 
 
 async def test_the_calls_of_the_page_run_beside_one_another(operator: ConsoleClient, tenant: Tenant) -> None:
-    """None of them is answered until all have been made."""
-    path = path_of(tenant)
-    await operator.get(path)  # The names of the tenant are known from now on.
-    held = [operator.core.hold(call, b"{") for call in PARTS]
-
-    loading = asyncio.create_task(operator.get(path))
-    async with asyncio.timeout(10):
-        for each in held:
-            await each.begun.get()
-    for each in held:
-        each.may_end.set()
-
-    assert (await loading).status == 200
+    await operator.assert_calls_run_together(path_of(tenant), PARTS)

@@ -1,8 +1,9 @@
 """A browser without scripts: it follows what the console's pages say, and accepts only well-formed ones."""
 
+import asyncio
 import functools
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias, cast
@@ -172,6 +173,18 @@ class ConsoleClient:
         sent = {"origin": CONSOLE_URL, "sec-fetch-site": "same-origin", **(headers or {})}
         data = {"csrf_token": CSRF_TOKEN, **(fields or {})}
         return PageAnswer(await self._client.post(path, data=data, headers=sent))
+
+    async def assert_calls_run_together(self, path: str, calls: Iterable[str]) -> None:
+        """Assert that a page makes all of these calls before the first of them is answered."""
+        await self.get(path)  # The names of the tenant are known from now on.
+        held = [self.core.hold(call, b"{") for call in calls]
+        loading = asyncio.create_task(self.get(path))
+        async with asyncio.timeout(10):
+            for each in held:
+                await each.begun.get()
+        for each in held:
+            each.may_end.set()
+        assert (await loading).status == 200
 
     async def follow(self, answer: PageAnswer) -> PageAnswer:
         """Open the page that a redirect leads to."""

@@ -5,6 +5,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console import leaving
 from soundmark.console.downloads import answer_download
 from soundmark.console.pages.organizations.home import show_home
 from soundmark.console.routing import form_page, page
@@ -53,22 +54,12 @@ async def export(visit: Visit) -> Response:
 
 async def show_deletion(visit: Visit) -> Response:
     """Show what the deletion of an organisation would delete, and ask for its confirmation."""
-    preflight = await visit.core.organizations.closure_preflight()
-    assert visit.organization is not None, "the route loads it"
-    return visit.page(
-        "organizations/delete.html", preflight=preflight, name=visit.organization.name, id=visit.organization_id
-    )
+    return await leaving.show_deletion(visit, visit.core.organizations, visit.organization)
 
 
 async def delete(visit: Visit) -> Response:
     """Delete an organisation for good, and show the certificate."""
-    with visit.deadline.lifted():  # A deletion takes as long as there is something to delete.
-        certificate_id = await visit.core.organizations.delete(
-            visit.form.text("confirmation"),
-            certificate_id=visit.form.segment("certificate_id") if visit.form.has("certificate_id") else None,
-        )
-    visit.console.directory.forget(visit.signed_in.subject)
-    return visit.redirect(f"/deletions/{certificate_id}")
+    return await leaving.delete_tenant(visit, visit.core.organizations)
 
 
 async def show_certificate(visit: Visit) -> Response:

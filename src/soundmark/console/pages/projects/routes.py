@@ -5,6 +5,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console import leaving
 from soundmark.console.downloads import answer_download
 from soundmark.console.pages.projects import allowed_hosts
 from soundmark.console.pages.projects.home import show_home
@@ -54,20 +55,12 @@ async def export(visit: Visit) -> Response:
 
 async def show_deletion(visit: Visit) -> Response:
     """Show what the deletion of a project would delete, and ask for its confirmation."""
-    preflight = await visit.core.projects.closure_preflight()
-    assert visit.project is not None, "the route loads it"
-    return visit.page("organizations/delete.html", preflight=preflight, name=visit.project.name, id=visit.project_id)
+    return await leaving.show_deletion(visit, visit.core.projects, visit.project)
 
 
 async def delete(visit: Visit) -> Response:
     """Delete a project for good, and show the certificate."""
-    with visit.deadline.lifted():  # A deletion takes as long as there is something to delete.
-        certificate_id = await visit.core.projects.delete(
-            visit.form.text("confirmation"),
-            certificate_id=visit.form.segment("certificate_id") if visit.form.has("certificate_id") else None,
-        )
-    visit.console.directory.forget(visit.signed_in.subject)
-    return visit.redirect(f"/deletions/{certificate_id}")
+    return await leaving.delete_tenant(visit, visit.core.projects)
 
 
 _ALL: Final = "/organizations/{organization_id}/projects"
