@@ -1,6 +1,7 @@
 """The `soundmark` command: its help, its imports, and its exit statuses."""
 
 import importlib.metadata
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -102,6 +103,16 @@ def test_h_shows_help_everywhere_and_flags_as_flags(command: tuple[str, ...]) ->
     assert "<bool>" not in long.out
 
 
+@pytest.mark.parametrize("command", [("up",), ("platform", "entitle")], ids=" ".join)
+def test_help_fills_the_lines_of_a_terminal(command: tuple[str, ...]) -> None:
+    """A docstring breaks its lines at another width, and the help at both would leave every second line short."""
+    text, _, _ = soundmark(*command, "--help", environ={"COLUMNS": "80"}).out.partition("╭")
+    lines = [line.strip() for line in text.splitlines()]
+    for line, following in itertools.pairwise(lines):
+        if line and following:
+            assert len(f"{line} {following.split()[0]}") > 78, line
+
+
 def test_the_versions_of_both_distributions_are_shown() -> None:
     done = soundmark("--version")
     versions = (importlib.metadata.version("soundmark"), importlib.metadata.version("soundmark-sdk"))
@@ -191,12 +202,13 @@ def test_config_check_names_all_faults_at_once() -> None:
         "SOUNDMARK_AUDIO_CREDENTIAL",
         "SOUNDMARK_AUDIO_URL",
         "SOUNDMARK_BASE_URL",
+        "SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set",
         "SOUNDMARK_CORE_DATABASE_URL",
         "SOUNDMARK_DATABASE_POOL_SIZE",
         "SOUNDMARK_MASTER_KEY",
         "SOUNDMARK_MASTER_KEYS",
     ]
-    assert lines[-1] == "soundmark: 10 settings are wrong or missing"
+    assert lines[-1] == "soundmark: 11 settings are wrong or missing"
     assert "secret" not in done.err
 
 

@@ -161,7 +161,7 @@ def test_an_explanation_says_why_nothing_was_heard(tmp_path: Path) -> None:
         "recording       2.00 s, 8000 Hz, 2 channels",
         done.out.splitlines()[1],
         "15 to 19.5 kHz  nothing in its loudest second; then the band below has nothing, the band above nothing",
-        "- The sample rate is 8000 Hz, which holds nothing above 4 kHz; frames need 44100 Hz or more.",
+        "- The sample rate is 8000 Hz, which holds nothing above 4 kHz; frames are heard at 44000 Hz or more.",
     ]
 
 

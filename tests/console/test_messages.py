@@ -65,3 +65,23 @@ def test_amounts_have_the_digits_of_their_currency() -> None:
     assert get_language("en").money(12_345, "TND") == "TND\N{NO-BREAK SPACE}12.345"
     assert get_language("en").money(1_234, "EUR") == "€12.34"
     assert "12,34" in get_language("fr").money(1_234, "EUR")
+
+
+def test_french_has_one_word_for_each_term() -> None:
+    english, french = read_messages("en"), read_messages("fr")
+    terms = {
+        r"\bAPI keys?\b": "clés? d’API",
+        r"\bcampaigns?\b": "campagne",
+        r"\bdeliver(y|ies)\b": r"\benvois?\b",
+        r"\bendpoints?\b": "points? de réception",
+        r"\bintegrations?\b": "intégration",
+        r"\boffline packs?\b": r"\bpacks? hors ligne\b",
+        r"\bsubscriptions?\b": "abonnement",
+    }
+    differing = {
+        key: french[key]
+        for term, word in terms.items()
+        for key in english.keys() & french.keys()
+        if re.search(term, english[key], re.IGNORECASE) and not re.search(word, french[key], re.IGNORECASE)
+    }
+    assert differing == {}

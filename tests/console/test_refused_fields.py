@@ -42,6 +42,7 @@ SENTENCES = [
     "must be an https address of a host that this project allows",
     "must not contain a host twice",
     "must not name a type twice",
+    "must not name an event twice",
     "must not name a scope twice",
     "must have at most 64 members",
     "must be the next_cursor of the previous page",

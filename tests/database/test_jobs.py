@@ -1,5 +1,7 @@
 """The queue of background jobs and the process that empties it."""
 
+import asyncio
+import contextlib
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -7,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 from procrastinate import App
+from procrastinate.exceptions import AlreadyEnqueued
+from support.database.rival import Rival
 from support.processes.command_server import find_forked_soundmark
 from support.processes.up_process import clean_environ, until
 
@@ -124,6 +128,38 @@ def test_a_worker_that_loses_its_database_works_again_when_it_is_back(
         _, output = process.communicate(timeout=30)
     assert process.returncode == 0
     assert output.count(b"worker_lost_database") == 1
+
+
+async def test_a_job_whose_end_was_not_recorded_does_not_stay_with_a_worker_that_lives(
+    url: Secret, app: App, connection: psycopg.Connection
+) -> None:
+    """The worker has forgotten the job but sends heartbeats, so nobody would take up the job, or what has its lock.
+
+    A connection that ends at that moment leads to this, as in a failover.
+    """
+    rival, began, ending = Rival(url), asyncio.Event(), asyncio.Event()
+    own = jobs.jobs_app(url, application_name="tests")
+
+    @own.task(name="act", lock="act", retry=jobs.UNTIL_DONE)
+    async def act() -> None:
+        began.set()
+        await ending.wait()
+
+    await app.configure_task("act", lock="act").defer_async()
+    working = asyncio.create_task(jobs.keep_working(own, DIRECT))
+    await asyncio.wait_for(began.wait(), 60)
+    async with rival.holding("SELECT FROM procrastinate_jobs WHERE task_name = 'act' FOR UPDATE"):
+        ending.set()
+        await rival.until_someone_waits()
+        first = connection.execute("SELECT max(id) FROM procrastinate_workers").fetchone()
+        await rival.kill_waiting_sessions()
+    await rival.until_found("SELECT FROM procrastinate_workers WHERE id > %s", *first or ())
+    with contextlib.suppress(AlreadyEnqueued):
+        await app.configure_task("retry_stalled_jobs").defer_async(timestamp=0)
+    await rival.until_found("SELECT FROM procrastinate_jobs WHERE task_name = 'act' AND status = 'succeeded'")
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
 
 
 async def test_a_worker_without_a_database_for_too_long_says_so_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:

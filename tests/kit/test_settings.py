@@ -85,6 +85,25 @@ def test_wrong_missing_and_unknown_settings_are_named_together() -> None:
     ]
 
 
+def test_settings_that_do_not_fit_together_are_named_with_all_other_faults(subtests: pytest.Subtests) -> None:
+    shared = "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
+    url = "postgresql://one:pw@db/one"
+    with subtests.test(component="core"):
+        found = core_faults(
+            CORE_DATABASE_URL=url, AUDIENCE_DATABASE_URL=url, OIDC_ISSUER="https://id.test", DRAIN_S="x"
+        )
+        assert set(found) > {
+            shared,
+            "SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither",
+        }
+    with subtests.test(component="audience"):
+        found = faults(declared.AudienceSettings, CORE_DATABASE_URL=url, AUDIENCE_DATABASE_URL=url)
+        assert set(found) > {shared, "SOUNDMARK_MASTER_KEY: is not set"}
+    with subtests.test(component="core, a wrong schema"):
+        (fault,) = core_faults(CORE_DATABASE_URL=url, AUDIENCE_DATABASE_URL=url, AUDIENCE_SCHEMA="A B")
+        assert fault.startswith("SOUNDMARK_AUDIENCE_SCHEMA: ")
+
+
 def test_an_unknown_name_is_refused_even_when_it_is_empty() -> None:
     assert core_faults(COLOUR="") == ["SOUNDMARK_COLOUR: no such setting"]
 

@@ -120,6 +120,39 @@ def test_a_client_secret_needs_the_issuer_that_gave_it() -> None:
     assert secret.reveal() == "confidential"
 
 
+def test_settings_that_do_not_fit_together_are_named_with_all_other_faults() -> None:
+    """Whoever mends what is named must not be told of one more each time."""
+    found = faults(
+        PRIVATE="x",
+        CORE_URL="x",
+        OIDC_CLIENT_ID="console",
+        OIDC_CLIENT_SECRET="confidential",
+        OIDC_RESOURCE="urn:api",
+        PUBLISHER_URL=PUBLISHER["PUBLISHER_URL"],
+    )
+    assert sorted(found) == [
+        "SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set",
+        "SOUNDMARK_CORE_URL: must be an http or https URL",
+        "SOUNDMARK_OIDC_CLIENT_SECRET requires SOUNDMARK_OIDC_ISSUER",
+        "SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither",
+        "SOUNDMARK_OIDC_RESOURCE requires SOUNDMARK_OIDC_ISSUER",
+        "SOUNDMARK_PRIVATE: no such setting",
+        "SOUNDMARK_PUBLISHER_URL and SOUNDMARK_PUBLISHER_INTEGRATION_ID must both be set, or neither",
+    ]
+
+
+def test_a_setting_that_is_wrong_by_itself_is_named_once(subtests: pytest.Subtests) -> None:
+    """Whether it fits the others can be said only once it is right."""
+    for name, others in [
+        ("CONSOLE_KEY", {}),
+        ("OIDC_ISSUER", {"OIDC_CLIENT_ID": "console", "OIDC_CLIENT_SECRET": "confidential", "CONSOLE_KEY": KEY}),
+        ("PUBLISHER_URL", {**PUBLISHER, "CONSOLE_KEY": KEY}),
+    ]:
+        with subtests.test(name=name):
+            (fault,) = faults(**{**others, name: "x"})
+            assert fault.startswith(f"SOUNDMARK_{name}: ")
+
+
 def test_people_sign_in_with_the_provider_or_with_a_ticket_or_not(subtests: pytest.Subtests) -> None:
     for given, sign_in in [
         ({}, None),

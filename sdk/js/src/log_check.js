@@ -48,8 +48,7 @@ export class LogCheck {
     if (proof === null) throw new NotYetProven("The transparency log does not have the answer.");
     await verifyLogProof(proof, this._policy, "code.issued/answer", digest);
     this._proven.add(digest);
-    if (this._proven.size <= PROVEN_MAX) return;
     const [oldest] = this._proven;
-    this._proven.delete(oldest);
+    if (this._proven.size > PROVEN_MAX) this._proven.delete(oldest);
   }
 }

@@ -78,7 +78,7 @@ export class Receiver {
    * @throws {ReceiverFailure} when there is no verified intent
    */
   async resolve(token) {
-    if (!TOKEN.test(token)) throw new ReceiverFailure("codeUnavailable", "That is not a broadcast token.");
+    requireToken(token);
     try {
       const resolution = await this._resolveOnline(token);
       this._shelf.noteTime(resolution.issuedAt.getTime());
@@ -133,7 +133,7 @@ export class Receiver {
    * @throws {ReceiverFailure} if the service did not say that it received the report
    */
   async reportAbuse(token, category, { text = "", contact = null } = {}) {
-    if (!TOKEN.test(token)) throw new ReceiverFailure("codeUnavailable", "That is not a broadcast token.");
+    requireToken(token);
     const request = {
       method: "POST",
       headers: { Accept: "application/json", "Content-Type": "application/json" },
@@ -180,6 +180,11 @@ export class Receiver {
     if (body === null) refuse("The body is too large.");
     return { body, maxAgeS };
   }
+}
+
+/** @param {string} token */
+function requireToken(token) {
+  if (!TOKEN.test(token)) throw new ReceiverFailure("codeUnavailable", "That is not a broadcast token.");
 }
 
 /**

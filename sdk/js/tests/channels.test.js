@@ -53,10 +53,18 @@ test("a repeated frame is reported once, or again after the stated time, though 
   assert.deepEqual(hear(channels, { times: 3, repeatAfterS: 3 }), [FRAME, FRAME]);
 });
 
-test("floats beyond full scale are scaled, not clipped, and one that is no number or far too large deafens nothing", () => {
+test("floats beyond full scale are not clipped, even those that are whole numbers of 32 bits", () => {
   const hum = sound.map((_, at) => 30 * Math.sin((2 * Math.PI * 300 * at) / RATE_HZ));
   assert.deepEqual(hear([add(hum, sound, 100)]), [FRAME]);
+  assert.deepEqual(hear([scale(add(hum, sound, 100), 2 ** 31 / 100)]), [FRAME]);
+});
+
+test("samples that are no numbers or far too large deafen nothing, however many there are", () => {
   for (const spoilt of [NaN, Infinity, -Infinity, 1e30, 2e5]) {
     assert.deepEqual(hear([join([spoilt], sound), join([0], sound)]), [FRAME], `${spoilt}`);
+  }
+  for (const spoilt of [Infinity, 3e38]) {
+    const sprinkled = sound.map((sample, at) => (at % 400 === 0 ? spoilt : sample));
+    assert.deepEqual(hear([sprinkled]), [FRAME], `many of ${spoilt}`);
   }
 });

@@ -22,6 +22,7 @@ class AudioContext extends EventTarget {
 
   async resume() {
     audio.resumedCount += 1;
+    if (audio.startResuming) await audio.startResuming();
     if (audio.isResumable) this.change("running");
   }
 
@@ -168,6 +169,24 @@ test("sound that the browser stops is told of, and asked to go on when it is sus
   await stop();
   audio.context.change("suspended");
   assert.equal(states.length, 4, "what was stopped is not interrupted");
+});
+
+test("sound that the browser does not start yet, such as during a call, is interrupted and not an error", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const refuse = () => Promise.reject(new DOMException("", "InvalidStateError"));
+  for (const startResuming of [() => new Promise(() => {}), refuse]) {
+    const states = [];
+    Object.assign(audio, { startResuming, stream: makeStream() });
+    const begun = listen(() => {}, { onState: (state) => states.push(state) });
+    // Everything before it has been awaited.
+    await new Promise(setImmediate);
+    context.mock.timers.tick(1000);
+    const { stop } = await begun;
+    assert.deepEqual([states, audio.stream.track.readyState], [["interrupted"], "live"]);
+    audio.context.change("running");
+    assert.deepEqual(states, ["interrupted", "listening"]);
+    await stop();
+  }
 });
 
 test("the worklet reports each frame that it hears, and listens on while no source plays", async () => {

@@ -5,7 +5,6 @@ import { mock, test } from "node:test";
 
 import { ReceiverFailure } from "../src/failures.js";
 import { createDeviceSecret, measure, MeasurementRefused } from "../src/measuring.js";
-import { PackShelf } from "../src/pack_shelf.js";
 import { Receiver } from "../src/receiver.js";
 import { readKeyHistory } from "../src/verifying/keys.js";
 import { LogPolicy } from "../src/verifying/log_policy.js";
@@ -157,18 +156,6 @@ test("a newer pack that leaves the Code out silences the older, also once it is 
     assert.ok(await ask(receiver));
     receiver.addPack(packs["newer, empty, of five minutes"]);
     assert.equal(await ask(receiver), null);
-  }));
-
-test("packs that can neither answer nor silence are forgotten", () =>
-  at(pack.issuedAt, async ({ pass }) => {
-    const shelf = new PackShelf(null);
-    shelf.add(pack);
-    pass(23 * HOUR_MS);
-    shelf.add(packs["newer, empty, of five minutes"]);
-    assert.equal(shelf.packs.length, 2);
-    pass(HOUR_MS);
-    shelf.add(packs["newer, of another project, empty"]);
-    assert.equal(shelf.packs.includes(pack), false);
   }));
 
 test("with requireLogged, only a pack with its proof answers, and another still silences", () =>

@@ -93,6 +93,14 @@ def make_wav_files() -> Made:
         "chunks before, size 0": make_riff(broadcast, odd + b"\0", form, make_chunk(b"data", data, 0)),
         "an odd chunk without padding": make_riff(odd, form, make_chunk(b"data", data)),
         "the format after the data": make_riff(make_chunk(b"data", data), form),
+        "a chunk without a name": make_riff(make_chunk(bytes(4), bytes(20)), form, make_chunk(b"data", data)),
+        "a chunk with an odd name": make_riff(form, make_chunk(b"n\xc3\xa9 ", bytes(20)), make_chunk(b"data", data)),
+        "zeros between chunks": make_riff(form, bytes(490), make_chunk(b"data", data)),
+        "data in two chunks": make_riff(form, make_chunk(b"data", data[:9000]), make_chunk(b"data", data[9000:])),
+        "no data in the first chunk": make_riff(form, make_chunk(b"data", b""), make_chunk(b"data", data)),
+        "a list of data": make_riff(
+            form, make_chunk(b"LIST", b"wavl" + make_chunk(b"data", data[:9000]) + make_chunk(b"data", data[9000:]))
+        ),
         "silence first, size 0": make_riff(form, make_chunk(b"data", silence + data, 0)),
         "chunks after": make_riff(form, make_chunk(b"data", data), odd, b"\0", make_chunk(b"id3 ", make_tag(bytes(9)))),
         "a tag before": make_tag(bytes(300)) + make_riff(form, make_chunk(b"data", data, 0)),
@@ -163,6 +171,8 @@ def make_ogg_files() -> Made:
         },
         "text beside it": text[:index_page] + content[:first_page] + text[index_page:] + content[first_page:],
         "begun in the middle": late[late.index(b"OggS", 4) :] + content,
+        "begun in a page": write_vorbis(make_noise(4))[5000:] + content,
+        "begun in a page, another encoding": write_opus(make_noise(9))[9000:] + content,
         "a tag before": make_tag(bytes(30)) + content,
     }
 

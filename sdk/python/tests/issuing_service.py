@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pytest
 from soundmark_sdk.client import (
@@ -17,7 +17,7 @@ from soundmark_sdk.client import (
 )
 
 from .issuer import INTENT, compact
-from .stand_ins import FakeClock, make_response
+from .stand_ins import FakeClock, LoopbackServer, make_response
 
 CREDENTIAL: Final = "xak_" + "s" * 43
 ORGANIZATION: Final = "org_0123456789abcdefABCDEF"
@@ -135,33 +135,13 @@ class _State:
     issued: int = 0
 
 
-class IssuingService(socketserver.ThreadingTCPServer):
+class IssuingService(LoopbackServer):
     """Correct except for `faults`, each of which affects one request."""
 
-    daemon_threads = True
-    # One test delivers a hundred events at once; the kernel resets connections beyond this number.
-    request_queue_size = 128
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.state = _State()
-        self.stopping = threading.Event()
         self._turn = threading.Lock()
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stopping.set()
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     @property
     def routes(self) -> list[str]:

@@ -30,20 +30,15 @@ class ReceivedRequest:
     headers: dict[str, str]
 
 
-class Service(socketserver.ThreadingTCPServer):
-    """A service on a free loopback port, correct until a route is replaced."""
+class LoopbackServer(socketserver.ThreadingTCPServer):
+    """A server on a free loopback port, with a thread for each connection."""
 
     daemon_threads = True
     # The connections that may wait; the kernel drops any others, and the client tries again a second later.
-    request_queue_size = 64
+    request_queue_size = 128
 
-    def __init__(self, issuer: Issuer) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.received: list[ReceivedRequest] = []
-        # A route is one response, or a list whose responses are used in turn; the last one is used for ever.
-        self.resolve: Response | list[Response] = make_response(200, compact(issuer.answer()))
-        self.keys: Response | list[Response] = make_response(200, issuer.key_set(), Cache_Control="public, max-age=60")
-        self.others: dict[str, Response | list[Response]] = {}
+    def __init__(self, handler: type[socketserver.BaseRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
         self.stopping = threading.Event()
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -60,6 +55,18 @@ class Service(socketserver.ThreadingTCPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Service(LoopbackServer):
+    """A service that is correct until a route is replaced."""
+
+    def __init__(self, issuer: Issuer) -> None:
+        super().__init__(_Handler)
+        self.received: list[ReceivedRequest] = []
+        # A route is one response, or a list whose responses are used in turn; the last one is used for ever.
+        self.resolve: Response | list[Response] = make_response(200, compact(issuer.answer()))
+        self.keys: Response | list[Response] = make_response(200, issuer.key_set(), Cache_Control="public, max-age=60")
+        self.others: dict[str, Response | list[Response]] = {}
 
     def paths(self) -> list[str]:
         return [request.path for request in self.received]

@@ -1,7 +1,8 @@
 """Downloaded audit logs: the first entry that is altered, missing or moved is named."""
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pytest
 from soundmark_sdk import AuditLogRejected, LogPolicy, verify_audit_log
@@ -9,10 +10,11 @@ from soundmark_sdk.failures import Unverifiable
 
 from .genuine_log import ORIGIN, GenuineLog, Signer, chain, digest_of
 
+Json: TypeAlias = dict[str, Any]
 ORGANIZATION = "org_1"
 
 
-def entry(number: int) -> dict[str, Any]:
+def entry(number: int) -> Json:
     return {
         "id": f"aud_{number}",
         "organization_id": ORGANIZATION,
@@ -26,18 +28,38 @@ def entry(number: int) -> dict[str, Any]:
     }
 
 
-def lines(entries: list[dict[str, Any]]) -> list[bytes]:
+def make_log(*heads: Json) -> tuple[LogPolicy, Callable[[str], bytes | None], list[str]]:
+    """Return a policy, how to get the proofs of a log that holds these heads, and the digests that were asked for."""
+    log_key, asked = Signer(ORIGIN), list[str]()
+    log = GenuineLog([log_key])
+    proofs = {}
+    for head in heads:
+        digest = digest_of("audit.head/head", head)
+        proofs[digest] = log.add({"v": 1, "kind": "audit.head", "head": digest})
+
+    def fetch(digest: str) -> bytes | None:
+        asked.append(digest)
+        return log.prove(proofs[digest]).encode() if digest in proofs else None
+
+    return LogPolicy(log_key.vkey), fetch, asked
+
+
+def head_at(position: int, entries: list[Json]) -> Json:
+    return {"organization_id": ORGANIZATION, "entries": position, "chain_hash": entries[position - 1]["chain_hash"]}
+
+
+def lines(entries: list[Json]) -> list[bytes]:
     """Return a download: the newest first."""
     return [json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in reversed(entries)]
 
 
 @pytest.fixture
-def entries() -> list[dict[str, Any]]:
+def entries() -> list[Json]:
     """Ten entries that are chained."""
     return chain([entry(number) for number in range(1, 11)])
 
 
-def test_a_whole_log_is_verified_in_any_order(entries: list[dict[str, Any]]) -> None:
+def test_a_whole_log_is_verified_in_any_order(entries: list[Json]) -> None:
     fresh = {**entry(11), "outcome": "requested", "finalised_at": None, "position": None, "chain_hash": None}
     for given in (lines([*entries, fresh]), lines([*entries, fresh])[::-1], lines([fresh, *entries[5:], *entries[:5]])):
         found = verify_audit_log(given)
@@ -45,10 +67,10 @@ def test_a_whole_log_is_verified_in_any_order(entries: list[dict[str, Any]]) -> 
     assert verify_audit_log([]).entries == 0
 
 
-def test_the_first_fault_is_named(entries: list[dict[str, Any]], subtests: pytest.Subtests) -> None:
+def test_the_first_fault_is_named(entries: list[Json], subtests: pytest.Subtests) -> None:
     altered = [{**each, "metadata": {}} if each["position"] in (4, 7) else each for each in entries]
     swapped = [{**entries[3], **places(entries[4])}, {**entries[4], **places(entries[3])}]
-    cases: dict[str, tuple[list[dict[str, Any]], int | None, str | None]] = {
+    cases: dict[str, tuple[list[Json], int | None, str | None]] = {
         "altered": (altered, 4, "aud_4"),
         "one is missing": (entries[:2] + entries[3:], 3, None),
         "the first are missing": (entries[2:], 1, None),
@@ -72,11 +94,11 @@ def test_the_first_fault_is_named(entries: list[dict[str, Any]], subtests: pytes
         verify_audit_log(lines([*entries[:2], *entries[9:]]))
 
 
-def places(each: dict[str, Any]) -> dict[str, Any]:
+def places(each: Json) -> Json:
     return {name: each[name] for name in ("position", "chain_hash")}
 
 
-def test_what_is_no_entry_is_refused(entries: list[dict[str, Any]], subtests: pytest.Subtests) -> None:
+def test_what_is_no_entry_is_refused(entries: list[Json], subtests: pytest.Subtests) -> None:
     whole = entries[0]
     malformed: list[Any] = [
         "text",
@@ -96,19 +118,8 @@ def test_what_is_no_entry_is_refused(entries: list[dict[str, Any]], subtests: py
             verify_audit_log([line])
 
 
-def test_the_newest_head_in_the_log_covers_what_is_below_it(entries: list[dict[str, Any]]) -> None:
-    log_key = Signer(ORIGIN)
-    log = GenuineLog([log_key])
-    proofs = {}
-    for position in (3, 8):
-        head = {"organization_id": ORGANIZATION, "entries": position, "chain_hash": entries[position - 1]["chain_hash"]}
-        digest = digest_of("audit.head/head", head)
-        proofs[digest] = log.add({"v": 1, "kind": "audit.head", "head": digest})
-    policy = LogPolicy(log_key.vkey)
-
-    def fetch(digest: str) -> bytes | None:
-        return log.prove(proofs[digest]).encode() if digest in proofs else None
-
+def test_the_newest_head_in_the_log_covers_what_is_below_it(entries: list[Json]) -> None:
+    policy, fetch, asked = make_log(head_at(3, entries), head_at(8, entries))
     found = verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch)
     assert (found.entries, found.covered) == (10, 8)
     assert found.proof is not None
@@ -117,3 +128,37 @@ def test_the_newest_head_in_the_log_covers_what_is_below_it(entries: list[dict[s
     assert verify_audit_log(lines(forged), policy=policy, fetch_proof=fetch).covered == 0
     with pytest.raises(Unverifiable):
         verify_audit_log(lines(entries), policy=LogPolicy(Signer(ORIGIN).vkey), fetch_proof=fetch)
+    asked.clear()
+    assert verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch, logged_entries=8).covered == 8
+    assert len(asked) == 1
+    for elsewhere in (0, 4, 11):
+        assert verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch, logged_entries=elsewhere).covered == 8
+
+
+def test_the_log_is_asked_for_a_bounded_number_of_heads(subtests: pytest.Subtests) -> None:
+    """Those of the newest entries, and of those after which nothing followed until a head had to be in the log."""
+    pause, day = 700, "2026-11-20T"
+    entries = chain(
+        [
+            {
+                **entry(number),
+                "finalised_at": f"{day}10:00:00.000Z" if number <= pause else f"{day}10:02:20.000Z",
+                "created_at": f"{day}09:00:00.000Z",
+            }
+            for number in range(1, 1001)
+        ]
+    )
+    for logged, covered, asked_max in (
+        ([1000, 900], 1000, 1),
+        ([745, pause], 745, 256),
+        ([744, pause], pause, 257),
+        ([500], 0, 257),
+    ):
+        with subtests.test(logged=logged):
+            policy, fetch, asked = make_log(*(head_at(position, entries) for position in logged))
+            found = verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch)
+            assert (found.covered, len(asked)) == (covered, asked_max)
+    paused = chain([{**entry(number), "finalised_at": f"{2000 + number}-01-01T00:00:00.000Z"} for number in range(400)])
+    policy, fetch, asked = make_log(head_at(1, entries))
+    assert verify_audit_log(lines(paused), policy=policy, fetch_proof=fetch, logged_entries=3).covered == 0
+    assert len(asked) == len(set(asked)) == 289

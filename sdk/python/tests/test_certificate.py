@@ -90,12 +90,14 @@ def reject(certificate: bytes | Json, keys: KeySet = KEYS) -> tuple[str, str]:
 @pytest.mark.parametrize("subject_type", ["organization", "project"])
 def test_a_genuine_certificate_states_what_was_deleted(subject_type: str) -> None:
     signed = Issuer().signed(make_document(subject_type))
-    verified = verify_certificate(compact(signed), KEYS)
-    assert verified == verify_certificate(MappingProxyType(signed), KEYS)
+    verified = verify_certificate(MappingProxyType(signed), KEYS)
+    assert verified == verify_certificate(compact(signed), KEYS)
     assert (verified.subject_type, verified.subject_id) == (subject_type, signed["subject"]["id"])
     assert (verified.certificate_id, verified.organization_id) == (signed["certificate_id"], ORGANIZATION_ID)
     assert (verified.requested_at, verified.completed_at) == (NOW, NOW + timedelta(seconds=90))
-    assert verified.deleted_in_core == signed["deleted"]["core"]
+    deleted = deepcopy(signed["deleted"]["core"])
+    signed["deleted"]["core"].clear()  # Who changes the object does not change what was verified.
+    assert verified.deleted_in_core == deleted
     assert verified.deleted_in_audience["spent_proofs"] == 4
     assert verified.key_id == "key-2026-11"
 

@@ -79,7 +79,7 @@ MISFITS: Final[list[tuple[str, Any, str]]] = [
     ("certificate_id", "dct_0123456789abcdefABCDEF", "certificate_id"),
     ("issued_at", "today", "issued_at"),
     ("measured.more", 1, "measured"),
-    ("measured.file_name", "a/b", "measured.file_name"),
+    *(("measured.file_name", name, "measured.file_name") for name in ("a/b", "..", ".", "a\x85b", "")),
     ("measured.duration_ms", 1.0, "measured.duration_ms"),
     ("measured.sample_rate", True, "measured.sample_rate"),
     ("measured.repetitions", [], "measured.repetitions"),

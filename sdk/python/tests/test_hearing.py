@@ -48,15 +48,17 @@ def test_a_frame_is_heard_across_a_dropout_of_50_ms(protocol: int, at: float) ->
     assert hear_tokens(drop_out(sound, data_from_s + at * (data_to_s - data_from_s), 0.05)) == [TOKEN]
 
 
-@pytest.mark.parametrize("rate_hz", [44_100, 44_101, 47_999, 50_000, 88_200, 96_000, 176_400, 192_000, 768_000])
+@pytest.mark.parametrize(
+    "rate_hz", [44_000, 44_056, 44_100, 44_101, 47_999, 50_000, 88_200, 96_000, 176_400, 192_000, 768_000]
+)
 def test_a_frame_is_heard_at_every_rate_that_can_carry_it(rate_hz: int) -> None:
     noisy = add_white_noise(play(frame(TOKEN), 5), 0, seed=1)
     assert hear_tokens(resample(noisy, rate_hz), rate_hz) == [TOKEN]
 
 
-@pytest.mark.parametrize("rate_hz", [0, -48_000, 8000, 24_000, 44_099, 768_001])
+@pytest.mark.parametrize("rate_hz", [0, -48_000, 8000, 24_000, 43_999, 768_001])
 def test_rates_that_cannot_carry_a_frame_are_refused(rate_hz: int) -> None:
-    with pytest.raises(ValueError, match="44100"):
+    with pytest.raises(ValueError, match="44000"):
         Listener(rate_hz)
 
 

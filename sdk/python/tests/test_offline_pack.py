@@ -69,7 +69,7 @@ def reject(document: bytes | Json) -> tuple[str, str]:
 
 
 def test_a_genuine_pack_answers_for_the_codes_that_it_names() -> None:
-    signed = Issuer().signed(make_document(campaign_id=CAMPAIGN))
+    signed = Issuer().signed(make_document(campaign_id=CAMPAIGN, codes=deepcopy(make_codes(0, 1))))
     pack = verify_offline_pack(compact(signed), KEYS)
     assert pack == verify_offline_pack(MappingProxyType(signed), KEYS)
     assert (pack.campaign_id, pack.codes_count, pack.valid_until) == (CAMPAIGN, 2, NOW + LIFE)
@@ -82,6 +82,8 @@ def test_a_genuine_pack_answers_for_the_codes_that_it_names() -> None:
     assert pack.find(TOKENS[1], NOW) == expected, "who changes an answer does not change the pack"
     for token in (TOKENS[2], "brd_", "", "é" * 20):
         assert pack.find(token, NOW) is None
+    signed["codes"][1]["intent"]["resource"]["url"] = "https://example.com/elsewhere"
+    assert pack.find(TOKENS[1], NOW) == expected, "who changes the document does not change the pack"
 
 
 def test_it_answers_until_it_or_the_code_ends_and_not_before_it_was_made(subtests: pytest.Subtests) -> None:
@@ -160,6 +162,8 @@ def test_what_breaks_the_contract_is_rejected_even_if_it_is_signed(subtests: pyt
     changed += [
         ({"valid_until": timestamp(NOW)}, ("wrong_times", "valid_until")),
         ({"valid_until": timestamp(NOW + timedelta(days=1, milliseconds=1))}, ("wrong_times", "valid_until")),
+        ({"issued_at": "9999-12-31T23:59:59.999Z"}, ("wrong_times", "valid_until")),
+        ({"valid_until": "9999-12-31T23:59:59.999Z"}, ("wrong_times", "valid_until")),
     ]
     for changes, expected in changed:
         with subtests.test(changes=changes):

@@ -105,6 +105,13 @@ def test_floats_beyond_full_scale_and_nan_are_tolerated() -> None:
     assert hear_tokens(make_wav(sound, subtype="FLOAT")) == [TOKEN]
 
 
+def test_single_samples_beyond_all_others_are_clipped() -> None:
+    sound = play(frame(TOKEN)) * 100
+    sound[::5000] = 3e38
+    sound[7::9000] = -1e9
+    assert hear_tokens(make_wav(sound, subtype="FLOAT")) == [TOKEN]
+
+
 def test_a_recording_cut_short_is_heard_as_far_as_it_goes() -> None:
     whole = make_wav(np.concatenate([play(frame(TOKEN)), play(frame(TOKENS[1]))])).getvalue()
     assert hear_tokens(io.BytesIO(whole[: len(whole) * 6 // 10])) == [TOKEN]
@@ -138,7 +145,7 @@ def make_header(**changes: int) -> bytes:
         b"RIFF\xff\xff\xff\xffAVI LIST",
         make_header(channels=0, align=0),
         make_header(rate=0),
-        make_header(rate=44_099),
+        make_header(rate=43_999),
         make_header(rate=768_001),
         make_header(rate=2**31),
         make_header(kind=7, bits=8),

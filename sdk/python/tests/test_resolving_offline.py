@@ -19,7 +19,6 @@ from soundmark_sdk import (
     measure,
     verify_offline_pack,
 )
-from soundmark_sdk.receiver.pack_shelf import PackShelf
 
 from .genuine_log import ORIGIN, GenuineLog, Signer
 from .issuer import INTEGRATION_ID, NOW, TOKEN, Issuer, digest, timestamp
@@ -180,16 +179,6 @@ async def test_an_answer_of_the_service_tells_the_time_too(service: Service, clo
         clock.at = NOW - timedelta(hours=1)
         with pytest.raises(ReceiverFailure, match="temporarily_unavailable"):
             await receiver.resolve(TOKEN)
-
-
-def test_packs_that_can_neither_answer_nor_silence_are_forgotten(clock: FakeClock) -> None:
-    """A pack is of no use 24 hours after it was made: all older ones have ended by then."""
-    shelf = PackShelf(clock, None)
-    for day in range(4):
-        clock.at = NOW + timedelta(days=day)
-        shelf.add(pack_at(clock.at))
-    assert [pack.issued_at for pack in shelf.packs] == [clock.at]
-    assert shelf.find(TOKEN) is not None
 
 
 async def test_with_require_logged_a_pack_without_its_proof_is_not_shown(

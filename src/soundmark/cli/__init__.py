@@ -15,6 +15,7 @@ needs. A command that is refused, or fails for a reason that the user can act on
 
 import importlib
 import importlib.metadata
+import inspect
 import re
 import sys
 from typing import Annotated, Any, Final
@@ -91,11 +92,11 @@ class _CommandsByName(typer.core.TyperGroup):
         if name is None:
             return name, command, rest
         loaded = _load(name)
-        _show_flags_as_flags(loaded, ctx)
+        _prepare_help(loaded, ctx)
         return name, loaded, rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _show_flags_as_flags(self, ctx)
+        _prepare_help(self, ctx)
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
@@ -107,13 +108,19 @@ class _CommandsByName(typer.core.TyperGroup):
             raise
 
 
-def _show_flags_as_flags(command: Any, ctx: Any) -> None:
-    """Let the help show no type behind a flag: `--demo <bool>` would invite people to write `--demo true`."""
+def _prepare_help(command: Any, ctx: Any) -> None:
+    """Let the help wrap its paragraphs at the terminal's width, and show no type behind a flag.
+
+    The library keeps the line breaks of a docstring after its first paragraph, so every second line would be short.
+    `--demo <bool>` would invite people to write `--demo true`.
+    """
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     for parameter in command.get_params(ctx):
         if getattr(parameter, "is_bool_flag", False):
             parameter.metavar = ""
     for one in getattr(command, "commands", {}).values():
-        _show_flags_as_flags(one, ctx)
+        _prepare_help(one, ctx)
 
 
 def _load(name: str) -> Any:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import typer
@@ -164,23 +163,14 @@ def show_made(
     *,
     as_json: bool,
     quiet: bool = False,
-    shown_once: str | None = None,
-    secret_file: Path | None = None,
 ) -> None:
-    """Print what a command created or changed. `shown_once` names the member of it that is a secret.
-
-    A secret that was written to a file is not printed.
-    """
+    """Print what a command created or changed."""
     if quiet:
         typer.echo(row[0])
     elif as_json:
-        hidden = None if secret_file is None else shown_once
-        show_json({name: value for name, value in record.document.items() if name != hidden})
+        show_json(record.document)
     else:
         show_table(headings, [row])
-        if shown_once is not None:
-            secret = record.document[shown_once]
-            typer.echo(f"secret, in {secret_file}" if secret_file else f"secret, shown only once: {secret}")
 
 
 def check_new_name(name: str | None, *, no_name: bool) -> None:

@@ -8,7 +8,7 @@ from soundmark_sdk.client.records import ApiKey
 
 from soundmark.cli.api import check_new_name, open_client, show_made, show_outcome, show_page
 from soundmark.cli.options import NewName, NoName, OrganizationCall, Paging, ProjectCall, ProjectFilter, Quiet, command
-from soundmark.cli.secret_output import SecretOutput, secret_sink
+from soundmark.cli.secret_output import SecretOutput, make_with_secret
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -46,20 +46,15 @@ def create(
     call: ProjectCall,
 ) -> None:
     """Create a key for one project. Its secret is shown only once."""
-    with (
-        secret_sink(output, quiet=quiet) as keep,
-        open_client(call.connection, call.organization, call.project) as client,
-    ):
-        made = client.api_keys.create({scope.value for scope in scopes}, expires_in_days=expires_in_days, name=name)
-        keep(made.secret)
-    show_made(
-        made,
+    make_with_secret(
+        call,
+        lambda client: client.api_keys.create(
+            {scope.value for scope in scopes}, expires_in_days=expires_in_days, name=name
+        ),
         _HEADINGS,
-        _row(made),
-        as_json=call.as_json,
+        _row,
+        output=output,
         quiet=quiet,
-        shown_once="secret",
-        secret_file=output.secret_file,
     )
 
 
@@ -91,12 +86,7 @@ def revoke(api_key_id: KeyId, *, call: OrganizationCall) -> None:
 @command(app, "rotate-secret")
 def rotate_secret(api_key_id: KeyId, *, output: SecretOutput, call: OrganizationCall) -> None:
     """Give an active key a new secret, shown only once. The old one stops working immediately."""
-    with secret_sink(output) as keep, open_client(call.connection, call.organization) as client:
-        rotated = client.api_keys.rotate_secret(api_key_id)
-        keep(rotated.secret)
-    show_made(
-        rotated, _HEADINGS, _row(rotated), as_json=call.as_json, shown_once="secret", secret_file=output.secret_file
-    )
+    make_with_secret(call, lambda client: client.api_keys.rotate_secret(api_key_id), _HEADINGS, _row, output=output)
 
 
 def _row(key: ApiKey) -> tuple[object, ...]:

@@ -64,6 +64,15 @@ def verify_download(
         list[str] | None,
         typer.Option("--vkey", metavar="VKEY", help="A key of the log that you trust; may be repeated."),
     ] = None,
+    logged_entries: Annotated[
+        int | None,
+        typer.Option(
+            "--logged-entries",
+            metavar="N",
+            min=1,
+            help="The `entries` of the `logged_head` that the owner was told: where to look first for a head.",
+        ),
+    ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the transparency log.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,16 +81,19 @@ def verify_download(
     Exit status 0 if every entry is what was chained. Exit status 1 if not; the error message names the first entry that
     is altered, missing or moved. Also 1 if the log does not answer, or has no head of this chain, unless --offline.
     """
-    if offline and (vkey or base_url):
+    if offline and (vkey or base_url or logged_entries):
         raise typer.BadParameter("--offline asks no log")
     if offline:
-        found = _verify_file(file, None, None)
+        found = _verify_file(file)
     else:
         with open_log(find_service(Connection(base_url)).base_url) as source:
             policy = _find_policy(source, vkey)
-            found = _verify_file(file, policy, source.read_proof)
+            found = _verify_file(file, policy, source.read_proof, logged_entries)
         if found.entries and not found.covered:
-            raise Refused(f"{file}: the chain is whole, but the log {policy.origin} has no head of it")
+            raise Refused(
+                f"{file}: the chain is whole, but the log {policy.origin} has no head of its newest entries; "
+                "--logged-entries says where to look for an older one"
+            )
     if as_json:
         show_json({"entries": found.entries, "unchained": found.unchained, "covered": found.covered})
         return
@@ -103,11 +115,14 @@ def _find_policy(source: LogSource, vkeys: list[str] | None) -> LogPolicy:
 
 
 def _verify_file(
-    file: Path, policy: LogPolicy | None, fetch_proof: Callable[[str], bytes | None] | None
+    file: Path,
+    policy: LogPolicy | None = None,
+    fetch_proof: Callable[[str], bytes | None] | None = None,
+    logged_entries: int | None = None,
 ) -> VerifiedAuditLog:
     try:
         with file.open("rb") as lines:
-            return verify_audit_log(lines, policy=policy, fetch_proof=fetch_proof)
+            return verify_audit_log(lines, policy=policy, fetch_proof=fetch_proof, logged_entries=logged_entries)
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
     except AuditLogRejected as rejected:

@@ -70,16 +70,17 @@ def hear_command(
         typer.Option(
             "--pack",
             metavar="FILE",
-            help="An offline pack, which answers if the service cannot be reached. Repeat it for more, and give the "
-            "older ones too: a Code that a newer pack leaves out is not shown.",
+            help="An offline pack, which answers if the service cannot be reached (exit status 1). Repeat it for more, "
+            "and give the older ones too: a Code that a newer pack leaves out is not shown.",
         ),
     ] = None,
     keys: KeysFile = None,
 ) -> None:
     """Decode a sound, resolve and verify it, and show the intent. Exit status 0 only with a verified intent.
 
-    If a recording holds several Codes, each is shown, and each must verify. With --pack, an intent of a pack counts
-    too; a line says that it is one, and as of when. The packs are verified with --keys, or with the service's keys.
+    If a recording holds several Codes, each is shown, and each must verify. With --pack, the intent in a pack is shown
+    while the service cannot be reached, with the time as of which it held. It is not a verified intent, so the exit
+    status is 1. Packs are verified with --keys, or with the service's keys.
     """
     if (file is None) == (not microphone):
         raise typer.BadParameter("give either a recording or --microphone")
@@ -96,7 +97,10 @@ def hear_command(
 
 
 def _show(receiver: Receiver, frame: Frame) -> str | None:
-    """Show the intent behind a frame; if there is none, return why."""
+    """Show the intent behind a frame; return why it is not a verified one, or None.
+
+    Source: operations, "The command line"; details, point A23: an answer from a pack is never verified.
+    """
     typer.echo(f"heard {frame.text}")
     try:
         resolution = receiver.resolve(frame.token)
@@ -106,10 +110,12 @@ def _show(receiver: Receiver, frame: Frame) -> str | None:
         as_of, until = format_timestamp(resolution.as_of), format_timestamp(resolution.valid_until)
         typer.echo(f"offline {resolution.xr_id}, from pack {resolution.pack_id}, signed by {resolution.key_id}")
         typer.echo(f"as of {as_of}, until {until}: the service cannot be reached; it may have been revoked since")
+        refusal = f"no verified intent for {frame.text}: an offline pack answered, as of {as_of}"
     else:
         typer.echo(f"verified {resolution.xr_id}, signed by {resolution.key_id}")
+        refusal = None
     typer.echo(format_intent(resolution.intent, indent=2))
-    return None
+    return refusal
 
 
 def _receiver(base_url: str, packs: Iterable[OfflinePack]) -> Receiver:

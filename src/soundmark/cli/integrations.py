@@ -7,7 +7,7 @@ from soundmark_sdk.client.records import AudienceMode, Integration
 
 from soundmark.cli.api import check_new_name, open_client, show_made, show_outcome, show_page
 from soundmark.cli.options import NewName, NoName, Paging, ProjectCall, Quiet, command
-from soundmark.cli.secret_output import SecretOutput, secret_sink
+from soundmark.cli.secret_output import SecretOutput, make_with_secret
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -35,20 +35,14 @@ def create(
     call: ProjectCall,
 ) -> None:
     """Create an integration. Its HMAC secret, with which the publisher signs, is shown only once."""
-    with (
-        secret_sink(output, quiet=quiet) as keep,
-        open_client(call.connection, call.organization, call.project) as client,
-    ):
-        made = client.integrations.create(mode, retention_days=retention_days, name=name)
-        keep(made.hmac_secret)
-    show_made(
-        made,
+    make_with_secret(
+        call,
+        lambda client: client.integrations.create(mode, retention_days=retention_days, name=name),
         _HEADINGS,
-        _row(made),
-        as_json=call.as_json,
+        _row,
+        output=output,
         quiet=quiet,
-        shown_once="hmac_secret",
-        secret_file=output.secret_file,
+        member="hmac_secret",
     )
 
 
@@ -80,19 +74,13 @@ def revoke(integration_id: IntegrationId, *, call: ProjectCall) -> None:
 @command(app, "rotate-secret")
 def rotate_secret(integration_id: IntegrationId, *, output: SecretOutput, call: ProjectCall) -> None:
     """Give an active integration a new HMAC secret, shown only once. The old one stops working immediately."""
-    with (
-        secret_sink(output) as keep,
-        open_client(call.connection, call.organization, call.project) as client,
-    ):
-        rotated = client.integrations.rotate_secret(integration_id)
-        keep(rotated.hmac_secret)
-    show_made(
-        rotated,
+    make_with_secret(
+        call,
+        lambda client: client.integrations.rotate_secret(integration_id),
         _HEADINGS,
-        _row(rotated),
-        as_json=call.as_json,
-        shown_once="hmac_secret",
-        secret_file=output.secret_file,
+        _row,
+        output=output,
+        member="hmac_secret",
     )
 
 

@@ -8,7 +8,7 @@ from soundmark_sdk.client.records import Invitation, Member, Role
 
 from soundmark.cli.api import open_client, show_made, show_outcome, show_page
 from soundmark.cli.options import AsJson, Connection, Organization, OrganizationCall, Paging, Quiet, command
-from soundmark.cli.secret_output import SecretOutput, secret_sink
+from soundmark.cli.secret_output import SecretOutput, make_with_secret
 from soundmark.cli.service import read_private_file
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -64,20 +64,13 @@ def invite(
     call: OrganizationCall,
 ) -> None:
     """Invite a person. The secret for accepting is shown only once and, if mail is configured, e-mailed to them."""
-    with (
-        secret_sink(output, quiet=quiet) as keep,
-        open_client(call.connection, call.organization) as client,
-    ):
-        made = client.invitations.create(email, role, expires_in_days=expires_in_days)
-        keep(made.secret)
-    show_made(
-        made,
+    make_with_secret(
+        call,
+        lambda client: client.invitations.create(email, role, expires_in_days=expires_in_days),
         _INVITATION_HEADINGS,
-        _invitation_row(made),
-        as_json=call.as_json,
+        _invitation_row,
+        output=output,
         quiet=quiet,
-        shown_once="secret",
-        secret_file=output.secret_file,
     )
 
 

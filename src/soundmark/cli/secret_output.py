@@ -1,15 +1,19 @@
 """The output of secrets that the service shows once: a file that only its owner can read, or standard output."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
+from soundmark_sdk.client import Client
+from soundmark_sdk.client.records import Record
 
 from soundmark.cli import Refused
+from soundmark.cli.api import open_client, show_json, show_made
+from soundmark.cli.options import OrganizationCall, ProjectCall
 
 SecretFile = Annotated[
     Path | None,
@@ -26,6 +30,41 @@ class SecretOutput:
 
     secret_file: SecretFile = None
     force: Force = False
+
+
+_Made = TypeVar("_Made", bound=Record)
+
+
+def make_with_secret(
+    call: OrganizationCall | ProjectCall,
+    make: Callable[[Client], _Made],
+    headings: Iterable[str],
+    row: Callable[[_Made], Sequence[Any]],
+    *,
+    output: SecretOutput,
+    quiet: bool = False,
+    member: str = "secret",
+) -> None:
+    """Call `make`, whose answer holds a secret that the service shows once, in `member`, and print the answer.
+
+    A secret that is written to a file is not printed.
+
+    Raises: as `secret_sink` and `open_client`.
+    """
+    project = call.project if isinstance(call, ProjectCall) else None
+    with (
+        secret_sink(output, quiet=quiet) as keep,
+        open_client(call.connection, call.organization, project) as client,
+    ):
+        made = make(client)
+        keep(made.document[member])
+    file = output.secret_file
+    if call.as_json and file is not None and not quiet:
+        show_json({name: value for name, value in made.document.items() if name != member})
+        return
+    show_made(made, headings, row(made), as_json=call.as_json, quiet=quiet)
+    if not (quiet or call.as_json):
+        typer.echo(f"secret, in {file}" if file else f"secret, shown only once: {made.document[member]}")
 
 
 @contextmanager

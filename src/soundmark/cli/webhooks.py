@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 from soundmark_sdk.client import UNCHANGED
-from soundmark_sdk.client.records import WebhookEndpoint, WebhookEndpointWithSecret
+from soundmark_sdk.client.records import WebhookEndpoint
 
 from soundmark.cli import webhook_deliveries
-from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_page
+from soundmark.cli.api import open_client, show_facts, show_json, show_page
 from soundmark.cli.options import Connection, Organization, OrganizationCall, Paging, Quiet, command
-from soundmark.cli.secret_output import SecretOutput, secret_sink
+from soundmark.cli.secret_output import SecretOutput, make_with_secret
 from soundmark.cli.webhook_deliveries import EndpointId
 from soundmark.cli.webhook_listening import EndpointProject, EventTypes, listen
 
@@ -37,20 +37,15 @@ def create(
     call: OrganizationCall,
 ) -> None:
     """Create an endpoint. Its secret, with which the receiver verifies messages, is shown only once."""
-    with (
-        secret_sink(output, quiet=quiet) as keep,
-        open_client(call.connection, call.organization) as client,
-    ):
-        made = client.webhooks.create(url, event_types=event_types, description=description, project_id=project)
-        keep(made.secret)
-    show_made(
-        made,
+    make_with_secret(
+        call,
+        lambda client: client.webhooks.create(
+            url, event_types=event_types, description=description, project_id=project
+        ),
         _HEADINGS,
-        _row(made),
-        as_json=call.as_json,
+        _row,
+        output=output,
         quiet=quiet,
-        shown_once="secret",
-        secret_file=output.secret_file,
     )
 
 
@@ -110,12 +105,7 @@ def delete(endpoint_id: EndpointId, *, organization: Organization = None, connec
 @command(app, "rotate-secret")
 def rotate_secret(endpoint_id: EndpointId, *, output: SecretOutput, call: OrganizationCall) -> None:
     """Give an endpoint a new secret, shown only once. The previous secret also signs for 24 hours."""
-    with secret_sink(output) as keep, open_client(call.connection, call.organization) as client:
-        rotated: WebhookEndpointWithSecret = client.webhooks.rotate_secret(endpoint_id)
-        keep(rotated.secret)
-    show_made(
-        rotated, _HEADINGS, _row(rotated), as_json=call.as_json, shown_once="secret", secret_file=output.secret_file
-    )
+    make_with_secret(call, lambda client: client.webhooks.rotate_secret(endpoint_id), _HEADINGS, _row, output=output)
 
 
 command(app)(webhook_deliveries.deliveries)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from soundmark_sdk.client.records import AuditEntry
 
 from soundmark.console.audit_actions import SUBJECTS
 from soundmark.console.id_paths import mark_id
+from soundmark.console.language import isolate
 from soundmark.console.visit import Visit
 
 _PROJECT: Final = "project_id"
@@ -47,24 +48,25 @@ class SentenceWriter:
         """Return a value of an entry: ids as links, members by their addresses, and what has parts as JSON."""
         match value:
             case str() if value in self.emails:
-                return escape(self.emails[value])
+                return isolate(self.emails[value])
             case str():
                 return self._write_text(entry, value)
             case list() if all(isinstance(each, str) for each in value):
                 return Markup(", ").join(self._write_text(entry, each) for each in value)
             case _:
-                return escape(json.dumps(value, ensure_ascii=False))
+                return isolate(json.dumps(value, ensure_ascii=False))
 
     def _write_text(self, entry: AuditEntry, text: str) -> Markup:
         marked = mark_id(entry.organization_id, entry.project_id, text)
-        return marked if "<a " in marked or _has_id_shape(text) else escape(text)
+        return marked if "<a " in marked or _has_id_shape(text) else isolate(text)
 
     def _write_actor(self, entry: AuditEntry) -> Markup:
         identity, kind = entry.actor.id, f"audit_log.actor.{entry.actor.type}"
         log = f"/organizations/{entry.organization_id}/audit-log"
         is_log = self.visit.request.url.path == log  # Its other filters stay.
         path = self.visit.here(actor=identity, cursor=None) if is_log else f"{log}?{urlencode({'actor': identity})}"
-        link = Markup('<a href="{}" title="{}">{}</a>').format(path, identity, self.emails.get(identity, identity))
+        name = isolate(self.emails.get(identity, identity))
+        link = Markup('<a href="{}" title="{}">{}</a>').format(path, identity, name)
         if not self.visit.language.knows(kind):
             return link
         return self.visit.language.mark(kind, name=link)

@@ -1,16 +1,21 @@
 """The names of organisations and projects, for headings and navigation."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from soundmark_sdk.client import AsyncClient
-from soundmark_sdk.client.records import Organization, Project
+from soundmark_sdk.client.records import Organization, Page, Project
 
+from soundmark.console.troubles import TooManyListed
 from soundmark.kit.clock import Clock
 
+_Tenant = TypeVar("_Tenant", Organization, Project)
 # Long enough for the pages of one click, short enough that a renamed organisation is soon seen everywhere.
 _KEPT_S: Final = 5.0
 _ENTRIES_MAX: Final = 2_000
+# Of a hundred each. Nobody but the operator belongs to nearly as many organisations.
+_PAGES_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +35,22 @@ class Directory:
     async def find_organization(self, subject: str, core: AsyncClient, organization_id: str) -> Organization | None:
         """Return an organisation that the person is a member of, or None.
 
-        Raises: soundmark_sdk.ClientFailure.
+        Raises: TooManyListed. soundmark_sdk.ClientFailure.
         """
-        entry, cursor = self._get_entry(subject), None
-        while organization_id not in entry.organizations:
-            page = await core.organizations.page(cursor=cursor)
-            entry.organizations.update({each.id: each for each in page.data})
-            if (cursor := page.next_cursor) is None:
-                break
-        return entry.organizations.get(organization_id)
+        known = self._get_entry(subject).organizations
+        return await _find(known, organization_id, lambda cursor: core.organizations.page(cursor=cursor))
 
     async def find_project(
         self, subject: str, core: AsyncClient, organization_id: str, project_id: str
     ) -> Project | None:
         """Return a project of an organisation, or None.
 
-        Raises: soundmark_sdk.ClientFailure.
+        Raises: TooManyListed. soundmark_sdk.ClientFailure.
         """
-        entry, cursor = self._get_entry(subject), None
-        while project_id not in entry.projects:
-            page = await core.projects.page(organization_id=organization_id, cursor=cursor)
-            entry.projects.update({each.id: each for each in page.data})
-            if (cursor := page.next_cursor) is None:
-                break
-        found = entry.projects.get(project_id)
+        known = self._get_entry(subject).projects
+        found = await _find(
+            known, project_id, lambda cursor: core.projects.page(organization_id=organization_id, cursor=cursor)
+        )
         return found if found is not None and found.organization_id == organization_id else None
 
     def list_organizations(self, subject: str) -> list[Organization]:
@@ -77,3 +74,21 @@ class Directory:
                 self._entries.clear()
             entry = self._entries[subject] = _Entry(now_s + _KEPT_S, {}, {})
         return entry
+
+
+async def _find(
+    known: dict[str, _Tenant], wanted: str, read: Callable[[str | None], Awaitable[Page[_Tenant]]]
+) -> _Tenant | None:
+    """Return the tenant with this id, and remember those of each page that was read for it."""
+    cursor = None
+    for _ in range(_PAGES_MAX):
+        if wanted in known:
+            break
+        page = await read(cursor)
+        known.update({each.id: each for each in page.data})
+        if (cursor := page.next_cursor) is None:
+            break
+    else:
+        if wanted not in known:
+            raise TooManyListed
+    return known.get(wanted)

@@ -5,6 +5,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from soundmark.kit.text.ids import may_be_id
+
 _IN_PROJECT: Final = "/organizations/{organization_id}/projects/{project_id}"
 # By the prefix of an id. API keys have one page together. Source: contract, section 1.
 _PATHS: Final[Mapping[str, str]] = {
@@ -26,7 +28,7 @@ _WHOLE_CHARS_MAX: Final = 14
 
 def find_path(organization_id: str, project_id: str | None, identity: str) -> str | None:
     """Return the path of the page that shows what the id names, or None if there is none."""
-    path = _PATHS.get(identity.partition("_")[0]) if _is_id(identity) else None
+    path = _PATHS.get(identity.partition("_")[0]) if may_be_id(identity) else None
     if path is None or (project_id is None and "{project_id}" in path):
         return None
     return path.format(organization_id=organization_id, project_id=project_id, id=identity)
@@ -43,7 +45,3 @@ def _leave_out_middle(identity: str) -> str:
     if len(identity) <= _WHOLE_CHARS_MAX:
         return identity
     return Markup('{}<span class="middle">{}</span>{}').format(identity[:8], identity[8:-4], identity[-4:])
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.replace("-", "_").isidentifier()

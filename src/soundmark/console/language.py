@@ -34,12 +34,16 @@ class Language:
 
         Raises: KeyError for an unknown key.
         """
-        if "count" in values and key not in self._messages:
-            count = values["count"]
-            assert isinstance(count, int), "a count is a whole number"
-            key = f"{key}.{self._locale.plural_form(count)}"
-            values["count"] = self.number(count)
-        return self._messages[key].format_map(values)
+        return self._find(key, values).format_map(values)
+
+    def isolate(self, key: str, **values: object) -> Markup:
+        """Return a message in which each text, such as a name that people gave, keeps its direction to itself.
+
+        Raises: KeyError for an unknown key.
+        """
+        message = escape(self._find(key, values))
+        isolated = {name: isolate(value) if type(value) is str else value for name, value in values.items()}
+        return message.format_map(isolated)
 
     def mark(self, key: str, **values: object) -> Markup:
         """Return a message whose values may have marks of their own, such as links; all else is escaped.
@@ -47,6 +51,15 @@ class Language:
         Raises: KeyError for an unknown key.
         """
         return escape(self._messages[key]).format_map(values)
+
+    def _find(self, key: str, values: dict[str, object]) -> str:
+        """Return the message of a key, in the form for the `count` of `values` if it has one, which is written out."""
+        if "count" in values and key not in self._messages:
+            count = values["count"]
+            assert isinstance(count, int), "a count is a whole number"
+            key = f"{key}.{self._locale.plural_form(count)}"
+            values["count"] = Markup(self.number(count))  # noqa: S704 - digits and their separators
+        return self._messages[key]
 
     def knows(self, key: str) -> bool:
         """Return whether there is such a message."""
@@ -89,7 +102,8 @@ class Language:
 
     def change(self, before: float, now: float) -> str:
         """Return by how many per cent a number has changed, with its sign. `before` is not 0."""
-        return numbers.format_percent((now - before) / before, "+#,##0 %;-#,##0 %", locale=self._locale)
+        pattern = self._locale.percent_formats[None].pattern
+        return numbers.format_percent((now - before) / before, f"+{pattern};-{pattern}", locale=self._locale)
 
     def country(self, code: str) -> str:
         """Return the name of a country (ISO 3166-1 alpha-2); what is no such code is returned as it is."""
@@ -101,6 +115,11 @@ class Language:
         text = numbers.format_currency(amount, currency, locale=self._locale)
         # The "currencySpacing" of CLDR, which Babel leaves out: a letter does not touch a digit.
         return _BESIDE_DIGIT.sub("\N{NO-BREAK SPACE}", text)
+
+
+def isolate(text: str) -> Markup:
+    """Return a text of a tenant in an element of its own: one written from right to left reorders nothing around it."""
+    return Markup("<bdi>{}</bdi>").format(text)
 
 
 @lru_cache(_MINUTES_KEPT)

@@ -1,13 +1,16 @@
 """What the pages of several areas look up."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, TypeVar
 
-from soundmark_sdk.client.records import Integration, Subscription
+from soundmark_sdk.client.records import ApiKey, Integration, Invitation, Subscription
 
-from soundmark.console.troubles import TenantUnknown
+from soundmark.console.troubles import TenantUnknown, TooManyListed
 from soundmark.console.visit import Visit
 
+_Listed = TypeVar("_Listed", Integration, ApiKey, Invitation, Subscription)
+# Three pages of the API: what a page waits for at most.
+LISTED_MAX: Final = 300
 # As in the contract, section 7, "What entitles".
 _LIVE: Final = frozenset({"trialing", "active", "past_due"})
 
@@ -15,13 +18,27 @@ _LIVE: Final = frozenset({"trialing", "active", "past_due"})
 async def find_integration(visit: Visit) -> Integration:
     """Return the integration in the URL.
 
-    Raises: TenantUnknown. soundmark_sdk.ClientFailure.
+    Raises: TenantUnknown. TooManyListed. soundmark_sdk.ClientFailure.
     """
-    integration_id = visit.parameter("integration_id")
-    async for integration in visit.core.integrations.list():
-        if integration.id == integration_id:
-            return integration
-    raise TenantUnknown
+    integration = await find_listed(visit.core.integrations.list(), visit.parameter("integration_id"))
+    if integration is None:
+        raise TenantUnknown
+    return integration
+
+
+async def find_listed(listing: AsyncIterator[_Listed], identity: str) -> _Listed | None:
+    """Return what has this id in a list of the API, which has no call for one of them; None if there is no such entry.
+
+    Raises: TooManyListed if it is not among the newest `LISTED_MAX` of more. soundmark_sdk.ClientFailure.
+    """
+    read_count = 0
+    async for each in listing:
+        if each.id == identity:
+            return each
+        read_count += 1
+        if read_count > LISTED_MAX:
+            raise TooManyListed
+    return None
 
 
 def list_entitling(subscriptions: Sequence[Subscription]) -> list[Subscription]:

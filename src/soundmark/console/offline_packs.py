@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from soundmark_sdk.client import ClientFailure
 from soundmark_sdk.client.records import Code
 from soundmark_sdk.client.requests import AuditFilters
 from starlette.responses import Response
 
-from soundmark.console.parts import until_late
+from soundmark.console.parts import read_part
 from soundmark.console.visit import Visit
 
 _CREATED: Final = "offline_pack.created"
@@ -55,22 +54,24 @@ async def find_valid_packs(visit: Visit, *, campaign_id: str | None = None) -> V
     """Return the valid packs of the project in the URL, of one campaign and the whole project or of all.
 
     None if Core cannot be asked, or is late, or refuses the audit log to this person.
+
+    Raises: as `read_part`.
     """
+    return await read_part(_collect_packs(visit, campaign_id))
+
+
+async def _collect_packs(visit: Visit, campaign_id: str | None) -> ValidPacks:
     now = visit.console.clock.now()
     filters = AuditFilters(action=_CREATED, from_at=now - PACK_VALIDITY_MAX)
     read_count, packs = 0, []
-    try:
-        async with until_late():
-            async for entry in visit.core.audit_log.list(filters):
-                read_count += 1
-                pack = _read_pack(entry.metadata, entry.created_at)
-                is_asked_for = campaign_id is None or pack.campaign_id in {None, campaign_id}
-                if is_asked_for and entry.project_id == visit.project_id and pack.valid_until > now:
-                    packs.append(pack)
-                if read_count == _READ_MAX:
-                    break
-    except (ClientFailure, TimeoutError):
-        return None
+    async for entry in visit.core.audit_log.list(filters):
+        read_count += 1
+        pack = _read_pack(entry.metadata, entry.created_at)
+        is_asked_for = campaign_id is None or pack.campaign_id in {None, campaign_id}
+        if is_asked_for and entry.project_id == visit.project_id and pack.valid_until > now:
+            packs.append(pack)
+        if read_count == _READ_MAX:
+            break
     packs.sort(key=lambda pack: pack.valid_until, reverse=True)
     return ValidPacks(tuple(packs), is_complete=read_count < _READ_MAX)
 
@@ -89,7 +90,6 @@ def redirect_after_stop(
     visit: Visit, path: str, notice: str, *, packs_valid_until: datetime | None, **values: str | int
 ) -> Response:
     """Lead on with a notice, which says until when receivers may still answer from packs if there are any."""
-    if packs_valid_until is None:
-        return visit.redirect(path, notice, **values)
-    still = visit.say("offline_packs.still", until=visit.language.moment(packs_valid_until))
-    return visit.redirect(path, "offline_packs.notice", done=visit.say(notice, **values), packs=still)
+    until = packs_valid_until
+    still = "" if until is None else visit.say("offline_packs.still", until=visit.language.moment(until))
+    return visit.redirect(path, notice, after=still, **values)

@@ -26,7 +26,7 @@ _PHRASES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"must be a DNS name in A-label form .*", "refusals.no_dns_name"),
         (r"must be an https address of a host that this project allows", "refusals.leads_elsewhere"),
         (r"must not contain a host twice", "refusals.host_twice"),
-        (r"must not name a (scope|type) twice|must be given once", "refusals.repeated"),
+        (r"must not name an? (event|scope|type) twice|must be given once", "refusals.repeated"),
         (r"Input should be a valid dictionary.*", "refusals.no_object"),
         (r"must have at most \d+ members|must have fewer values and levels", "refusals.too_many_members"),
         (r"Input should be '.*|must be a known event type|must be 3, 4 or 5", "refusals.not_offered"),

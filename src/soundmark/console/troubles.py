@@ -24,6 +24,10 @@ class TenantUnknown(Exception):
     """The person is no member of the organisation in the URL, or it has no such project."""
 
 
+class TooManyListed(Exception):
+    """What was wanted may be in a list, further back than a page looks."""
+
+
 class RoleRefused(Exception):
     """The person's role does not allow what the form of the page would do."""
 
@@ -50,6 +54,7 @@ _OTHERS: Final[Mapping[type[Exception], tuple[int, str]]] = {
     PayloadTooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "payload_too_large"),
     RoleRefused: (HTTPStatus.FORBIDDEN, "forbidden"),
     TenantUnknown: (HTTPStatus.NOT_FOUND, "page_not_found"),
+    TooManyListed: (HTTPStatus.NOT_FOUND, "too_many_listed"),
     DownloadsBusy: (HTTPStatus.SERVICE_UNAVAILABLE, "downloads_busy"),
 }
 REFUSALS: Final[tuple[type[Exception], ...]] = (FieldRefused, *_OTHERS)

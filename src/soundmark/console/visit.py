@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from soundmark_sdk.client import AsyncClient
 from soundmark_sdk.client.records import Organization, Project
 from starlette.requests import Request
@@ -36,7 +37,12 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"mark_id": mark_id, "static": locate_static, "write_instant": write_instant}
+_TEMPLATES.globals |= {
+    "isolate": languages.isolate,
+    "mark_id": mark_id,
+    "static": locate_static,
+    "write_instant": write_instant,
+}
 
 
 def render(template: str, status: int, **context: Any) -> Response:
@@ -52,10 +58,11 @@ _MANAGING_ROLES: Final = frozenset({"owner", "admin"})
 
 @dataclass(frozen=True, slots=True)
 class _Notice:
-    """A message for the next page: its key, and the values to fill in."""
+    """A message for the next page: its key, the values to fill in, and another sentence after it."""
 
     key: str
     values: Mapping[str, str | int]
+    after: str = ""
 
 
 @dataclass(slots=True)
@@ -200,6 +207,7 @@ class Visit:
             language=self.language,
             languages=languages.NAMES,
             t=self.language.say,
+            isolated=self.language.isolate,
             moment=self.language.mark_moment,
             form=self.repeatable_form,
             trouble=self.trouble,
@@ -213,11 +221,11 @@ class Visit:
         self.console.jar.clear(response, _NOTICE, self.request.cookies)
         return response
 
-    def redirect(self, path: str, notice: str | None = None, **values: str | int) -> Response:
-        """Return a redirect after a form; the next page shows the message `notice` once."""
+    def redirect(self, path: str, notice: str | None = None, *, after: str = "", **values: str | int) -> Response:
+        """Return a redirect after a form; the next page shows the message `notice` once, and a sentence `after` it."""
         response = RedirectResponse(path, _SEE_OTHER)
         if notice is not None:
-            self.console.jar.write(response, _NOTICE, _Notice(notice, values), max_age_s=60)
+            self.console.jar.write(response, _NOTICE, _Notice(notice, values, after), max_age_s=60)
         return response
 
     def here(self, **changed: str | None) -> str:
@@ -247,11 +255,11 @@ class Visit:
             self.form.text("csrf_token").encode(), self.session.csrf_token.encode()
         )
 
-    def _read_notice(self) -> str | None:
+    def _read_notice(self) -> Markup | None:
         """Return the message for this page; None without one, or for one that only another release knows."""
         try:
             notice = msgspec.convert(self.console.jar.read(_NOTICE, self.request.cookies), _Notice)
-            return self.say(notice.key, **notice.values)
+            return self.language.isolate(notice.key, **notice.values) + f" {notice.after}".rstrip()
         except (msgspec.ValidationError, KeyError):
             return None
 

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
 
 PREFIX: Final = "SOUNDMARK_"
 # The validation context of values from the environment; some checks are stricter for other values.
 ENVIRONMENT: Final = "environment"
+_DISAGREEMENT: Final = "settings_disagree"
 
 
 class SettingsInvalid(Exception):
@@ -53,6 +55,15 @@ def read_settings(model: type[S], environ: Mapping[str, str], *, known: Iterable
     return settings
 
 
+def disagreement(message: str) -> PydanticCustomError:
+    """Return the error of several settings that do not fit together; `message` names each of them.
+
+    The validator of a field raises it, the last of these fields, and reads the others from `info.data`, which lacks
+    what is wrong by itself. A validator of the model would run only if every field is right, and name its fault late.
+    """
+    return PydanticCustomError(_DISAGREEMENT, "{message}", {"message": message})
+
+
 def error_message(message: str) -> str:
     """Return a message from Pydantic without the prefix that it adds to ours."""
     return message.removeprefix("Value error, ")
@@ -65,4 +76,5 @@ def _describe_faults(invalid: ValidationError) -> Iterator[str]:
             message = "is not set"
         # If any setting is wrong, Pydantic also reports defaults that depend on other settings.
         if error["type"] != "default_factory_not_called":
-            yield (f"{environment_name(str(loc[0]))}: " if loc else "") + error_message(message)
+            names_one = loc and error["type"] != _DISAGREEMENT
+            yield (f"{environment_name(str(loc[0]))}: " if names_one else "") + error_message(message)

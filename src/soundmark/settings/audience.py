@@ -1,7 +1,8 @@
 """Settings of Audience, and of the commands that act on its database."""
 
-from pydantic import model_validator
+from pydantic import ValidationInfo, field_validator
 
+from soundmark.kit.crypto.secret import Secret
 from soundmark.settings.fields import Credentials, DatabaseUrl, HttpUrl, MasterKey, SchemaName
 from soundmark.settings.process import (
     LOCAL_CORE,
@@ -40,7 +41,9 @@ class AudienceSettings(ServedSettings, AudienceKeysSettings, RefusalLimitSetting
     core_database_url: DatabaseUrl | None = None
     audience_credential: Credentials
 
-    @model_validator(mode="after")
-    def _require_separate_databases(self) -> "AudienceSettings":
-        require_separate_databases(self.core_database_url, self.audience_database_url, self.audience_schema)
-        return self
+    @field_validator("core_database_url")
+    @classmethod
+    def _require_separate_databases(cls, core: Secret | None, info: ValidationInfo) -> Secret | None:
+        if "audience_schema" in info.data:
+            require_separate_databases(core, info.data.get("audience_database_url"), info.data["audience_schema"])
+        return core

@@ -1,12 +1,14 @@
 """Settings of the console."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer, parse_master_key
+from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.settings import disagreement, environment_name
 from soundmark.settings.fields import (
     FolderPath,
     HttpUrl,
@@ -28,6 +30,8 @@ from soundmark.settings.process import (
 LOCAL_CONSOLE: Final = "http://127.0.0.1:8083"  # Where `soundmark up` and `serve console` serve by default.
 _PURPOSE: Final = "console"  # Of the key that is derived from a master key.
 
+V = TypeVar("V")
+
 
 def _same_as_base_url(settings: Mapping[str, Any]) -> Any:
     return settings["base_url"]
@@ -40,13 +44,13 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings, SharedSe
     core_url: HttpUrl = Field(default_factory=_same_as_base_url)
     console_url: Origin = LOCAL_CONSOLE
     console_key: MasterKey | None = None
-    master_key: MasterKey | None = None
+    master_key: Annotated[MasterKey | None, Field(validate_default=True)] = None
     oidc_client_secret: OidcClientSecret | None = None
     oidc_resource: OidcResource | None = None
     console_tickets_path: FolderPath | None = None
     console_state_path: FolderPath | None = None
     publisher_url: SecureUrl | None = None
-    publisher_integration_id: IntegrationId | None = None
+    publisher_integration_id: Annotated[IntegrationId | None, Field(validate_default=True)] = None
 
     @property
     def sealing_key(self) -> bytes:
@@ -63,26 +67,29 @@ class ConsoleSettings(ServedSettings, PeopleSettings, OutgoingSettings, SharedSe
             return "oidc"
         return None if self.operator_token is None or self.console_tickets_path is None else "ticket"
 
-    @model_validator(mode="after")
-    def _require_key(self) -> Self:
-        if self.console_key is None and self.master_key is None:
-            raise ValueError("SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set")
-        return self
+    @field_validator("master_key")
+    @classmethod
+    def _require_key(cls, master_key: Secret | None, info: ValidationInfo) -> Secret | None:
+        if master_key is None and info.data.get("console_key", ...) is None:
+            raise disagreement("SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set")
+        return master_key
 
-    @model_validator(mode="after")
-    def _require_issuer_of_client_settings(self) -> Self:
-        for name in ("oidc_client_secret", "oidc_resource"):
-            if getattr(self, name) is not None and self.oidc_issuer is None:
-                raise ValueError(f"SOUNDMARK_{name.upper()} requires SOUNDMARK_OIDC_ISSUER")
-        return self
+    @field_validator("oidc_client_secret", "oidc_resource")
+    @classmethod
+    def _require_issuer_of_client_settings(cls, value: V, info: ValidationInfo) -> V:
+        if value is not None and info.data.get("oidc_issuer", ...) is None:
+            raise disagreement(f"{environment_name(str(info.field_name))} requires SOUNDMARK_OIDC_ISSUER")
+        return value
 
-    @model_validator(mode="after")
-    def _require_whole_publisher(self) -> Self:
-        if (self.publisher_url is None) != (self.publisher_integration_id is None):
-            raise ValueError(
+    @field_validator("publisher_integration_id")
+    @classmethod
+    def _require_whole_publisher(cls, integration_id: str | None, info: ValidationInfo) -> str | None:
+        url = info.data.get("publisher_url", ...)
+        if url is not ... and (url is None) != (integration_id is None):
+            raise disagreement(
                 "SOUNDMARK_PUBLISHER_URL and SOUNDMARK_PUBLISHER_INTEGRATION_ID must both be set, or neither"
             )
-        return self
+        return integration_id
 
 
 def derive_console_key(master_key: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from soundmark.settings.cells import CellsFile
 from soundmark.settings.fields import (
@@ -96,7 +96,7 @@ class CoreSettings(ServedSettings, CoreJobsSettings, PeopleSettings, RefusalLimi
     """Settings of `soundmark serve core`."""
 
     audience_database_url: DatabaseUrl | None = None
-    audience_schema: SchemaName = PUBLIC_SCHEMA
+    audience_schema: Annotated[SchemaName, Field(validate_default=True)] = PUBLIC_SCHEMA
     audio_url: HttpUrl
     audio_credential: Credentials
     support_native_signature: bool = False
@@ -105,7 +105,8 @@ class CoreSettings(ServedSettings, CoreJobsSettings, PeopleSettings, RefusalLimi
     resolve_rate_limit: Annotated[int, Field(ge=1)] = 120
     resolve_rate_window_s: Annotated[int, Field(ge=1, le=3600)] = 10
 
-    @model_validator(mode="after")
-    def _require_separate_databases(self) -> "CoreSettings":
-        require_separate_databases(self.core_database_url, self.audience_database_url, self.audience_schema)
-        return self
+    @field_validator("audience_schema")
+    @classmethod
+    def _require_separate_databases(cls, schema: str, info: ValidationInfo) -> str:
+        require_separate_databases(info.data.get("core_database_url"), info.data.get("audience_database_url"), schema)
+        return schema

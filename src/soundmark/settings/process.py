@@ -1,12 +1,12 @@
 """Settings that several components share."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.settings import Settings
+from soundmark.kit.settings import Settings, disagreement
 from soundmark.settings.fields import (
     AuthoritiesFile,
     ListenHost,
@@ -52,14 +52,16 @@ class PeopleSettings(Settings):
     """Settings of every process that people sign in to: the identity provider, or the operator without one."""
 
     oidc_issuer: OidcIssuer | None = None
-    oidc_client_id: OidcClientId | None = None
+    oidc_client_id: Annotated[OidcClientId | None, Field(validate_default=True)] = None
     operator_token: OperatorToken | None = None
 
-    @model_validator(mode="after")
-    def _require_issuer_and_client(self) -> Self:
-        if (self.oidc_issuer is None) != (self.oidc_client_id is None):
-            raise ValueError("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
-        return self
+    @field_validator("oidc_client_id")
+    @classmethod
+    def _require_issuer_and_client(cls, client: str | None, info: ValidationInfo) -> str | None:
+        issuer = info.data.get("oidc_issuer", ...)
+        if issuer is not ... and (issuer is None) != (client is None):
+            raise disagreement("SOUNDMARK_OIDC_ISSUER and SOUNDMARK_OIDC_CLIENT_ID must both be set, or neither")
+        return client
 
 
 class SharedServerSettings(Settings):
@@ -101,13 +103,13 @@ class PoolSettings(Settings):
 def require_separate_databases(core: Secret | None, audience: Secret | None, audience_schema: str) -> None:
     """Require two databases and two roles, where both URLs are known; a schema of Audience's own is enough of one.
 
-    Raises: ValueError.
+    Raises: PydanticCustomError.
     """
     if core is None or audience is None:
         return
     one, other = urlsplit(core.reveal()), urlsplit(audience.reveal())
     is_shared = one.path == other.path and audience_schema == PUBLIC_SCHEMA
     if set(servers_of(one.netloc)) & set(servers_of(other.netloc)) and (is_shared or one.username == other.username):
-        raise ValueError(
+        raise disagreement(
             "SOUNDMARK_CORE_DATABASE_URL and SOUNDMARK_AUDIENCE_DATABASE_URL must name two databases and two roles"
         )

@@ -3,7 +3,7 @@
 import itertools
 from typing import Annotated, Final, Literal
 
-from pydantic import ConfigDict, FailFast, Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import AfterValidator, ConfigDict, FailFast, Field, StringConstraints, ValidationInfo, field_validator
 from pydantic.config import JsonDict
 
 from soundmark.kit.http.requests.strict_json import INTEGER_MAX
@@ -13,6 +13,7 @@ CERTIFICATE_VERSION: Final = 1
 REPETITIONS_MAX: Final = 10_000
 CODECS_MAX: Final = 50
 _LEVEL_MAX_DB: Final = 200
+_FOLDERS: Final = (".", "..")
 _EXAMPLE: Final[JsonDict] = {
     "file_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "file_name": "morning-show.wav",
@@ -31,6 +32,12 @@ OrganizationId = Annotated[str, StringConstraints(pattern=r"^org_[A-Za-z0-9_-]{1
 Decibels = Annotated[float, Field(ge=-_LEVEL_MAX_DB, le=_LEVEL_MAX_DB)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 HeardCount = Annotated[int, Field(ge=0, le=REPETITIONS_MAX)]
+
+
+def _refuse_folder(name: str) -> str:
+    if name in _FOLDERS:
+        raise ValueError("must be the name of a file")
+    return name
 
 
 class MeasuringTool(Wire):
@@ -69,8 +76,9 @@ class Measurement(Wire):
     file_sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     file_name: Annotated[
         str,
-        StringConstraints(min_length=1, max_length=255, pattern=r"^[^/\\\x00-\x1f\x7f]*$"),
-        Field(description="The file's name, without its folder."),
+        StringConstraints(min_length=1, max_length=255, pattern=r"^[^/\\\x00-\x1f\x7f-\x9f]*$"),
+        Field(description="The file's name, without its folder.", json_schema_extra={"not": {"enum": [*_FOLDERS]}}),
+        AfterValidator(_refuse_folder),
     ]
     duration_ms: Annotated[int, Field(ge=1, le=INTEGER_MAX)]
     sample_rate: Annotated[int, Field(ge=8_000, le=768_000)]

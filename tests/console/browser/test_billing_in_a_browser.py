@@ -57,7 +57,7 @@ async def paths(
         *(f"{at}/webhooks", f"{at}/webhooks/new", webhook, f"{webhook}/deliveries", f"{webhook}/replay"),
         *(f"{webhook}/delete", f"{at}/webhooks/events/{consumer.messages[0].id}"),
         *("/platform", "/platform/readiness", "/platform/secrets/smtp_password", catalog, f"{catalog}/contract"),
-        *("/platform/configuration/smtp_secure", "/platform/configuration/smtp_port"),
+        "/platform/systems/smtp",
         *(f"{catalog}/plan?plan_id=plan_long", f"{catalog}/offer?provider=local", f"{catalog}/customer"),
     ]
 

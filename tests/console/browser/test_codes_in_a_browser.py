@@ -257,5 +257,5 @@ async def test_a_code_is_issued_and_revoked_with_the_keyboard_alone(
     await expect(page.locator("#no-sound")).to_be_visible()
     await page.go_back()
     await expect(page.locator("main")).to_contain_text("there is nothing to revoke")
-    [code] = (await tenant.api.get("/v1/codes", params=tenant.in_project)).json["data"]
+    [code] = await tenant.list_codes()
     assert code["status"] == "revoked"

@@ -18,8 +18,7 @@ STORED = "Object.entries(localStorage).filter(([name]) => name.startsWith('sound
 
 
 async def _issued(tenant: Tenant) -> list[str]:
-    answer = await tenant.api.get("/v1/codes", params=tenant.in_project)
-    return [code["xr_id"] for code in answer.json["data"]]
+    return [code["xr_id"] for code in await tenant.list_codes()]
 
 
 async def _fill(page: Page, **changes: str) -> None:
@@ -111,7 +110,7 @@ async def test_an_expiry_is_typed_in_the_time_zone_of_the_device(
     await page.click("#issuance button:not([name])")
 
     await page.wait_for_url("**/codes/xr_*")
-    [code] = (await tenant.api.get("/v1/codes", params=tenant.in_project)).json["data"]
+    [code] = await tenant.list_codes()
     assert code["expires_at"].endswith("-05-31T23:00:00.000Z")
 
 

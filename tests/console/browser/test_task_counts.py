@@ -55,7 +55,7 @@ async def test_a_code_is_issued_for_a_campaign_in_twelve_keystrokes_beside_its_a
     await keyboard.page.wait_for_url("**/codes/xr_*")
 
     assert keyboard.pressed <= 12
-    newest, _ = (await tenant.api.get("/v1/codes", params=tenant.in_project)).json["data"]
+    newest, _ = await tenant.list_codes()
     assert newest["campaign_id"] == campaign["id"]
     await expect(keyboard.page.locator("h1")).to_have_text(ADDRESS)
 

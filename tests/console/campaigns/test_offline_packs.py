@@ -1,6 +1,7 @@
 """What the console says about offline packs before and after something is stopped: which are valid, and until when."""
 
 import pytest
+from support.console.campaign_pages import path_of
 from support.console.client import ConsoleClient, PageAnswer
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
@@ -8,8 +9,6 @@ from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.console import offline_packs
-
-from .test_campaigns import path_of
 
 NONE = "No offline pack is valid"
 UNKNOWN = "The offline packs could not be looked up."

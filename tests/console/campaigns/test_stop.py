@@ -1,10 +1,9 @@
 """The emergency stop of a campaign: what it will stop, and what it stopped."""
 
+from support.console.campaign_pages import path_of, read_campaign
 from support.console.client import ConsoleClient
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
-
-from .test_campaigns import path_of, read_campaign
 
 
 async def test_the_confirmation_shows_what_will_stop_and_changes_nothing(
@@ -16,7 +15,7 @@ async def test_the_confirmation_shows_what_will_stop_and_changes_nothing(
 
     page = await operator.get(f"{path_of(tenant, campaign['id'])}/stop")
 
-    assert page.find(".//h1").text == "Stop Tonight"
+    assert page.heading == "Stop Tonight"
     assert page.find(".//td[@data-count='active']").text == "2"
     assert "2 active Codes will be revoked." in page.text
     assert "until 23 Sept 2037, 04:00 UTC" in page.text

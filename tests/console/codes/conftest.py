@@ -1,14 +1,14 @@
 """What the tests of the Codes' pages share."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.console.client import MakeFields
 from support.tenancy.tenant import Tenant
 
 
 @pytest.fixture
-def fields(tenant: Tenant) -> Callable[..., dict[str, Any]]:
+def fields(tenant: Tenant) -> MakeFields:
     """Return the fields of a valid issuance form, except for changes."""
 
     def make(**changes: Any) -> dict[str, Any]:

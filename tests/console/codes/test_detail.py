@@ -56,7 +56,7 @@ async def test_a_code_begins_with_what_it_does_and_ends_with_its_revocation(
     page = await operator.get(f"{codes}/{code['xr_id']}")
 
     assert page.heading == "example.org/tonight"
-    assert page.find(".//p[@class='lead']").text == "Tonight"
+    assert page.find(".//p[@class='lead']/bdi").text == "Tonight"
     first = page.find(".//main//a")
     assert (first.text, first.get("href")) == (
         "Download the sound (WAV)",

@@ -1,26 +1,23 @@
 """Answers that were lost: nothing is issued twice, and what was issued is found again."""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.console.client import ConsoleClient, PageAnswer
+from support.console.client import ConsoleClient, MakeFields, PageAnswer
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.kit.text.timestamps import format_timestamp
 
-Fields = Callable[..., dict[str, Any]]
 TUPLE = ("idempotency_key", "route", "body", "begun_at")
 ISSUE, RECOVER = "/v1/codes", "/v1/codes/recover"
 
 
 async def _issued(tenant: Tenant) -> list[str]:
-    answer = await tenant.api.get("/v1/codes", params=tenant.in_project)
-    return [code["xr_id"] for code in answer.json["data"]]
+    return [code["xr_id"] for code in await tenant.list_codes()]
 
 
 async def _lose_the_answer(operator: ConsoleClient, codes: str, fields: dict[str, Any]) -> PageAnswer:
@@ -39,7 +36,7 @@ def _tuple_of(page: PageAnswer) -> dict[str, str]:
 
 @pytest.mark.parametrize("count", ["1", "2"])
 async def test_a_lost_answer_is_asked_for_and_found(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, count: str
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields, count: str
 ) -> None:
     page = await _lose_the_answer(operator, codes, fields(count=count))
 
@@ -59,7 +56,7 @@ async def test_a_lost_answer_is_asked_for_and_found(
 
 
 async def test_the_same_form_sent_again_issues_once(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields
 ) -> None:
     """As a person without scripts does, who sees only that the answer is missing."""
     page = await _lose_the_answer(operator, codes, fields())
@@ -71,7 +68,7 @@ async def test_the_same_form_sent_again_issues_once(
 
 
 async def test_a_request_that_never_arrived_is_issued_when_it_is_sent_again(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields
 ) -> None:
     operator.core.lose(f"POST {ISSUE}")
     page = await operator.submit(f"{codes}/issue", fields())
@@ -85,7 +82,7 @@ async def test_a_request_that_never_arrived_is_issued_when_it_is_sent_again(
 
 
 async def test_a_changed_form_is_not_sent_while_the_answer_is_missing(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields
 ) -> None:
     kept = _tuple_of(await _lose_the_answer(operator, codes, fields()))
 
@@ -98,7 +95,7 @@ async def test_a_changed_form_is_not_sent_while_the_answer_is_missing(
 
 
 async def test_what_was_never_issued_is_issued_only_on_request(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields
 ) -> None:
     prepared = (await operator.submit(f"{codes}/issue/tuple", fields())).response.json()
     kept = {"idempotency_key": "key-of-the-tests", **prepared}
@@ -115,7 +112,7 @@ async def test_what_was_never_issued_is_issued_only_on_request(
 
 
 async def test_the_prepared_tuple_is_what_the_form_then_sends(
-    operator: ConsoleClient, codes: str, fields: Fields, clock: FakeClock
+    operator: ConsoleClient, codes: str, fields: MakeFields, clock: FakeClock
 ) -> None:
     now = clock.freeze()
     prepared = (await operator.submit(f"{codes}/issue/tuple", fields(count="2"))).response.json()
@@ -131,7 +128,7 @@ async def test_the_prepared_tuple_is_what_the_form_then_sends(
 
 
 async def test_a_refusal_after_a_lost_answer_settles_the_request(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, rival: Rival
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields, rival: Rival
 ) -> None:
     prepared = (await operator.submit(f"{codes}/issue/tuple", fields())).response.json()
     await tenant.make_quota(rival, 0)
@@ -145,7 +142,7 @@ async def test_a_refusal_after_a_lost_answer_settles_the_request(
 
 
 async def test_a_request_of_23_hours_ago_is_not_sent(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, clock: FakeClock
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields, clock: FakeClock
 ) -> None:
     """A repeat could issue a second time, because the receipt is kept for 24 hours."""
     prepared = (await operator.submit(f"{codes}/issue/tuple", fields())).response.json()
@@ -175,7 +172,7 @@ async def test_a_request_of_23_hours_ago_is_not_sent(
     ],
 )
 async def test_a_tuple_that_no_browser_of_ours_keeps_is_refused(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields, changes: dict[str, str]
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields, changes: dict[str, str]
 ) -> None:
     prepared = (await operator.submit(f"{codes}/issue/tuple", fields())).response.json()
 
@@ -188,7 +185,7 @@ async def test_a_tuple_that_no_browser_of_ours_keeps_is_refused(
 
 
 async def test_a_request_of_another_project_is_not_sent_from_here(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields
 ) -> None:
     other = await make_second_project(tenant)
     prepared = (await operator.submit(f"{codes}/issue/tuple", fields())).response.json()
@@ -199,7 +196,7 @@ async def test_a_request_of_another_project_is_not_sent_from_here(
     assert await _issued(tenant) == []
 
 
-async def test_a_hostile_request_is_shown_as_text(operator: ConsoleClient, codes: str, fields: Fields) -> None:
+async def test_a_hostile_request_is_shown_as_text(operator: ConsoleClient, codes: str, fields: MakeFields) -> None:
     hostile = "</pre><script>alert(1)</script>\u202e"
     changes = {"issuer": hostile, "mode": "json", "type": hostile, "action": "a", "resource": "{}"}
     prepared = (await operator.submit(f"{codes}/issue/tuple", fields(**changes))).response.json()
@@ -212,7 +209,7 @@ async def test_a_hostile_request_is_shown_as_text(operator: ConsoleClient, codes
 
 
 async def test_core_that_is_gone_keeps_the_form_and_its_key(
-    operator: ConsoleClient, tenant: Tenant, codes: str, fields: Fields
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields
 ) -> None:
     operator.core.go_down()
     page = await operator.submit(f"{codes}/issue", fields())

@@ -1,16 +1,14 @@
 """What each role may do with Codes, as its pages say."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
-from support.console.client import ConsoleClient
+from support.console.client import ConsoleClient, MakeFields
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
-Fields = Callable[..., dict[str, Any]]
 Enter = Callable[[str], Awaitable[ConsoleClient]]
 
 
@@ -38,7 +36,7 @@ def enter(visitors: ConsoleClient, people: People, owned: Tenant, rival: Rival, 
 
 
 async def test_a_member_reads_and_plays_but_neither_issues_nor_revokes(
-    enter: Enter, owned: Tenant, there: str, fields: Fields
+    enter: Enter, owned: Tenant, there: str, fields: MakeFields
 ) -> None:
     code = await owned.make_code()
     visitors = await enter("member")
@@ -61,7 +59,7 @@ async def test_a_member_reads_and_plays_but_neither_issues_nor_revokes(
     assert [each["status"] for each in listed] == ["active"]
 
 
-async def test_a_member_who_may_not_issue_keeps_what_was_typed(enter: Enter, there: str, fields: Fields) -> None:
+async def test_a_member_who_may_not_issue_keeps_what_was_typed(enter: Enter, there: str, fields: MakeFields) -> None:
     visitors = await enter("member")
 
     answer = await visitors.submit(f"{there}/issue", fields(issuer="Radio Süd"))
@@ -81,7 +79,7 @@ async def test_the_billing_role_sees_no_codes(enter: Enter, owned: Tenant, there
         assert code["xr_id"] not in page.find(".//main").itertext()
 
 
-async def test_an_administrator_issues(enter: Enter, there: str, fields: Fields) -> None:
+async def test_an_administrator_issues(enter: Enter, there: str, fields: MakeFields) -> None:
     visitors = await enter("admin")
 
     assert "1 Code was issued." in (await visitors.follow(await visitors.submit(f"{there}/issue", fields()))).text
@@ -102,7 +100,7 @@ async def test_revoking_a_selection_without_a_second_factor_asks_for_it(
 
 
 async def test_a_stranger_finds_no_such_page(
-    visitors: ConsoleClient, people: People, owned: Tenant, there: str, *, clock: FakeClock, fields: Fields
+    visitors: ConsoleClient, people: People, owned: Tenant, there: str, *, clock: FakeClock, fields: MakeFields
 ) -> None:
     code = await owned.make_code()
     visitors.sign_in_as(people, "stranger", clock.now())

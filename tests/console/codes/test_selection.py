@@ -11,8 +11,7 @@ MADE_UP = [f"xr_{number:022d}" for number in range(101)]
 
 
 async def _statuses(tenant: Tenant) -> dict[str, str]:
-    answer = await tenant.api.get("/v1/codes", params=tenant.in_project)
-    return {code["xr_id"]: code["status"] for code in answer.json["data"]}
+    return {code["xr_id"]: code["status"] for code in await tenant.list_codes()}
 
 
 async def test_the_sounds_of_a_selection_are_one_file(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:

@@ -119,6 +119,55 @@ async def test_the_page_says_what_it_found_in_a_file_without_a_code(
             await expect(page.locator("#file-name")).to_have_text(f"{name}.wav")
 
 
+async def test_samples_that_are_no_numbers_do_not_make_a_file_silent_or_louder_than_its_sound(
+    browsing: Browsing, listen_url: str, tmp_path: Path
+) -> None:
+    page = await open_page(browsing, listen_url)
+    for spoilt in (np.nan, np.inf, 3e38):
+        sound = np.frombuffer(make_sound(24_000), "<i2") / 32_768
+        sound[500:20_000:1000] = spoilt
+        soundfile.write(tmp_path / f"{spoilt}.wav", sound, 48_000, subtype="FLOAT")
+        await page.locator("#file").set_input_files(tmp_path / f"{spoilt}.wav")
+        words = re.compile(r"holds sound \(-\d\d dB\)")
+        await expect(page.locator("#file-progress")).to_have_text(words, timeout=30_000)
+
+
+async def test_only_what_becomes_of_the_last_of_two_files_is_said(
+    browsing: Browsing, listen_url: str, tmp_path: Path
+) -> None:
+    """The name above the sentence is that of the last file, and the first one may take longer."""
+    page = await open_page(browsing, listen_url)
+    await page.evaluate(
+        """() => {
+          const { decodeAudioData } = OfflineAudioContext.prototype;
+          const held = Promise.withResolvers();
+          Object.assign(window, { begun: Promise.withResolvers(), ended: Promise.withResolvers() });
+          let [begunCount, endedCount] = [0, 0];
+          OfflineAudioContext.prototype.decodeAudioData = async function (content) {
+            begunCount += 1;
+            window.begun.resolve();
+            if (begunCount === 1) await held.promise;
+            const sound = await decodeAudioData.call(this, content);
+            endedCount += 1;
+            if (endedCount === 4) setTimeout(window.ended.resolve);
+            return sound;
+          };
+          window.release = async () => {
+            held.resolve();
+            await window.ended.promise;
+          };
+        }"""
+    )
+    progress, choose = page.locator("#file-progress"), page.locator("#file").set_input_files
+    await choose(write_wav(tmp_path / "silence.wav", 1))
+    await page.evaluate("window.begun.promise")
+    await choose(write_wav(tmp_path / "noise.wav", 0, 1, make_sound(24_000)))
+    await expect(progress).to_contain_text("holds sound", timeout=30_000)
+    await page.evaluate("window.release()")
+    await expect(page.locator("#file-name")).to_have_text("noise.wav")
+    await expect(progress).to_contain_text("holds sound")
+
+
 async def test_a_file_that_fails_stands_above_what_was_heard_before(
     browsing: Browsing, listen_url: str, stand_in: Any, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ PACK: Final[dict[str, Any]] = VECTORS["packs"]["campaign"]
 NEWER: Final[dict[str, Any]] = VECTORS["packs"]["newer, without the first Code"]
 TOKEN: Final[str] = VECTORS["lookups"][0]["token"]
 INTENT: Final = VECTORS["lookups"][0]["found"]["intent"]
+WRITE_TIME: Final = "([at, locale]) => new Date(at).toLocaleString(locale, {dateStyle: 'medium', timeStyle: 'medium'})"
 # Later than both, and before the end of either.
 NOW: Final = NEWER["issued_at"]
 
@@ -64,10 +65,7 @@ async def test_an_answer_from_a_pack_says_that_it_is_one_and_as_of_when(
     await add(page, PACK, "added")
     await page.get_by_role("button", name="Try again").click()
     heard = await hear(page, sound, "offline")
-    as_of = await page.evaluate(
-        "(at) => new Date(at).toLocaleString('en', {dateStyle: 'medium', timeStyle: 'medium'})",
-        PACK["issued_at"],
-    )
+    as_of = await page.evaluate(WRITE_TIME, [PACK["issued_at"], "en-GB"])
     await expect(heard.get_by_role("heading")).to_have_text(f"From an offline pack, as of {as_of}")
     shown = await heard.inner_text()
     assert "might have been revoked since" in shown
@@ -121,8 +119,27 @@ async def test_a_newer_pack_without_the_code_the_end_and_a_clock_set_back_silenc
     await hear(page, sound, "offline")
     await add(page, NEWER, "added")
     await open_listening_page(page, listen_url)
-    await expect(page.locator("#packs li")).to_have_count(2)
+    await expect(page.locator("#packs li")).to_have_count(1)
+    await add(page, PACK, "not_needed")
     await hear(page, sound, "network")
+
+
+async def test_a_newer_pack_replaces_an_older_one_for_good(browsing: Browsing, listen_url: str, stand_in: Any) -> None:
+    page = await open_offline(browsing, listen_url, stand_in)
+    await add(page, PACK, "added")
+    for content, state in ((VECTORS["packs"]["newer, with the first Code"], "added"), (PACK, "not_needed")):
+        await add(page, content, state)
+        await expect(page.locator("#packs li")).to_have_count(1)
+    names = await page.evaluate(
+        """() => new Promise((resolve) => {
+          const opening = indexedDB.open("soundmark-packs");
+          opening.onsuccess = () => {
+            const asking = opening.result.transaction("kept").objectStore("kept").getAllKeys();
+            asking.onsuccess = () => resolve(asking.result);
+          };
+        })"""
+    )
+    assert sorted(names) == ["keys", VECTORS["packs"]["newer, with the first Code"]["pack_id"]]
 
 
 async def test_an_answer_from_a_pack_is_past_after_two_minutes(
@@ -171,6 +188,8 @@ async def test_the_page_with_packs_breaks_no_rule_of_accessibility(
         page = await open_offline(browsing, listen_url, stand_in, locale=language, viewport=WIDE)
         await add(page, PACK, "added")
         heard = await hear(page, sound, "offline")
-        assert ("paquet hors ligne" in await heard.inner_text()) == (language == "fr-FR")
+        assert ("pack hors ligne" in await heard.inner_text()) == (language == "fr-FR")
+        as_of = await page.evaluate(WRITE_TIME, [PACK["issued_at"], language])
+        await expect(heard.get_by_role("heading")).to_contain_text(as_of)
         found[language] = await find_broken_on_screens(page)
     assert found == {"en-GB": {}, "fr-FR": {}}

@@ -140,7 +140,7 @@ async def test_every_member_can_leave(
     links = [str(link.get("href")) for link in page.find_all(".//main//a")]
     [link] = [each for each in links if each.endswith(f"remove?subject_id={person}")]
     asked = await visitors.get(link)
-    assert asked.find(".//h1").text == "Leave Radio Nordlicht"
+    assert asked.heading == "Leave Radio Nordlicht"
 
     left = await visitors.submit(link, {"subject_id": asked.value("subject_id")})
 

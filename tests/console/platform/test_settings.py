@@ -27,6 +27,14 @@ def row_of(page: PageAnswer, name: str) -> str:
     raise AssertionError(page.text)
 
 
+async def fill_in(operator: ConsoleClient, path: str) -> dict[str, str]:
+    """Return the fields of a system's form as it is shown."""
+    form = (await operator.get(path)).find(".//main//form")
+    names = [str(each.get("name")) for each in form.iter() if each.tag in {"input", "select"}]
+    page = await operator.get(path)
+    return {name: page.value(name) for name in names if name != "csrf_token"}
+
+
 def test_every_setting_is_typed_as_what_it_is() -> None:
     kinds = {str: "text", int: "integer", float: "decimal", bool: "boolean"}
 
@@ -116,16 +124,14 @@ async def test_a_setting_is_overridden_and_the_override_removed(
     operator: ConsoleClient, api: Api, name: str, typed: str, value: Any
 ) -> None:
     before = (await read_settings(api))["configuration"][name]
-    assert (await operator.get(f"/platform/configuration/{name}")).status == 200
+    path = f"/platform/systems/{name.partition('_')[0]}"
 
-    page = await operator.follow(await operator.submit(f"/platform/configuration/{name}", {"value": typed}))
+    page = await operator.follow(await operator.submit(path, {**await fill_in(operator, path), name: typed}))
 
-    assert f"{name} was changed." in page.text
+    assert "The settings were saved." in page.text
     setting = (await read_settings(api))["configuration"][name]
     assert (setting["value"], setting["source"]) == (value, "database")
-    assert (await operator.get(f"/platform/configuration/{name}")).value("value") == str(value).replace(
-        "False", "false"
-    )
+    assert (await operator.get(path)).value(name) == str(value).replace("False", "false")
     removal = f"/platform/configuration/{name}/removal"
     assert [form.get("action") for form in page.find_all(".//tbody//form")] == [removal]
     await operator.follow(await operator.submit(removal))
@@ -150,13 +156,49 @@ async def test_a_setting_is_overridden_and_the_override_removed(
 async def test_a_refused_value_is_shown_again_with_the_reason(
     operator: ConsoleClient, api: Api, name: str, typed: str
 ) -> None:
-    page = await operator.submit(f"/platform/configuration/{name}", {"value": typed})
+    path = f"/platform/systems/{name.partition('_')[0]}"
+
+    page = await operator.submit(path, {**await fill_in(operator, path), name: typed})
 
     assert (page.status, page.trouble) == (422, "validation_failed")
-    assert page.value("value") == typed
-    assert page.find(".//p[@id='refused-value']").text
+    assert page.value(name) == typed
+    assert page.find(f".//p[@id='refused-{name}']").text
+    assert page.find(".//section[@id='trouble']//li/a").text == get_language("en").say(f"platform.setting.{name}")
     assert not page.find_all(".//body//script")
     assert (await read_settings(api))["configuration"][name]["source"] == "default"
+
+
+async def test_settings_of_a_system_are_saved_together_and_only_those_that_were_changed(
+    operator: ConsoleClient, api: Api
+) -> None:
+    path = "/platform/systems/smtp"
+    shown = await fill_in(operator, path)
+    assert "There was nothing to save." in (await operator.follow(await operator.submit(path, shown))).text
+    typed = {"smtp_host": "mail.example.org", "smtp_port": "587"}
+
+    await operator.submit(path, {**shown, **typed})
+
+    configuration = (await read_settings(api))["configuration"]
+    saved = {name: each["value"] for name, each in configuration.items() if each["source"] == "database"}
+    assert saved == {"smtp_host": "mail.example.org", "smtp_port": 587}
+
+
+async def test_of_settings_that_are_refused_in_part_the_form_says_what_applies(
+    operator: ConsoleClient, api: Api
+) -> None:
+    path = "/platform/systems/smtp"
+    shown = await fill_in(operator, path)
+    typed = {**shown, "smtp_host": "mail.example.org", "smtp_port": "70000"}
+
+    unread = await operator.submit(path, {**typed, "smtp_port": "many"})
+    assert (await read_settings(api))["configuration"]["smtp_host"]["source"] == "default"
+    page = await operator.submit(path, typed)
+
+    assert unread.find(".//p[@id='refused-smtp_port']").text
+    assert page.find(".//p[@id='refused-smtp_port']").text
+    assert (page.value("smtp_host"), page.value("smtp_port")) == ("mail.example.org", "70000")
+    for name, applies in (("smtp_host", "mail.example.org, from this page"), ("smtp_port", "465, from the default")):
+        assert f"Applies now: {applies}." in (page.find(f".//p[@id='hint-{name}']").text or "")
 
 
 async def test_a_hostile_value_is_shown_as_text(operator: ConsoleClient, api: Api) -> None:
@@ -168,12 +210,12 @@ async def test_a_hostile_value_is_shown_as_text(operator: ConsoleClient, api: Ap
     assert not page.find_all(".//body//script")
 
 
-@pytest.mark.parametrize("path", ["secrets/smtp_host", "secrets/nothing", "configuration/card_secret_key"])
+@pytest.mark.parametrize("path", ["secrets/smtp_host", "secrets/nothing", "systems/card", "systems/nothing"])
 async def test_a_setting_that_does_not_exist_is_no_page(operator: ConsoleClient, path: str) -> None:
     assert (await operator.get(f"/platform/{path}")).trouble == "page_not_found"
 
 
-@pytest.mark.parametrize("path", ["", "/catalog", "/readiness", "/secrets/smtp_password", "/configuration/smtp_port"])
+@pytest.mark.parametrize("path", ["", "/catalog", "/readiness", "/secrets/smtp_password", "/systems/smtp"])
 async def test_those_who_are_no_administrators_are_refused(
     visitors: ConsoleClient, people: People, clock: FakeClock, path: str
 ) -> None:

@@ -12,8 +12,8 @@ from support.tenancy.tenant import Tenant
 from support.webhooks.consumer import Reaction, WebhookConsumer
 
 from soundmark.console import core_api
+from soundmark.console.event_types import EVENT_TYPES
 from soundmark.console.language import LOCALES, get_language
-from soundmark.console.pages.webhooks.event_types import EVENT_TYPES
 from soundmark.core.domain.webhooks import event
 from soundmark.core.features.webhooks.delivery import sending
 

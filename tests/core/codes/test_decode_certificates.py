@@ -93,6 +93,14 @@ async def test_numbers_are_signed_as_what_they_are(api: Api, tenant: Tenant) -> 
     await verify_certificate(api, answer.json)
 
 
+async def test_the_name_of_a_file_may_begin_with_dots(api: Api, tenant: Tenant) -> None:
+    code = await tenant.make_code()
+    for name in ("...", "..wav", ".wav", "x" * 255):
+        answer = await tenant.ask_to_certify(code["xr_id"], make_measurement(file_name=name))
+        assert (answer.status, answer.json["measured"]["file_name"]) == (201, name)
+        await verify_certificate(api, answer.json)
+
+
 async def test_a_code_in_any_state_can_be_certified(api: Api, tenant: Tenant) -> None:
     code, revoked = await tenant.make_code(lifetime_s=60), await tenant.make_code()
     await tenant.revoke(revoked["xr_id"])
@@ -118,7 +126,8 @@ async def test_each_call_issues_a_certificate_of_its_own(tenant: Tenant, rival: 
 REFUSED: Final[list[tuple[dict[str, Any], str]]] = [
     ({"file_sha256": "9F" * 32}, "/file_sha256"),
     ({"file_sha256": "9f" * 31}, "/file_sha256"),
-    *(({"file_name": name}, "/file_name") for name in ("", "x" * 256, "a/b.wav", "a\\b.wav", "a\n.wav", "a\x7f", None)),
+    *(({"file_name": name}, "/file_name") for name in ("", "x" * 256, "a/b.wav", "a\\b.wav", ".", "..", None)),
+    *(({"file_name": f"a{control}.wav"}, "/file_name") for control in "\n\x00\x1f\x7f\x80\x85\x9f"),
     *(({"duration_ms": number}, "/duration_ms") for number in (0, 2**53, -1, 1.5, "1", True, None)),
     *(({"sample_rate": number}, "/sample_rate") for number in (7_999, 768_001, None)),
     *(({"tool": {"name": "soundmark", "version": text}}, "/tool/version") for text in ("", "x" * 41, 1)),

@@ -97,22 +97,22 @@ async def test_an_unknown_event_is_replayed_with_none_of_the_others(tenant: Tena
     assert len(await rival.rows("SELECT FROM webhook_deliveries")) == 1
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"from": "2026-11-20T00:00:00.000Z"},
-        {"from": "2026-11-20T00:00:00.000Z", "to": "2026-11-20T00:00:00.000Z"},
-        {"from": "2026-11-20T00:00:00.000Z", "to": "2026-11-21T00:00:00.000Z", "event_ids": ["evn_x"]},
-        {"event_ids": []},
-        {"event_ids": ["evn_x", "evn_x"]},
-    ],
-    ids=lambda body: json.dumps(body)[:60],
-)
-async def test_a_replay_of_neither_a_period_nor_events_is_refused(tenant: Tenant, body: dict[str, Any]) -> None:
+async def test_a_replay_of_neither_a_period_nor_events_is_refused(tenant: Tenant, subtests: pytest.Subtests) -> None:
     endpoint = await tenant.make_webhook_endpoint()
-    answer = await replay(tenant, endpoint, **body)
-    assert (answer.status, answer.code) == (422, "validation_failed")
+    begin, end = "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"
+    bodies: list[tuple[dict[str, Any], str, str]] = [
+        ({}, "", "must have either from and to, or event_ids"),
+        ({"from": begin}, "", "must have either from and to, or event_ids"),
+        ({"from": begin, "to": begin}, "/to", "must be after from"),
+        ({"from": begin, "to": end, "event_ids": ["evn_x"]}, "", "must have either from and to, or event_ids"),
+        ({"event_ids": []}, "/event_ids", "List should have at least 1 item after validation, not 0"),
+        ({"event_ids": ["evn_x", "evn_x"]}, "/event_ids", "must not name an event twice"),
+    ]
+    for body, pointer, message in bodies:
+        with subtests.test(body=body):
+            answer = await replay(tenant, endpoint, **body)
+            assert (answer.status, answer.code) == (422, "validation_failed")
+            assert answer.json["errors"] == [{"location": "body", "pointer": pointer, "message": message}]
 
 
 async def test_an_event_with_a_pending_delivery_is_left_out(tenant: Tenant, rival: Rival, ctx: Context) -> None:

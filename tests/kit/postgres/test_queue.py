@@ -73,6 +73,78 @@ async def test_a_connection_that_breaks_while_deferring_means_the_database_is_un
             await waiting
 
 
+async def defer(db: Database, task: str = "act", *, lock: str = "one", **ids: str) -> None:
+    async with db.transaction() as tx:
+        await Queue().defer(tx, task, lock=lock, **ids)
+
+
+async def test_a_job_takes_the_place_of_an_equal_one_that_waits(app: App, db: Database, rival: Rival) -> None:
+    """Otherwise, hundreds wait for their lock after an outage, and each may wait seconds for the one before."""
+    assert app is not None, "the queue is empty"
+    for task, lock, number in [
+        ("act", "one", "1"),
+        ("act", "one", "2"),
+        ("act", "two", "1"),
+        ("other", "one", "1"),
+    ] * 2:
+        await defer(db, task, lock=lock, number=number)
+    assert sorted(await rival.rows("SELECT task_name, lock, args->>'number' FROM procrastinate_jobs")) == [
+        ("act", "one", "1"),
+        ("act", "one", "2"),
+        ("act", "two", "1"),
+        ("other", "one", "1"),
+    ]
+
+
+async def test_a_job_does_not_wait_for_the_pause_after_the_failure_of_an_equal_one(
+    app: App, db: Database, rival: Rival
+) -> None:
+    """The pause grows to ten minutes, and whoever changes something after the outage expects it within two."""
+    failing = True
+
+    @app.task(name="act", retry=UNTIL_DONE)
+    async def act() -> None:
+        if failing:
+            raise ZeroDivisionError
+
+    await defer(db)
+    await rival.run("UPDATE procrastinate_jobs SET attempts = 9")
+    await run_once(app)
+    failing = False
+    await defer(db)
+    await run_once(app)
+    assert await rival.rows("SELECT status::text, attempts FROM procrastinate_jobs WHERE task_name = 'act'") == [
+        ("succeeded", 1)
+    ]
+
+
+async def test_a_job_that_waits_stays_if_the_transaction_that_replaces_it_fails(
+    app: App, db: Database, rival: Rival
+) -> None:
+    assert app is not None, "the queue is empty"
+    await defer(db)
+    before = await rival.rows("SELECT id FROM procrastinate_jobs")
+
+    async def failing() -> None:
+        async with db.transaction() as tx:
+            await Queue().defer(tx, "act", lock="one")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await failing()
+    assert await rival.rows("SELECT id FROM procrastinate_jobs") == before
+
+
+async def test_a_job_is_queued_beside_an_equal_one_that_just_began(app: App, db: Database, rival: Rival) -> None:
+    """The one that began may have read the rows before they were changed."""
+    assert app is not None, "the queue is empty"
+    await defer(db)
+    async with rival.committing("UPDATE procrastinate_jobs SET status = 'doing'"):
+        deferring = await rival.while_waiting(defer(db))
+    await deferring
+    assert await statuses(rival) == ["doing", "todo"]
+
+
 async def scheduled(rival: Rival) -> Any:
     ((status, attempts, at),) = await rival.rows(
         "SELECT status::text, attempts, scheduled_at FROM procrastinate_jobs WHERE task_name = 'act'"

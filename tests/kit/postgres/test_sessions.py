@@ -170,7 +170,7 @@ async def test_the_queue_of_jobs_opens_behind_a_silent_host(kit_url: Secret, sil
 
 
 # SQLSTATEs of sessions that are of no more use.
-LOST = ("25006", "25P03", "57P01", "57P02", "57P03", "57P04", "57P05")
+LOST = ("25006", "25P03", "25P04", "57P01", "57P02", "57P03", "57P04", "57P05", "08006", "53300", "58030")
 
 
 async def write_alone(db: Database, text: str) -> None:

@@ -2,10 +2,10 @@
 
 import functools
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import html5lib
 import httpx2
@@ -18,6 +18,8 @@ from support.tenancy.people import People
 
 CONSOLE_URL = "http://127.0.0.1:8083"
 CSRF_TOKEN = "csrf-token-of-the-tests"
+# Makes the fields of a valid form, except for changes.
+MakeFields: TypeAlias = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ import httpx2
 
 from soundmark.kit.http.responses.problem_documents import PROBLEM_TYPE
 
+_EVERY = "*"
+
 
 @dataclass(frozen=True)
 class _Fault:
@@ -25,7 +27,7 @@ class _Fault:
     is_stalled: bool = False
 
     def concerns(self, request: httpx2.Request) -> bool:
-        return request.method == self.method and request.url.path == self.path
+        return request.method == self.method and self.path in {request.url.path, _EVERY}
 
     def answer(self) -> httpx2.Response:
         if not self.status:
@@ -115,7 +117,7 @@ class FaultyCore(httpx2.AsyncBaseTransport):
         return held
 
     def alter(self, call: str, change: Callable[[Any], Any]) -> None:
-        """Let Core carry a call out, and change the document that it answers."""
+        """Let Core carry a call out, or every call of a method ("GET *"), and change each document that it answers."""
         self._add(call, change=change)
 
     def stall(self, call: str) -> None:
@@ -152,6 +154,8 @@ class FaultyCore(httpx2.AsyncBaseTransport):
 
     async def _change_answer(self, request: httpx2.Request, change: Callable[[Any], Any]) -> httpx2.Response:
         response = await self._beyond.handle_async_request(request)
+        if "json" not in response.headers.get("content-type", ""):
+            return response
         document = json.loads(await response.aread())
         headers = {name: value for name, value in response.headers.items() if name != "content-length"}
         body = json.dumps(change(document)).encode()

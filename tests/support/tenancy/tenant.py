@@ -43,6 +43,20 @@ class Tenant:
         code: dict[str, Any] = answer.json
         return code
 
+    async def list_codes(self) -> list[dict[str, Any]]:
+        """Return the project's newest Codes, the newest first."""
+        codes: list[dict[str, Any]] = (await self.api.get("/v1/codes", params=self.in_project)).json["data"]
+        return codes
+
+    async def show_code(self, xr_id: str) -> dict[str, Any]:
+        code: dict[str, Any] = (await self.api.get(f"/v1/codes/{xr_id}", params=self.query)).json
+        return code
+
+    async def allow_hosts(self, hosts: list[str] | None) -> None:
+        """Set the hosts that links of the project may lead to; None allows all."""
+        path = f"/v1/projects/{self.project_id}/allowed-hosts"
+        assert (await self.api.put(path, params=self.query, json={"hosts": hosts})).status == 200
+
     def campaign_body(self, **changes: Any) -> dict[str, Any]:
         """Return a valid campaign body, except for `changes`."""
         return {**self.query, "project_id": self.project_id, "name": "Tonight", **changes}

@@ -14,8 +14,8 @@ const SIDELOBES = 7;
 const RATE_MIN_HZ = 40_000;
 /** At rates that share no simple ratio with the band's, a filter is up to a 256th of a sample off. */
 const PHASES_MAX = 128;
-/** A file may exceed full scale, but a sample beyond this is no sound. */
-const SAMPLE_MAX = 64;
+/** A file may exceed full scale, as one whose floats are whole numbers does. A sample beyond this is no sound. */
+const SAMPLE_MAX = 2 ** 32;
 const PIECE = 1024;
 
 /** The last seconds of the band, and a filter that continues it from samples of any rate from 40 kHz. */
@@ -47,7 +47,7 @@ export class Baseband {
   }
 
   /**
-   * Take samples, any number at a time. Anything that is not a number is 0.
+   * Take samples, any number at a time, of which 1 is full scale. One that is no sound is 0.
    *
    * @param {Float32Array} samples
    */
@@ -59,7 +59,7 @@ export class Baseband {
       let phase = (this._before + this._filled) % period;
       for (let at = first; at < last; at += 1) {
         // One that is no number would spoil every sum that it is in.
-        const sample = Math.max(-SAMPLE_MAX, Math.min(SAMPLE_MAX, samples[at])) || 0;
+        const sample = Math.abs(samples[at]) <= SAMPLE_MAX ? samples[at] : 0;
         real[this._filled] = sample * this._cos[phase];
         imaginary[this._filled] = sample * this._sin[phase];
         this._filled += 1;

@@ -3,8 +3,6 @@
 import { Decoder } from "./decoder.js";
 import { Reported } from "./reported.js";
 
-/** What samples may reach and still be scaled, not clipped: 120 dB beyond full scale. */
-const PEAK_MAX = 1e6;
 /** Longer than any frame. */
 const KEPT_S = 4;
 
@@ -27,23 +25,22 @@ export class ChannelDecoder {
     this._common = [];
     this._commonMax = KEPT_S * rateHz;
     this._commonCount = 0;
-    this._peak = 1;
     this._sampleCount = 0;
     this._reported = new Reported(repeatAfterS * rateHz);
   }
 
   /**
-   * Take as many samples of each channel. Floats beyond full scale are scaled down; NaN and infinity are 0.
+   * Take as many samples of each channel, as `Decoder` does.
    *
    * @param {Float32Array[]} channels one or more
    * @returns {Frame[]} the frames that they complete, except for those reported before
    */
   feed(channels) {
     this._sampleCount += channels[0].length;
-    const scaled = this._scale(channels);
-    const frames = this._mean.feed(scaled.length === 1 ? scaled[0] : computeMean(scaled));
-    if (this._decoders.length === 0 && scaled.every((samples) => !differs(samples, scaled[0]))) this._keep(scaled[0]);
-    else frames.push(...this._feedEach(scaled));
+    const frames = this._mean.feed(channels.length === 1 ? channels[0] : computeMean(channels));
+    if (this._decoders.length > 0 || channels.some((samples) => differs(samples, channels[0])))
+      frames.push(...this._feedEach(channels));
+    else this._keep(channels[0]);
     return this._report(frames);
   }
 
@@ -75,18 +72,6 @@ export class ChannelDecoder {
     while (this._commonCount - this._common[0].length >= this._commonMax) {
       this._commonCount -= /** @type {Float32Array} */ (this._common.shift()).length;
     }
-  }
-
-  /** @param {Float32Array[]} channels */
-  _scale(channels) {
-    for (const samples of channels) {
-      for (const sample of samples) {
-        const magnitude = Math.abs(sample);
-        if (magnitude > this._peak && magnitude < Infinity) this._peak = Math.min(magnitude, PEAK_MAX);
-      }
-    }
-    if (this._peak === 1) return channels;
-    return channels.map((samples) => samples.map((sample) => sample / this._peak));
   }
 
   /** @param {Frame[]} frames */

@@ -62,7 +62,7 @@ export class Decoder {
   }
 
   /**
-   * Take samples of one channel, any number at a time. NaN is 0.
+   * Take samples of one channel, any number at a time, of which 1 is full scale. NaN, infinity and what exceeds 2^32 are 0.
    *
    * @param {Float32Array} samples
    * @returns {Frame[]} the frames that they complete, except for those reported before

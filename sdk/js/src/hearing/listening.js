@@ -4,6 +4,7 @@ import { ChannelDecoder } from "./channels.js";
 
 const FILE_RATE_HZ = 48_000;
 const RATE_MIN_HZ = 44_100;
+const STARTING_MS = 1000;
 const COMMON_RATES_HZ = [48_000, 44_100, 96_000];
 // The processing that makes voices clear removes frames.
 const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppression: false };
@@ -60,7 +61,9 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState }
     });
     hearing.port.onmessage = ({ data }) => onFrame(data);
     source.node.connect(analyser).connect(hearing);
-    await context.resume();
+    // During a call, or without a gesture of the person, a browser starts it later: `followState` tells when.
+    const started = context.resume().catch(() => {});
+    await Promise.race([started, new Promise((resolve) => setTimeout(resolve, STARTING_MS))]);
     unfollow = followState(context, track, onState ?? (() => {}));
     return { analyser, track, stop };
   } catch (error) {

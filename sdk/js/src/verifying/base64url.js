@@ -1,4 +1,4 @@
-/** Base64url without padding (RFC 4648, section 5), in its one canonical spelling. */
+/** Base64, and base64url without padding (RFC 4648, sections 4 and 5), each in its one canonical spelling. */
 
 import { refuse } from "../failures.js";
 
@@ -18,8 +18,18 @@ export function encode(bytes) {
  * @throws {ReceiverFailure} unverifiable
  */
 export function decode(text) {
-  if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) refuse("A base64url text is malformed.");
-  const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (each) => each.charCodeAt(0));
-  if (encode(bytes) !== text) refuse("A base64url text is not canonical.");
-  return bytes;
+  const padding = "=".repeat(-text.length & 3);
+  const bytes = /[+/=]/.test(text) ? null : decodeBase64(text.replace(/-/g, "+").replace(/_/g, "/") + padding);
+  return bytes ?? refuse("A base64url text is malformed.");
+}
+
+/**
+ * Return the bytes of padded base64; null for any other text.
+ *
+ * @param {string} text
+ */
+export function decodeBase64(text) {
+  if (text.length % 4 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return null;
+  const binary = atob(text);
+  return btoa(binary) === text ? Uint8Array.from(binary, (each) => each.charCodeAt(0)) : null;
 }

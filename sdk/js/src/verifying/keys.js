@@ -2,8 +2,10 @@
 
 import { KeyUnknown, refuse } from "../failures.js";
 import { decode } from "./base64url.js";
-import { readMembers, readShortText, readTime } from "./shapes.js";
-import { parse } from "./strict_json.js";
+import { readMembers, readShortText, readText, readTime, SIGNATURE } from "./shapes.js";
+import { canonicalize, parse } from "./strict_json.js";
+
+/** @import { Members } from "./strict_json.js" */
 
 const KEY_COUNT_MAX = 1000;
 const FIXED = { kty: "OKP", crv: "Ed25519", alg: "EdDSA", use: "sig" };
@@ -33,6 +35,20 @@ export class KeySet {
     if (key === undefined) throw new KeyUnknown();
     const isGenuine = await crypto.subtle.verify("Ed25519", key, decode(signature), message).catch(() => false);
     if (!isGenuine) refuse("A signature does not verify.");
+  }
+
+  /**
+   * Accept only an object that the key it names signed: the canonical form of its members but `signature`.
+   *
+   * @param {Members} members
+   * @throws {KeyUnknown} when the set lacks that key
+   * @throws {ReceiverFailure} unverifiable, when the signature is wrong or cannot be judged
+   */
+  async verifyObject(members) {
+    const unsigned = new Map(members);
+    unsigned.delete("signature");
+    const message = new TextEncoder().encode(canonicalize(unsigned));
+    await this.verify(readShortText(members.get("key_id")), message, readText(members.get("signature"), SIGNATURE));
   }
 }
 

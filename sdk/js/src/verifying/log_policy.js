@@ -1,5 +1,7 @@
 /** Whom to believe about a log: its keys, and how many witnesses must have seen the same log. */
 
+import { decodeBase64 } from "./base64url.js";
+
 const LOG_KEY = 1; // Ed25519 (C2SP, signed-note).
 const WITNESS_KEY = 4; // Ed25519 with a time (C2SP, tlog-cosignature).
 const KEY_BYTES = 32;
@@ -60,17 +62,6 @@ async function readKey(vkey, kind) {
   if (toHex(hashed.subarray(0, ID_BYTES)) !== id)
     throw new TypeError("The id of a vkey does not fit its name and key.");
   return { name, id, point, key: await crypto.subtle.importKey("raw", raw.slice(1), "Ed25519", true, ["verify"]) };
-}
-
-/**
- * Return the bytes of base64 in its one canonical spelling; null for any other text.
- *
- * @param {string} text
- */
-export function decodeBase64(text) {
-  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return null;
-  const binary = atob(text);
-  return btoa(binary) === text ? Uint8Array.from(binary, (each) => each.charCodeAt(0)) : null;
 }
 
 /** @param {Uint8Array} bytes */

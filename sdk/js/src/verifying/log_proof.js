@@ -1,8 +1,9 @@
 /** Proofs that an entry is in the log: a path of hashes from the entry to a signed checkpoint. */
 
 import { NotYetProven, refuse } from "../failures.js";
+import { decodeBase64 } from "./base64url.js";
 import { checkEntry } from "./commitments.js";
-import { decodeBase64, toHex } from "./log_policy.js";
+import { toHex } from "./log_policy.js";
 
 export const PROOF_BYTES_MAX = 64 * 1024;
 const NUMBER = "0|[1-9][0-9]{0,18}";
@@ -16,6 +17,7 @@ const CHECKPOINT = new RegExp(`^([^\\n]+)\\n(${NUMBER})\\n(${BASE64})\\n$`);
 const ID_BYTES = 4;
 const TIME_BYTES = 8;
 const HASH_BYTES = 32;
+const MALFORMED = "The proof from the log is malformed.";
 
 /**
  * @import { Commitment } from "./commitments.js"
@@ -40,30 +42,26 @@ const HASH_BYTES = 32;
 export async function verifyLogProof(proof, policy, commitment, digest) {
   const { entry, index, path, text, signatures } = readProof(proof);
   checkEntry(entry, commitment, digest);
-  const signed = await Promise.all(policy.logKeys.map((key) => findSignature(text, signatures, key)));
+  const signed = await Promise.all(policy.logKeys.map((key) => verifyAny(signatures, key, ({ raw }) => [raw, text])));
   if (signed.every((each) => each === null)) refuse("The log's key did not sign the checkpoint.");
   const cosigned = await Promise.all(policy.witnessKeys.map((key) => findCosignature(text, signatures, key)));
   const witnesses = cosigned.filter((each) => each !== null);
-  const cosignatures = witnesses.length;
-  if (cosignatures < policy.quorum) throw new NotYetProven("Too few witnesses cosigned the checkpoint.");
+  if (witnesses.length < policy.quorum) throw new NotYetProven("Too few witnesses cosigned the checkpoint.");
   const [, origin, size, root] = CHECKPOINT.exec(text) ?? refuse("The checkpoint of the log is malformed.");
   if (origin !== policy.origin) refuse("The checkpoint is that of another log.");
-  const computed = await climb(await hashLeaf(entry), index, Number(size), path);
+  const computed = await climb(await hashBytes(0, entry, new Uint8Array()), index, Number(size), path);
   if (computed === null || toHex(computed) !== toHex(decodeBytes(root))) {
     refuse("The proof does not lead to the root of its checkpoint.");
   }
-  return { index, size: Number(size), cosignatures, witnesses };
+  return { index, size: Number(size), cosignatures: witnesses.length, witnesses };
 }
 
 /** @param {Uint8Array} proof */
 function readProof(proof) {
-  /** @type {Record<string, string> | undefined} */
-  let groups;
-  if (proof.length <= PROOF_BYTES_MAX) {
-    // What is not UTF-8 has replacement characters, with which nothing verifies.
-    groups = PROOF.exec(new TextDecoder("utf-8", { ignoreBOM: true }).decode(proof))?.groups;
-  }
-  const { entry, index, path, text, signatures } = groups ?? refuse("The proof from the log is malformed.");
+  if (proof.length > PROOF_BYTES_MAX) refuse(MALFORMED);
+  // What is not UTF-8 has replacement characters, with which nothing verifies.
+  const groups = PROOF.exec(new TextDecoder("utf-8", { ignoreBOM: true }).decode(proof))?.groups;
+  const { entry, index, path, text, signatures } = groups ?? refuse(MALFORMED);
   if (!Number.isSafeInteger(Number(index))) refuse("The index is larger than any log.");
   return {
     entry: decodeBytes(entry),
@@ -86,16 +84,7 @@ function readSignature(line) {
 
 /** @param {string} text */
 function decodeBytes(text) {
-  return decodeBase64(text) ?? refuse("The proof from the log is malformed.");
-}
-
-/**
- * @param {string} text
- * @param {NoteSignature[]} signatures
- * @param {NoteKey} key
- */
-function findSignature(text, signatures, key) {
-  return verifyAny(signatures, key, ({ raw }) => [raw, text]);
+  return decodeBase64(text) ?? refuse(MALFORMED);
 }
 
 /**
@@ -134,11 +123,6 @@ async function verifyAny(signatures, { name, id, key }, read) {
     if (await crypto.subtle.verify("Ed25519", key, signature, bytes).catch(() => false)) return each;
   }
   return null;
-}
-
-/** @param {Uint8Array} entry */
-function hashLeaf(entry) {
-  return hashBytes(0, entry, new Uint8Array());
 }
 
 /**

@@ -3,27 +3,24 @@
 import { ReceiverFailure, refuse } from "../failures.js";
 import { commitTo, readDigest } from "./commitments.js";
 import { verifyLogProof } from "./log_proof.js";
-import { CAMPAIGN_ID, readMembers, readShortText, readText, readTime, readVersion } from "./shapes.js";
-import { SIGNATURE, XR_ID } from "./shapes.js";
-import { canonicalize, parse, toPlain } from "./strict_json.js";
+import { readCampaignId, readIntent, readMembers, readShortText, readText, readTime } from "./shapes.js";
+import { readVersion, XR_ID } from "./shapes.js";
+import { parse } from "./strict_json.js";
 import { CLOCK_SKEW_MAX_MS } from "./verification.js";
 
 export const PACK_BYTES_MAX = 32 * 1024 * 1024;
 export const PACK_LIFE_MAX_MS = 24 * 3600 * 1000;
 const CODES_MAX = 10_000;
-const FORMAT = "svc-offline-pack-v1";
 const PACK_ID = /^opk_[A-Za-z0-9_-]{22}$/;
 const PROJECT_ID = /^prj_[A-Za-z0-9_-]+$/;
-const TIMES = ["issued_at", "valid_until"];
-const PACK = ["version", "format", "pack_id", "project_id", "campaign_id", ...TIMES, "codes", "key_id", "signature"];
-const CODE = ["xr_id", "token_digest", "intent", "expires_at"];
+const PACK = "version format pack_id project_id campaign_id issued_at valid_until codes key_id signature".split(" ");
+const CODE = "xr_id token_digest intent expires_at".split(" ");
 
 /**
  * @import { KeySet } from "./keys.js"
  * @import { LogPolicy } from "./log_policy.js"
- * @import { Intent } from "./shapes.js"
  * @import { Members, Parsed } from "./strict_json.js"
- * @typedef {{xrId: string, intent: Members, expiresAt: number}} PackedCode
+ * @typedef {{xrId: string, intent: Parsed | undefined, expiresAt: number}} PackedCode
  */
 
 /**
@@ -34,7 +31,8 @@ export class OfflineResolution {
   /** @param {OfflinePack} pack @param {PackedCode} code */
   constructor(pack, code) {
     this.xrId = code.xrId;
-    this.intent = /** @type {Intent} */ (toPlain(code.intent));
+    // Anew, so that who changes an answer does not change the pack.
+    this.intent = readIntent(code.intent);
     this.asOf = new Date(pack.issuedAt);
     this.validUntil = new Date(Math.min(pack.validUntil, code.expiresAt));
     this.packId = pack.packId;
@@ -53,7 +51,7 @@ export class OfflinePack {
   constructor(members, codes, digest, proof) {
     this.packId = readText(members.get("pack_id"), PACK_ID);
     this.projectId = readText(members.get("project_id"), PROJECT_ID);
-    this.campaignId = /** @type {string | null} */ (members.get("campaign_id"));
+    this.campaignId = readCampaignId(members.get("campaign_id"));
     this.keyId = readShortText(members.get("key_id"));
     /** In milliseconds since 1970. */
     this.issuedAt = readTime(members.get("issued_at"));
@@ -83,9 +81,27 @@ export class OfflinePack {
    * @param {OfflinePack} other
    */
   leavesOut(tokenDigest, other) {
-    const isOfAll = this.campaignId === null || this.campaignId === other.campaignId;
-    const covers = this.projectId === other.projectId && isOfAll;
-    return covers && this.issuedAt > other.issuedAt && !this._codes.has(tokenDigest);
+    return this._isNewer(other) && !this._codes.has(tokenDigest);
+  }
+
+  /**
+   * Return whether whoever keeps this pack needs `other` no more, if it is `nowMs` or later.
+   *
+   * This one is newer, should name what `other` names, and lasts at least as long, unless `other` has ended. So it
+   * answers what `other` still could, and leaves out what `other` left out. It needs a proof if `other` has one.
+   *
+   * @param {OfflinePack} other
+   * @param {number} nowMs
+   */
+  replaces(other, nowMs) {
+    const lasts = other.validUntil <= Math.max(nowMs, this.validUntil);
+    return lasts && this._isNewer(other) && (this.proof !== null || other.proof === null);
+  }
+
+  /** @param {OfflinePack} other */
+  _isNewer(other) {
+    const covers = [null, other.campaignId].includes(this.campaignId) && this.projectId === other.projectId;
+    return covers && this.issuedAt > other.issuedAt;
   }
 
   /**
@@ -119,7 +135,7 @@ export class OfflinePack {
  */
 export async function findInPacks(packs, tokenDigest, nowMs, requireLogged = null) {
   const known = [...packs].sort((left, right) => right.issuedAt - left.issuedAt);
-  if (known.some((pack) => pack.issuedAt - nowMs > CLOCK_SKEW_MAX_MS)) return null;
+  if (known.length && known[0].issuedAt - nowMs > CLOCK_SKEW_MAX_MS) return null;
   for (const pack of known) {
     const found = pack.find(tokenDigest, nowMs);
     if (found === null || known.some((newer) => newer.leavesOut(tokenDigest, pack))) continue;
@@ -142,14 +158,10 @@ export async function verifyOfflinePack(document, keys, proof = null) {
   if (document.length > PACK_BYTES_MAX) refuse("The pack is too long.");
   const members = readMembers(parse(document), PACK);
   readVersion(members.get("version"));
-  if (members.get("format") !== FORMAT) refuse("That is no offline pack.");
-  if (members.get("campaign_id") !== null) readText(members.get("campaign_id"), CAMPAIGN_ID);
+  if (members.get("format") !== "svc-offline-pack-v1") refuse("That is no offline pack.");
   const codes = readCodes(members.get("codes"));
-  const signature = readText(members.get("signature"), SIGNATURE);
   const pack = new OfflinePack(members, codes, await commitTo("document.sealed/document", members), proof);
-  const unsigned = new Map(members);
-  unsigned.delete("signature");
-  await keys.verify(pack.keyId, new TextEncoder().encode(canonicalize(unsigned)), signature);
+  await keys.verifyObject(members);
   const lifeMs = pack.validUntil - pack.issuedAt;
   if (lifeMs <= 0 || lifeMs > PACK_LIFE_MAX_MS) refuse("The pack ends before it begins, or too late.");
   return pack;
@@ -167,14 +179,10 @@ function readCodes(value) {
     const xrId = readText(members.get("xr_id"), XR_ID);
     if (xrId <= former) refuse("The Codes of the pack are not in order.");
     former = xrId;
-    const intent = readMembers(members.get("intent"), ["type", "action", "resource"]);
-    for (const name of ["type", "action"]) readShortText(intent.get(name));
-    if (!(intent.get("resource") instanceof Map)) refuse("An intent's resource is not an object.");
-    codes.set(readDigest(members.get("token_digest")), {
-      xrId,
-      intent,
-      expiresAt: readTime(members.get("expires_at")),
-    });
+    const intent = members.get("intent");
+    readIntent(intent);
+    const expiresAt = readTime(members.get("expires_at"));
+    codes.set(readDigest(members.get("token_digest")), { xrId, intent, expiresAt });
   }
   return codes;
 }

@@ -6,7 +6,7 @@ import { canonicalize, toPlain } from "./strict_json.js";
 export const TOKEN = /^brd_[A-Za-z0-9_-]{16}$/;
 export const XR_ID = /^xr_[A-Za-z0-9_-]{16,}$/;
 const INTEGRATION_ID = /^int_[A-Za-z0-9_-]{8,}$/;
-export const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
+const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
 const PROOF_ID = /^prf_[A-Za-z0-9_-]{16,}$/;
 export const SIGNATURE = /^[A-Za-z0-9_-]{86}$/;
 const TIMESTAMP = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
@@ -56,6 +56,15 @@ export function readText(value, pattern) {
  */
 export function readShortText(value) {
   return readText(value, SHORT_TEXT);
+}
+
+/**
+ * Return the id of a campaign, or null for none.
+ *
+ * @param {unknown} value
+ */
+export function readCampaignId(value) {
+  return value === null ? null : readText(value, CAMPAIGN_ID);
 }
 
 /**
@@ -127,17 +136,15 @@ export function readPolicy(value) {
  * @param {Parsed | undefined} value
  */
 export function readMeasurementProof(value) {
-  const required = ["xr_id", "integration_id", "campaign_id", "issued_at", "expires_at", "key_id", "signature"];
+  const required = "xr_id integration_id campaign_id issued_at expires_at key_id signature".split(" ");
   const members = readMembers(value, required, ["proof_id"]);
   if (members.has("proof_id")) readText(members.get("proof_id"), PROOF_ID);
-  if (members.get("campaign_id") !== null) readText(members.get("campaign_id"), CAMPAIGN_ID);
+  readCampaignId(members.get("campaign_id"));
   return {
     xrId: readText(members.get("xr_id"), XR_ID),
     integrationId: readText(members.get("integration_id"), INTEGRATION_ID),
     issuedAt: readTime(members.get("issued_at")),
     expiresAt: readTime(members.get("expires_at")),
-    keyId: readShortText(members.get("key_id")),
-    signature: readText(members.get("signature"), SIGNATURE),
     // Sent with each measurement, so no caller may alter it.
     document: Object.freeze(toPlain(members)),
   };

@@ -46,6 +46,21 @@ export function parse(bytes) {
   return value;
 }
 
+/**
+ * Return the value that these bytes encode, which must be in their canonical form.
+ *
+ * @param {Uint8Array} bytes
+ * @returns {Parsed}
+ * @throws {ReceiverFailure} unverifiable
+ */
+export function parseCanonical(bytes) {
+  const value = parse(bytes);
+  // The bytes are UTF-8, or `parse` had refused them.
+  if (canonicalize(value) !== new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes))
+    refuse("The JSON is not canonical.");
+  return value;
+}
+
 class Parser {
   /** @param {string} text */
   constructor(text) {

@@ -14,7 +14,7 @@ import {
   readVersion,
 } from "./shapes.js";
 import { SIGNATURE, TOKEN, XR_ID } from "./shapes.js";
-import { areIdentical, canonicalize, parse } from "./strict_json.js";
+import { areIdentical, parse, parseCanonical } from "./strict_json.js";
 
 export const CLOCK_SKEW_MAX_MS = 120_000;
 const RESOLUTION_LIFETIME_MAX_MS = 120_000;
@@ -34,9 +34,9 @@ const ENCODED_PAYLOAD = /^[A-Za-z0-9_-]{64,65536}$/;
  */
 const proofs = new WeakMap();
 const MIRRORED = ["xr_id", "intent", "policy"];
-const ENVELOPE = ["version", "key_id", "issued_at", "expires_at", "payload", "signature"];
-const PAYLOAD = ["version", "xr_id", "intent", "policy", "token_digest", "issued_at", "expires_at", "key_id"];
-const ANSWER = ["xr_id", "signature_status", "intent", "policy", "resolution_proof"];
+const ENVELOPE = "version key_id issued_at expires_at payload signature".split(" ");
+const PAYLOAD = "version xr_id intent policy token_digest issued_at expires_at key_id".split(" ");
+const ANSWER = "xr_id signature_status intent policy resolution_proof".split(" ");
 
 /**
  * @typedef {object} Resolution everything in it comes from the signed payload
@@ -123,12 +123,8 @@ async function openEnvelope(envelope, keys) {
   const signature = readText(envelope.get("signature"), SIGNATURE);
   const signed = decode(readText(envelope.get("payload"), ENCODED_PAYLOAD));
   await keys.verify(keyId, signed, signature);
-  const payload = parse(signed);
   // Only Core could have signed another spelling, but other implementations might read that differently.
-  if (canonicalize(payload) !== new TextDecoder("utf-8", { ignoreBOM: true }).decode(signed)) {
-    refuse("The payload is not canonical.");
-  }
-  return readMembers(payload, PAYLOAD, ["measurement_proof"]);
+  return readMembers(parseCanonical(signed), PAYLOAD, ["measurement_proof"]);
 }
 
 /**
@@ -158,9 +154,7 @@ async function verifyMeasurement(payload, policy, keys, nowMs) {
   if (!policy.audienceMeasurement) return null;
   const members = payload.get("measurement_proof");
   const proof = readMeasurementProof(members);
-  const unsigned = new Map(/** @type {Members} */ (members));
-  unsigned.delete("signature");
-  await keys.verify(proof.keyId, new TextEncoder().encode(canonicalize(unsigned)), proof.signature);
+  await keys.verifyObject(/** @type {Members} */ (members));
   checkTimes(proof.issuedAt, proof.expiresAt, nowMs, MEASUREMENT_LIFETIME_MAX_MS);
   if (proof.xrId !== payload.get("xr_id") || proof.integrationId !== policy.audienceIntegrationId) {
     refuse("The measurement proof is about something else.");

@@ -59,7 +59,7 @@ _CERTIFICATE: Final[Shape] = {
     "issued_at": is_timestamp,
     "measured": {
         "file_sha256": matching(re.compile(r"[0-9a-f]{64}")),
-        "file_name": matching(re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")),
+        "file_name": matching(re.compile(r"(?!\.{1,2}\Z)[^/\\\x00-\x1f\x7f-\x9f]{1,255}")),
         "duration_ms": is_integer_between(1, INTEGER_MAX),
         "sample_rate": is_integer_between(8_000, 768_000),
         "tool": {"name": _LABEL, "version": matching(re.compile(r".{1,40}", re.DOTALL))},

@@ -69,7 +69,7 @@ def explain_sound(
     if sample_rate < RATE_MIN_HZ:
         text = (
             f"The sample rate is {sample_rate} Hz, which holds nothing above {sample_rate / 2000:.4g} kHz; "
-            f"frames need {RATE_MIN_HZ} Hz or more."
+            f"frames are heard at {RATE_MIN_HZ} Hz or more."
         )
         return (Finding("rate_too_low", text),)
     if markers is None:

@@ -23,7 +23,7 @@ class SoundSource(AbstractContextManager["SoundSource"], Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """Samples per second, at least 44,100, of what was read last."""
+        """Samples per second, at least 44,000, of what was read last."""
         ...
 
     def read(self) -> NDArray[Any] | None:

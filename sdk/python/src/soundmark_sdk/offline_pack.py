@@ -127,8 +127,20 @@ class OfflinePack:
 
     def leaves_out(self, token: str, other: "OfflinePack") -> bool:
         """Return whether this pack is newer than `other`, should name what it names, and does not name the token."""
+        return self._is_newer_than(other) and self._code_of(token) is None
+
+    def replaces(self, other: "OfflinePack", at: datetime) -> bool:
+        """Return whether whoever keeps this pack needs `other` no more, if it is `at` or later.
+
+        This one is newer, should name what `other` names, and lasts at least as long, unless `other` has ended. So it
+        answers what `other` still could, and leaves out what `other` left out. It needs a proof if `other` has one.
+        """
+        lasts = other.valid_until <= max(at, self.valid_until)
+        return self._is_newer_than(other) and lasts and (self.proof is not None or other.proof is None)
+
+    def _is_newer_than(self, other: "OfflinePack") -> bool:
         covers = self.project_id == other.project_id and self.campaign_id in {None, other.campaign_id}
-        return covers and self.issued_at > other.issued_at and self._code_of(token) is None
+        return covers and self.issued_at > other.issued_at
 
     def _code_of(self, token: str) -> Mapping[str, Any] | None:
         return self._codes.get(digest_token(token)) if BROADCAST_TOKEN.fullmatch(token) else None
@@ -176,7 +188,8 @@ def verify_offline_pack(
         raise CertificateRejected("wrong_shape", "codes")
     check_signature(members, keys)
     issued_at, valid_until = timestamps.parse(members["issued_at"]), timestamps.parse(members["valid_until"])
-    if not issued_at < valid_until <= issued_at + LIFE_MAX:
+    # A sum could overflow for a distant date; the difference of two times cannot.
+    if not timedelta(0) < valid_until - issued_at <= LIFE_MAX:
         raise CertificateRejected("wrong_times", "valid_until")
     return OfflinePack(
         pack_id=members["pack_id"],

@@ -34,6 +34,9 @@ _OVERLAP_S: Final = 4
 _SEGMENT_MIN_S: Final = 2 * _OVERLAP_S
 _SEGMENT_MAX_S: Final = 60
 _SEGMENT_SAMPLES: Final = 16 * 1024 * 1024
+# A sample is no sound if it exceeds this many times what nearly all others keep to.
+_SPIKE: Final = 64.0
+_USUAL_SHARE: Final = 0.999
 # A broadcast day. A few kilobytes of a compressed file can hold more silence than anyone would wait for.
 DURATION_MAX_S: Final = 24 * 60 * 60
 
@@ -42,7 +45,7 @@ def hear(recording: Recording) -> list[Frame]:
     """Return the frames in a recording, each once.
 
     WAV (8, 16, 24 or 32-bit integers or floats; also RF64 and BW64), FLAC, OGG (Vorbis, Opus or FLAC) and MP3; any
-    number of channels; 44.1 to 768 kHz; up to 24 hours. It reads streams of unknown length, several files that were
+    number of channels; 44 to 768 kHz; up to 24 hours. It reads streams of unknown length, several files that were
     joined, files whose recorder crashed, and pipes. It listens to each channel and to their mean, in which a frame may
     cancel out. Memory depends on the number of channels and not on the length.
 
@@ -54,7 +57,7 @@ def hear(recording: Recording) -> list[Frame]:
         for sound in reader.read_sounds():
             if not RATE_MIN_HZ <= sound.sample_rate <= RATE_MAX_HZ:
                 reader.obstacles.append(
-                    f"The sample rate must be {RATE_MIN_HZ} to {RATE_MAX_HZ} Hz; below, frames are inaudible."
+                    f"The sample rate is {sound.sample_rate} Hz; frames are heard at {RATE_MIN_HZ} to {RATE_MAX_HZ} Hz."
                 )
                 continue
             for segment, _ in read_segments(sound):
@@ -90,7 +93,7 @@ def _find_parts(source: ByteSource) -> Iterator[Part]:
         return chain([first], parts)
     if not source.size:
         raise ValueError("The file is empty.")
-    other = name_kind(source.read(0, 12))
+    other = name_kind(source)
     kind = "" if other is None else f"{other}, "
     raise ValueError(f"That is {kind}not a WAV, FLAC, OGG or MP3 file; convert it to one of these first.")
 
@@ -156,6 +159,13 @@ def split_signals(segment: Samples) -> Iterator[Samples]:
 
 
 def scale_signal(signal: NDArray[np.float32]) -> Samples:
-    """Return a signal in -1..1. Floats may exceed that by any factor, and clipping would distort the tones."""
-    scaled: Samples = signal / np.abs(signal).max(initial=1.0)
+    """Return a signal in -1..1. Floats may exceed that by any factor, and clipping would distort the tones.
+
+    Single samples that tower above all others are no sound, and would make it inaudibly quiet: they are clipped.
+    """
+    magnitude = np.abs(signal)
+    peak = magnitude.max(initial=1.0)
+    if peak > _SPIKE:
+        peak = min(peak, _SPIKE * max(1.0, float(np.quantile(magnitude, _USUAL_SHARE))))
+    scaled: Samples = np.clip(signal, -peak, peak) / peak
     return scaled

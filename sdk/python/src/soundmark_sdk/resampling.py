@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 Samples: TypeAlias = NDArray[np.float32]
 
 RATE_HZ: Final = 48_000
-# Frames reach up to 19.5 kHz (measured), and recordings with a lower rate have lost that.
-RATE_MIN_HZ: Final = 44_100
+# Frames reach up to 19.5 kHz (measured), and the filter passes nine tenths of half the rate. Video recorders of NTSC
+# have 44,056 Hz.
+RATE_MIN_HZ: Final = 44_000
 # Four times the highest rate in use. It limits the size of the filter.
 RATE_MAX_HZ: Final = 768_000
 # Loses 0.01 dB at 19.5 kHz, and lets no alias below that through above -140 dB (measured: docs/adr/0016).
@@ -25,7 +26,7 @@ class Resampler:
     """
 
     def __init__(self, sample_rate: int) -> None:
-        """Raises: ValueError for a rate below 44.1 kHz, which cannot carry a frame, or above 768 kHz."""
+        """Raises: ValueError for a rate below 44 kHz, whose filter would cut a frame off, or above 768 kHz."""
         if not RATE_MIN_HZ <= sample_rate <= RATE_MAX_HZ:
             raise ValueError(f"Frames can be heard only at {RATE_MIN_HZ} to {RATE_MAX_HZ} samples per second.")
         self._stream: Final = (

@@ -1,5 +1,6 @@
 """What the verification of every signed document has in common: JSON, shape, key and signature, in this order."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -47,7 +48,7 @@ class CertificateRejected(Exception):
 
 
 def read_object(document: bytes | Mapping[str, Any], bytes_max: int) -> dict[str, Any]:
-    """Return the JSON object that a document is.
+    """Return the JSON object that a document is; later changes of `document` do not reach it.
 
     Raises: CertificateRejected.
     """
@@ -60,6 +61,7 @@ def read_object(document: bytes | Mapping[str, Any], bytes_max: int) -> dict[str
         else:
             value = dict(document)
             strict_json.check_value(value)
+            value = json.loads(json.dumps(value))
     except Unverifiable:
         raise CertificateRejected("malformed", "certificate") from None
     if not isinstance(value, dict):

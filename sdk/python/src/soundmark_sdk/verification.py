@@ -1,5 +1,6 @@
 """Verify answers and Codes: pure functions from received bytes to records, without network or clock."""
 
+import copy
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -211,7 +212,7 @@ def _read_signed_code(members: Mapping[str, JsonValue], key_id: str) -> SignedCo
         issuer=read_text(members["issuer"], SHORT_TEXT),
         issued_at=timestamps.parse(members["issued_at"]),
         expires_at=timestamps.parse(members["expires_at"]),
-        intent=read_intent(members["intent"]),
+        intent=read_intent(copy.deepcopy(members["intent"])),  # The object is still the caller's.
         policy=read_policy(members["policy"]),
         token_digest=read_text(members["token_digest"], DIGEST),
         key_id=key_id,

@@ -3,17 +3,19 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import psycopg
 import structlog
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
+from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.crypto.entropy import SystemEntropy
@@ -29,7 +31,7 @@ from soundmark.kit.postgres.sessions import (
     SessionOptions,
     connect_options,
 )
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, Tx
 from soundmark.kit.tracing.context import PARENT_HEADER, STATE_HEADER, current, outgoing_headers
 from soundmark.kit.tracing.spans import enter_job
 
@@ -95,9 +97,21 @@ class Queue:
     async def defer(self, tx: Tx, task: str, *, lock: str, **ids: str) -> None:
         """Run `task` with `ids` once the transaction has committed.
 
-        Jobs with the same `lock` run one at a time. A job gets only ids, and reads everything else when it runs. The
-        current trace is stored with it, and `run_worker` continues it.
+        Jobs with the same `lock` run one at a time. A job gets only ids, and reads everything else when it runs, so it
+        takes the place of an equal one that waits, be it for its lock or after a failure. The current trace is stored
+        with it, and `run_worker` continues it.
         """
+        # A worker passes over a row that is locked, so none begins the waiting job before the transaction has ended.
+        await tx.run(
+            """
+            DELETE FROM procrastinate_jobs
+             WHERE status = 'todo'
+               AND task_name = %(task)s
+               AND lock = %(lock)s
+               AND args - %(of_trace)s::text[] = %(ids)s
+            """,
+            {"task": task, "lock": lock, "of_trace": [PARENT_HEADER, STATE_HEADER], "ids": Jsonb(ids)},
+        )
         deferrer = self._app.configure_task(task, lock=lock, connection=tx.connection)
         try:
             await deferrer.defer_async(**ids, **outgoing_headers())
@@ -119,11 +133,25 @@ async def _continue_trace(run: Callable[[], Awaitable[Any]], context: JobContext
 
 
 class _Jobs(JobManager):
-    """A manager of jobs that ends a job that cannot be retried because its successor is already waiting.
+    """A manager of jobs that leaves none as if it ran for ever, holding the lock for which others wait.
 
-    Only one job of a queueing lock may wait. Procrastinate raises for a second one and leaves it as if it ran for ever,
-    holding the lock for which its successor waits.
+    It ends a job that cannot be retried because its successor is already waiting: only one job of a queueing lock may
+    wait. It stops the worker that cannot record how a job ended: the worker has forgotten the job, but as long as it
+    sends heartbeats, nobody else takes the job up. Procrastinate only raises, in a task that nobody awaits.
     """
+
+    def __init__(self, connector: BaseConnector) -> None:
+        super().__init__(connector)
+        self._worker: Worker | None = None
+
+    async def note_worker(self, run: Callable[[], Awaitable[Any]], _context: JobContext, worker: Worker) -> Any:
+        """Run a job, and remember whose it is."""
+        self._worker = worker
+        return await run()
+
+    async def finish_job_by_id_async(self, job_id: int, status: Status, delete_job: bool) -> None:
+        with self._stopping_if_lost(job_id):
+            await super().finish_job_by_id_async(job_id, status, delete_job)
 
     async def retry_job_by_id_async(
         self,
@@ -134,10 +162,22 @@ class _Jobs(JobManager):
         lock: str | None = None,
     ) -> None:
         try:
-            await super().retry_job_by_id_async(job_id, retry_at, priority, queue, lock)
+            with self._stopping_if_lost(job_id):
+                await super().retry_job_by_id_async(job_id, retry_at, priority, queue, lock)
         except UniqueViolation:
             _log.info("job_superseded", job_id=job_id)
             await self.finish_job_by_id_async(job_id, Status.ABORTED, delete_job=False)
+
+    @contextlib.contextmanager
+    def _stopping_if_lost(self, job_id: int) -> Iterator[None]:
+        try:
+            yield
+        except ConnectorException as error:
+            if not isinstance(error.__cause__, CONNECTION_ERRORS):
+                raise
+            _log.warning("job_end_not_recorded", job_id=job_id)
+            if self._worker is not None:
+                self._worker.stop()  # type: ignore[no-untyped-call]  # theirs
 
 
 class _Pool(AsyncConnectionPool):
@@ -168,12 +208,13 @@ def jobs_app(url: Secret, *, application_name: str, session: SessionOptions = DI
         kwargs=connect_options(url, application_name, session),
         configure=_commit_each_statement,
     )
+    manager = _Jobs(connector)
     app = App(
         connector=connector,
         periodic_defaults={"max_delay": _OVERDUE_MAX_S},
-        worker_defaults={"worker_middleware": [_continue_trace]},
+        worker_defaults={"worker_middleware": [manager.note_worker, _continue_trace]},
     )
-    app.job_manager = _Jobs(connector)
+    app.job_manager = manager
     _add_housekeeping(app)
     return app
 

@@ -16,9 +16,13 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 # These are OperationalErrors too, but the server answered and the connection is sound.
 TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
-# The session became read-only, because its server is now a standby, or PostgreSQL ended it between two statements.
-# Nothing was changed, and another session may do.
-SESSION_ERRORS: Final = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.IdleInTransactionSessionTimeout)
+# The session became read-only, because its server is now a standby, or PostgreSQL ended it before the commit, by a time
+# limit that may be the operator's. Nothing was changed, and another session may do.
+SESSION_ERRORS: Final = (
+    psycopg.errors.ReadOnlySqlTransaction,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg.errors.TransactionTimeout,
+)
 # With SQLSTATE 57P0x, a server that stops or starts.
 CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError, *SESSION_ERRORS)
 # The server answered, and the transaction left nothing; unless it is one of the errors above.

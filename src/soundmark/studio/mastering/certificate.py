@@ -13,7 +13,7 @@ from soundmark.studio.mastering.repetitions import Repetition
 
 _TOOL: Final = "soundmark"
 _NAME_MAX: Final = 255
-_NO_NAME: Final = re.compile(r"[/\\\x00-\x1f\x7f]")
+_NO_NAME: Final = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]")
 
 
 def describe_measurement(

@@ -13,6 +13,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 from soundmark_sdk.client.saving import open_replacement
+from soundmark_sdk.resampling import RATE_MAX_HZ, RATE_MIN_HZ
 
 from soundmark.studio.mastering.encoded import EncodedSound
 from soundmark.studio.mastering.flac_blocks import copy_metadata
@@ -20,8 +21,6 @@ from soundmark.studio.mastering.wav_layout import MAGICS, NotReadable, SampleFor
 
 Samples = NDArray[np.float64]
 
-RATE_MIN_HZ: Final = 44_100  # Below, a Code would be cut off.
-RATE_MAX_HZ: Final = 768_000
 CHANNELS_MAX: Final = 256
 _BLOCK_VALUES: Final = 1 << 20
 _FLAC_BITS: Final = {"PCM_S8": 8, "PCM_16": 16, "PCM_24": 24}

@@ -37,7 +37,7 @@ class Listener:
 
         With it, repetitions of which each is too weak are heard together: up to eight within a minute.
 
-        Raises: ValueError for a rate outside 44.1 to 768 kHz, or a period outside 1 to 60 seconds.
+        Raises: ValueError for a rate outside 44 to 768 kHz, or a period outside 1 to 60 seconds.
         """
         if period_s is not None and not PERIOD_MIN_S <= period_s <= PERIOD_MAX_S:
             raise ValueError(f"The period of a repetition must be {PERIOD_MIN_S:.0f} to {PERIOD_MAX_S:.0f} seconds.")

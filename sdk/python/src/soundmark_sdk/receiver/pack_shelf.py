@@ -8,11 +8,14 @@ from soundmark_sdk.offline_pack import LIFE_MAX, OfflinePack, OfflineResolution,
 from soundmark_sdk.transparency.policy import LogPolicy
 from soundmark_sdk.verification import CLOCK_SKEW_MAX
 
+PACKS_MAX: Final = 20
+
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class PackShelf:
-    """The packs that one receiver knows. Ended ones stay for as long as they can silence an older one.
+    """The packs that one receiver knows: the newest `PACKS_MAX` that can answer, or silence an older one.
 
     It must be at least as late as the service wrote in any pack or answer, plus the time that has passed since that was
     received. A clock that says otherwise was set back, and then no pack answers.
@@ -21,15 +24,30 @@ class PackShelf:
     def __init__(self, clock: Clock, require_logged: LogPolicy | None) -> None:
         self._clock: Final = clock
         self._require_logged: Final = require_logged
-        self.packs: tuple[OfflinePack, ...] = ()
+        self.packs: tuple[OfflinePack, ...] = ()  # The newest first.
+        # Nothing this old is kept: it has ended, or a newer pack that may have silenced it is forgotten.
+        self._floor = _LONG_AGO
         # A time that the service signed, and the monotonic time at which it was received.
         self._noted: tuple[datetime, float] | None = None
 
     def add(self, pack: OfflinePack) -> None:
-        """Keep a pack; forget those that are too old to answer, and to silence what still answers."""
+        """Keep a pack once; forget what a newer one replaces, what is older than any that lasts, and the oldest.
+
+        The same pack replaces itself only if it comes with a proof.
+        """
         self.note_time(pack.issued_at)
+        known = {each.digest: each for each in self.packs}
+        if pack.digest not in known or pack.proof is not None:
+            known[pack.digest] = pack
         earliest = self._compute_earliest()
-        self.packs = tuple(each for each in (*self.packs, pack) if earliest - each.issued_at < LIFE_MAX)
+        useful = [
+            each for each in known.values() if not any(newer.replaces(each, earliest) for newer in known.values())
+        ]
+        useful.sort(key=lambda each: each.issued_at, reverse=True)
+        self._floor = max([self._floor, *(each.issued_at for each in useful[PACKS_MAX:])])
+        self.packs = tuple(
+            each for each in useful if each.issued_at > self._floor and earliest - each.issued_at < LIFE_MAX
+        )
 
     def note_time(self, signed_at: datetime) -> None:
         """Take note of a time that the service signed and that is therefore past."""
@@ -48,4 +66,5 @@ class PackShelf:
         if self._noted is None:
             return _LONG_AGO
         signed_at, noted_at_s = self._noted
-        return signed_at + timedelta(seconds=self._clock.monotonic_s() - noted_at_s)
+        passed = timedelta(seconds=self._clock.monotonic_s() - noted_at_s)
+        return signed_at + passed if passed < _FAR_AHEAD - signed_at else _FAR_AHEAD

@@ -14,7 +14,8 @@ _HEADER_BYTES: Final = 27
 _IS_CONTINUED, _IS_FIRST = 0x01, 0x02
 # What cannot be in a page.
 _CUT: Final = re.compile(rb"OggS\0[\0-\7]|RIFF[\0-\xff]{4}WAVE")
-_NEXT: Final = re.compile(rb"OggS\0[\0-\7]|" + STARTS.pattern)
+# A page of any place in a stream, or a file of another kind.
+PAGES: Final = re.compile(rb"OggS\0[\0-\7]|" + STARTS.pattern)
 _DISORDER: Final = "The OGG file has pages whose time falls back; they cannot be read."
 _HEADERS_BYTES_MAX: Final = 1 << 16
 # How the first packet of a stream begins. Video, text and indexes are not listed: they are passed over.
@@ -78,7 +79,7 @@ def _find_page(source: ByteSource, at: int) -> int:
     """Return the place of the next page or of a file of another kind, or the end."""
     if source.read(at, len(MAGIC)) == MAGIC:
         return at
-    place = next(source.search(_NEXT, at), source.size)
+    place = next(source.search(PAGES, at), source.size)
     return min(place, find_frames(source, at, min(place, at + SEARCHED_BYTES)))
 
 

@@ -1,5 +1,6 @@
 """Find every sound in a file, whatever stands before, between and after them."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,23 +15,27 @@ from soundmark_sdk.sound_files.wav import find_wav, is_wav
 
 # AAC without a container begins as MPEG does, with a layer of 0.
 _ADTS: Final = frozenset({b"\xf0", b"\xf1", b"\xf8", b"\xf9"})
-# Files that may contain sound of the kinds that are read, and are not read.
+_ADTS_RATES: Final = 13
+# Files that may contain sound of the kinds that are read, and are not read: by how their first 12 bytes begin or go on.
 _OTHER_KINDS: Final = {
-    b"\x1aE\xdf\xa3": "a WebM or Matroska file",
-    b"FORM": "an AIFF file",
-    b"caff": "a CAF file",
-    b"riff": "a Wave64 file",
-    b"\x30\x26\xb2\x75": "a WMA file",
-    b"#!AM": "an AMR file",
-    b".snd": "an AU file",
-    b"PK\3\4": "a ZIP file",
+    rb"\x1a\x45\xdf\xa3": "a WebM or Matroska file",
+    rb"FORM....AIF[CF]": "an AIFF file",
+    rb"caff\x00[\x01\x02]": "a CAF file",
+    rb"riff\x2e\x91": "a Wave64 file",
+    rb"\x30\x26\xb2\x75": "a WMA file",
+    rb"#!AMR": "an AMR file",
+    rb"\.snd\x00": "an AU file",
+    rb"PK\x03\x04": "a ZIP file",
+    rb"....ftypqt": "a QuickTime file",
+    rb"....ftyp(?!hei|hev|mif|msf|avi[fs]|crx)": "an MP4 file (such as M4A)",  # Pictures have such brands.
+    rb"\x00...(?:moov|mdat|wide|free|skip|styp|sidx)": "an MP4 or QuickTime file",
 }
 
 
 def find_parts(source: ByteSource) -> Iterator[Part]:
     """Yield the sounds in a file, in order. There is none in a file of another kind."""
     at = skip_tags(source, 0)
-    if source.read(at, 12)[4:8] == b"ftyp" or source.read(at, 4) in _OTHER_KINDS:
+    if _match_kind(source, at) is not None:
         return
     while at < source.size:
         parts, end = _read_parts(source, at)
@@ -39,8 +44,8 @@ def find_parts(source: ByteSource) -> Iterator[Part]:
 
 
 def _find_start(source: ByteSource, at: int) -> int:
-    """Return the next place where a sound may begin, or the end."""
-    place = next(source.search(STARTS, at, at + SEARCHED_BYTES), source.size)
+    """Return the next place where a sound may begin, or the end. A recorded stream may begin in the middle of one."""
+    place = next(source.search(ogg.PAGES, at, at + SEARCHED_BYTES), source.size)
     return min(place, find_frames(source, at, min(place, at + SEARCHED_BYTES)))
 
 
@@ -57,10 +62,24 @@ def _read_parts(source: ByteSource, at: int) -> tuple[list[Part], int]:
     return find_mpeg(source, at)
 
 
-def name_kind(start: bytes) -> str | None:
-    """Return what kind of file begins with these 12 bytes, if it is a common one that is not read."""
-    if start[4:8] == b"ftyp":
-        return "an MP4 file (M4A, AAC)"
-    if start[:1] == b"\xff" and start[1:2] in _ADTS:
-        return "an AAC file"
-    return _OTHER_KINDS.get(start[:4])
+def name_kind(source: ByteSource) -> str | None:
+    """Return what kind of file this is, if it is a common one that is not read."""
+    at = skip_tags(source, 0)
+    return _match_kind(source, at) or ("an AAC file" if _is_adts(source, at) else None)
+
+
+def _match_kind(source: ByteSource, at: int) -> str | None:
+    """Return the kind of a file after its tags; an MP4 file begins with up to three of the zeros before this place."""
+    starts = [source.read(place, 12) for place in range(max(0, at - 3), at + 1)]
+    kinds = (name for form, name in _OTHER_KINDS.items() for each in starts if re.match(form, each, re.DOTALL))
+    return next(kinds, None)
+
+
+def _is_adts(source: ByteSource, at: int) -> bool:
+    """Return whether a frame of AAC begins here, and after it another one or the end. A frame of FLAC begins alike."""
+    header = source.read(at, 7)
+    if len(header) < 7 or header[:1] != b"\xff" or header[1:2] not in _ADTS:  # noqa: PLR2004 - the size of a header
+        return False
+    size = int.from_bytes(header[3:6], "big") >> 5 & 0x1FFF
+    following = source.read(at + size, 2)
+    return (header[2] >> 2 & 0xF) < _ADTS_RATES and size >= len(header) and header.startswith(following)

@@ -12,6 +12,7 @@ from soundmark_sdk.sound_files.part import Part, make_broken_part, make_unreadab
 MAGIC: Final = frozenset({b"RIFF", b"RIFX", b"RF64", b"BW64"})
 _OTHER_STARTS: Final = MAGIC | {b"fLaC", b"OggS", b"APET"}
 _NAME: Final = re.compile(rb"[ -~]{4}")
+_NONZERO: Final = re.compile(rb"[^\0]")
 _RIFF_BYTES: Final = 12
 _CHUNK_BYTES: Final = 8
 _FORMAT_BYTES_MIN: Final = 14
@@ -57,33 +58,43 @@ def find_wav(source: ByteSource, at: int, next_starts: Iterator[int]) -> tuple[l
     magic = source.read(at, 4)
     order: _Order = "big" if magic == b"RIFX" else "little"
     form: bytes | None = None
-    data: _Chunk | None = None
+    data: list[_Chunk] = []
     long_size = 0
     place = at + _RIFF_BYTES
-    while (chunk := _read_chunk(source, place, order)) is not None:
+    while (chunk := _read_chunk(source, place, order, has_data=bool(data))) is not None:
         if chunk.name == b"ds64":
             # The sizes of the file, of the data, and more: EBU Tech 3306.
             long_size = int.from_bytes(source.read(chunk.at + 8, 8), "little")
         elif chunk.name == b"fmt " and form is None:
             form = source.read(chunk.at, min(chunk.size, _FORMAT_BYTES_MAX))
-        elif chunk.name == b"data" and data is None:
+        elif chunk.name == b"data":
             size = _measure_data(source, chunk, order, long_size, next_starts)
-            data = chunk = _Chunk(chunk.name, chunk.at, size)
-        elif data is not None and (chunk.name in _OTHER_STARTS or chunk.at + chunk.size > source.size):
+            chunk = _Chunk(chunk.name, chunk.at, size)
+            data.append(chunk)
+        elif data and (chunk.name in _OTHER_STARTS or chunk.at + chunk.size > source.size):
             break
         place = chunk.at + chunk.size
         place += _count_padding(source, place, chunk.size)
     end = min(place, source.size)
-    if data is None or form is None or len(form) < _FORMAT_BYTES_MIN:
+    if not data or form is None or len(form) < _FORMAT_BYTES_MIN:
         return [make_broken_part("WAV")], end
     return [_make_part(source, magic, order, form, data)], end
 
 
-def _read_chunk(source: ByteSource, at: int, order: _Order) -> _Chunk | None:
+def _read_chunk(source: ByteSource, at: int, order: _Order, *, has_data: bool) -> _Chunk | None:
+    """Return the chunk that begins here. Before the data, it may have any name, and zeros may stand before it."""
     header = source.read(at, _CHUNK_BYTES)
-    if len(header) < _CHUNK_BYTES or not _is_name(header[:4]):
+    if not has_data and header.startswith(b"\0"):
+        at = next(source.search(_NONZERO, at), source.size)
+        header = source.read(at, _CHUNK_BYTES)
+    if len(header) < _CHUNK_BYTES:
         return None
-    return _Chunk(header[:4], at + _CHUNK_BYTES, int.from_bytes(header[4:], order))
+    chunk = _Chunk(header[:4], at + _CHUNK_BYTES, int.from_bytes(header[4:], order))
+    if chunk.name == b"LIST" and source.read(chunk.at, 4) == b"wavl":
+        # The data may be a list of chunks: Multimedia Programming Interface and Data Specifications 1.0, "Wave Data".
+        return _Chunk(chunk.name, chunk.at, 4)
+    is_odd = not _is_name(chunk.name)
+    return None if is_odd and (has_data or chunk.at + chunk.size > source.size) else chunk
 
 
 def _is_name(name: bytes) -> bool:
@@ -116,7 +127,7 @@ def _is_followed(source: ByteSource, place: int, size: int, order: _Order) -> bo
     return _is_name(header[:4]) and place + _CHUNK_BYTES + int.from_bytes(header[4:], order) <= source.size
 
 
-def _make_part(source: ByteSource, magic: bytes, order: _Order, form: bytes, data: _Chunk) -> Part:
+def _make_part(source: ByteSource, magic: bytes, order: _Order, form: bytes, data: list[_Chunk]) -> Part:
     def read_number(at: int, size: int = 2) -> int:
         return int.from_bytes(form[at : at + size], order)
 
@@ -132,8 +143,9 @@ def _make_part(source: ByteSource, magic: bytes, order: _Order, form: bytes, dat
         return make_unreadable_part("WAV", f"samples of {bits} bits")
     if channels > _CHANNELS_MAX:
         return make_unreadable_part("WAV", f"{channels} channels")
-    content = ByteView(source, _make_header(magic, order, form, data.size))
-    content.append(data.at, data.size)
+    content = ByteView(source, _make_header(magic, order, form, sum(chunk.size for chunk in data)))
+    for chunk in data:
+        content.append(chunk.at, chunk.size)
     return Part("WAV", content)
 
 

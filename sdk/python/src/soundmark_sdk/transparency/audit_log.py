@@ -1,17 +1,26 @@
 """Verify a downloaded audit log: the chain of hashes over its entries, and the log that holds the chain's heads."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from soundmark_sdk import base64url, strict_json
+from soundmark_sdk import base64url, strict_json, timestamps
 from soundmark_sdk.failures import Unverifiable
 from soundmark_sdk.transparency.commitments import DIGEST_BYTES, commit
 from soundmark_sdk.transparency.policy import LogPolicy
 from soundmark_sdk.transparency.proof import VerifiedProof, verify_log_proof
 
 _LINE_BYTES_MAX: Final = 1024 * 1024
+# An organisation that writes four entries a second, all the time, has a head among so many.
+_NEWEST_ASKED: Final = 256
+_PAUSES_ASKED: Final = 32
+# An entry is chained ten seconds after it is final, and its head is in the log two minutes later (contract, section 11,
+# and its details, points A2 and A3): the last entry before a longer pause has a head of its own.
+_PAUSE_MS: Final = 140_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BEGINNING: Final = bytes(DIGEST_BYTES)  # The hash before the first.
 
 
@@ -50,12 +59,15 @@ def verify_audit_log(
     *,
     policy: LogPolicy | None = None,
     fetch_proof: Callable[[str], bytes | None] | None = None,
+    logged_entries: int | None = None,
 ) -> VerifiedAuditLog:
     """Verify an audit log as `GET /v1/audit-log` gives it, unfiltered, for `Accept: application/x-ndjson`.
 
     `lines` are its lines in any order. Memory: some 150 bytes for each entry. With a `policy`, `fetch_proof` is asked
-    for the answer of `GET /v1/log/proofs/{digest}` (None for a 404), from the newest head down to the first one that
-    the log holds; there may be some hundred before it.
+    for the answer of `GET /v1/log/proofs/{digest}` (None for a 404) of one head after the other, until the log holds
+    one: that of `logged_entries` first, then those of the newest 256 entries, and of the last entry before each of the
+    newest 32 pauses of the organisation. `logged_entries` is the `entries` of the `logged_head` that
+    `GET /v1/audit-log/verification` names; it says where to look, and is not believed.
 
     Raises: AuditLogRejected. Unverifiable for a proof that is wrong.
     Source: wire contract, section 11, "Audit chain".
@@ -67,7 +79,7 @@ def verify_audit_log(
     found = VerifiedAuditLog(chain.organization_id, len(chain.hashes), chain.unchained)
     if policy is None or fetch_proof is None:
         return found
-    for position in range(found.entries, 0, -1):
+    for position in _choose_heads(chain, logged_entries):
         head = {
             "organization_id": chain.organization_id,
             "entries": position,
@@ -80,6 +92,17 @@ def verify_audit_log(
     return replace(found, covered=0)
 
 
+def _choose_heads(chain: "_Chain", logged_entries: int | None) -> Iterator[int]:
+    """Yield the positions whose heads the log may hold: at most 289, however long the chain is."""
+    last = len(chain.hashes)
+    if logged_entries is not None and 1 <= logged_entries <= last:
+        yield logged_entries
+    oldest = max(last - _NEWEST_ASKED, 0)
+    yield from range(last, oldest, -1)
+    pauses = (each for each in range(oldest, 0, -1) if chain.has_pause_after(each))
+    yield from itertools.islice(pauses, _PAUSES_ASKED)
+
+
 class _Chain:
     """The entries that were read. The content of one is kept until that of the position before it is there."""
 
@@ -87,6 +110,7 @@ class _Chain:
         self.organization_id: str | None = None
         self.unchained = 0
         self.hashes: Final[dict[int, bytes]] = {0: _BEGINNING}  # What each position claims to be the hash.
+        self._final_ms: Final[dict[int, int]] = {}
         self._waiting: Final[dict[int, tuple[str, bytes]]] = {}
         self._broken: Final[dict[int, str]] = {}
 
@@ -105,6 +129,7 @@ class _Chain:
         if position in self.hashes:
             raise AuditLogRejected(f"Two entries have the position {position}.", position=position, entry_id=entry_id)
         self.hashes[position] = base64url.decode(entry["chain_hash"])
+        self._final_ms[position] = _read_final_ms(entry)
         content = strict_json.canonicalize({name: value for name, value in entry.items() if name != "chain_hash"})
         self._waiting[position] = entry_id, content
         for each in (position, position + 1):
@@ -124,10 +149,23 @@ class _Chain:
             which = f"position {missing} is" if last == missing else f"positions {missing} to {last} are"
             raise AuditLogRejected(f"The {which} missing.", position=missing)
 
+    def has_pause_after(self, position: int) -> bool:
+        """Return whether the next entry became final so much later that the head at this one is in the log."""
+        return self._final_ms[position + 1] - self._final_ms[position] >= _PAUSE_MS
+
     def _compare(self, position: int) -> None:
         entry_id, content = self._waiting.pop(position)
         if hashlib.sha256(self.hashes[position - 1] + content).digest() != self.hashes[position]:
             self._broken[position] = entry_id
+
+
+def _read_final_ms(entry: Mapping[str, Any]) -> int:
+    """Return when an entry became final, in milliseconds; 0 for what is no time, which its hash then has to judge."""
+    try:
+        final_at = timestamps.parse(entry.get("finalised_at") or entry.get("created_at"))
+    except Unverifiable:
+        return 0
+    return (final_at - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _read_entry(line: bytes, number: int) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from soundmark.console.audit_actions import ACTIONS
 from soundmark.console.audit_sentences import SentenceWriter, find_emails
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.parts import read_part
 from soundmark.console.routing import page
 from soundmark.console.troubles import describe
 from soundmark.console.visit import Visit
@@ -24,28 +25,31 @@ _FILTERS: Final = ("actor", "action", "from", "from_zone", "to", "to_zone")
 
 
 async def show_list(visit: Visit) -> Response:
-    """Show a page of the entries that match the filters in the URL."""
+    """Show a page of the entries that match the filters in the URL.
+
+    While the members cannot be read, the entries have no addresses, and whoever is searched for is searched for by id.
+    """
     visit.form = Form(visit.request.query_params.multi_items())
     entries: Page[AuditEntry] | None = None
-    emails: dict[str, str] = {}
+    emails: dict[str, str] | None = {}
     try:
         filters = _read_filters(visit.form)
         if _may_be_name(filters.actor):
-            emails = await _find_all_emails(visit)
-            entries = await _find_entries(visit, _replace_name(filters, emails))
+            emails = await read_part(_find_all_emails(visit))
+            entries = await _find_entries(visit, _replace_name(filters, emails or {}))
         else:
-            entries, emails = await asyncio.gather(_find_entries(visit, filters), find_emails(visit))
+            entries, emails = await asyncio.gather(_find_entries(visit, filters), read_part(find_emails(visit)))
     except (FieldRefused, ApiProblem) as refused:
         if isinstance(refused, ApiProblem) and refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise
         visit.trouble = describe(refused, visit.language)
-    writer = SentenceWriter(visit, emails)
+    writer = SentenceWriter(visit, emails or {})
     named = sorted(((action, writer.name_action(action)) for action in ACTIONS), key=lambda pair: pair[1])
     return visit.page(
         "audit_log/list.html",
         entries=entries,
         writer=writer,
-        emails=sorted(emails.values()),
+        emails=None if emails is None else sorted(emails.values()),
         actions=[("", visit.say("audit_log.every_action")), *named],
         chosen={name: visit.form.text(name) for name in _FILTERS if visit.form.has(name)},
     )

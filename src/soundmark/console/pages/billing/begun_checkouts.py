@@ -62,8 +62,7 @@ async def list_pending(visit: Visit) -> list[Checkout]:
     The API has no list of them.
     """
     begun = [each for each, organization_id in _read(visit).items() if organization_id == visit.organization_id]
-    calls = [_get(visit, each, visit.organization_id) for each in begun[-_SHOWN_MAX:]]
-    found = await asyncio.gather(*map(read_part, calls))
+    found = await asyncio.gather(*(read_part(_get(visit, each, visit.organization_id)) for each in begun[-_SHOWN_MAX:]))
     return [each for each in found if each is not None and each.status == "pending"]
 
 

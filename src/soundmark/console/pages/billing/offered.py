@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal
 
-from soundmark_sdk.client import ApiProblem, ClientFailure
+from soundmark_sdk.client import ApiProblem
 from soundmark_sdk.client.records import Offer, Subscription
 from starlette.responses import Response
 
 from soundmark.console.lookups import list_entitling
+from soundmark.console.parts import read_part
 from soundmark.console.visit import Visit
 
 _COUNTRY: Final = "country"
@@ -41,11 +42,8 @@ async def list_offers(visit: Visit, country: str | None) -> list[ShownOffer]:
 
 async def find_offer(visit: Visit, offer_id: str) -> Offer | None:
     """Return an offer, or None if it is no longer for sale or cannot be read."""
-    try:
-        offers = await visit.core.billing.offers()
-    except ClientFailure:
-        return None
-    return next((each for each in offers.data if each.id == offer_id), None)
+    offers = await read_part(visit.core.billing.offers())
+    return None if offers is None else next((each for each in offers.data if each.id == offer_id), None)
 
 
 def read_country(visit: Visit) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from markupsafe import Markup
 from soundmark_sdk.client.records import ApiKey, Invitation, Subscription, WebhookEndpoint
 
 from soundmark.console.visit import Visit
@@ -16,7 +17,7 @@ _EXPIRES_SOON: Final = timedelta(days=14)
 class Concern:
     """A sentence about something that needs attention, and the path of the page where it is solved."""
 
-    text: str
+    text: Markup
     path: str
 
 
@@ -24,7 +25,7 @@ def judge_endpoints(visit: Visit, endpoints: Iterable[WebhookEndpoint]) -> Itera
     """Yield the webhook endpoints that were switched off because they failed."""
     for each in endpoints:
         if each.disabled_reason is not None:
-            text = visit.say(f"organizations.concern.endpoint.{each.disabled_reason}", url=each.url)
+            text = visit.language.isolate(f"organizations.concern.endpoint.{each.disabled_reason}", url=each.url)
             yield Concern(text, f"{visit.tenant_path}/webhooks/{each.id}")
 
 
@@ -34,7 +35,7 @@ def judge_keys(visit: Visit, keys: Iterable[ApiKey]) -> Iterator[Concern]:
     for each in keys:
         if each.status == "active" and each.expires_at - now < _EXPIRES_SOON:
             span = visit.language.span(each.expires_at, now)
-            text = visit.say("organizations.concern.key", name=each.name or each.id, span=span)
+            text = visit.language.isolate("organizations.concern.key", name=each.name or each.id, span=span)
             yield Concern(text, f"{visit.tenant_path}/projects/{each.project_id}/api-keys")
 
 
@@ -42,7 +43,7 @@ def judge_subscriptions(visit: Visit, subscriptions: Iterable[Subscription]) -> 
     """Yield the subscriptions whose payment is overdue."""
     for each in subscriptions:
         if each.status == "past_due":
-            text = visit.say("organizations.concern.past_due", plan=each.plan_name)
+            text = visit.language.isolate("organizations.concern.past_due", plan=each.plan_name)
             yield Concern(text, f"{visit.tenant_path}/billing")
 
 
@@ -52,5 +53,5 @@ def judge_invitations(visit: Visit, invitations: Iterable[Invitation]) -> Iterat
     for each in invitations:
         if each.status == "pending":
             span = visit.language.span(each.expires_at, now)
-            text = visit.say("organizations.concern.invitation", email=each.email, span=span)
+            text = visit.language.isolate("organizations.concern.invitation", email=each.email, span=span)
             yield Concern(text, f"{visit.tenant_path}/members/invitations")

@@ -2,12 +2,12 @@
 
 from typing import Final, Literal, cast
 
-from soundmark_sdk.client import ClientFailure
 from soundmark_sdk.client.records import PlatformOrganization
 from starlette.responses import Response
 
 from soundmark.console.forms import FieldRefused, Form
 from soundmark.console.pages.platform.catalog import read_id
+from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
@@ -53,10 +53,8 @@ async def restore(visit: Visit) -> Response:
 
 async def list_newest(visit: Visit) -> list[PlatformOrganization]:
     """Return the newest organisations, which a form offers to choose from; none if they cannot be read."""
-    try:
-        return list((await visit.core.platform.organizations_page()).data)
-    except ClientFailure:
-        return []
+    newest = await read_part(visit.core.platform.organizations_page())
+    return [] if newest is None else list(newest.data)
 
 
 async def read_organization(visit: Visit) -> str:

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from soundmark_sdk.client import ApiProblem
 from soundmark_sdk.client.records import PlatformSettings, SecretStatus, Setting
 from starlette.responses import Response
 
 from soundmark.console.forms import FieldRefused, Form
-from soundmark.console.troubles import TenantUnknown
+from soundmark.console.troubles import TenantUnknown, describe
 from soundmark.console.visit import Visit
 
 Kind: TypeAlias = Literal["text", "integer", "decimal", "boolean"]
@@ -26,6 +27,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 # By what their names begin with, in the order of the page.
 SYSTEMS: Final = ("smtp", "support", "accounting", "card", "local")
 _OTHER: Final = "rest"
+_INVALID: Final = "validation_failed"
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,12}([.,][0-9]{1,6})?")
 
 
@@ -72,20 +74,40 @@ async def put_secret(visit: Visit) -> Response:
     return visit.redirect("/platform", "platform.secret_set", name=_name(visit))
 
 
-async def show_configuration(visit: Visit) -> Response:
-    """Show the form that overrides a setting."""
-    settings, name = await visit.core.platform.settings(), _name(visit)
-    if name not in settings.configuration:
+async def show_system(visit: Visit) -> Response:
+    """Show the form of all settings of a system but its credentials."""
+    return visit.page("platform/system.html", system=_system(visit), kinds=KINDS, settings=await _find_settings(visit))
+
+
+async def put_system(visit: Visit) -> Response:
+    """Override the settings of a system that were changed in the form, each by a call of its own, after all were read.
+
+    Where Core refuses one, those before it apply already; the form is shown again and says of each what applies.
+    """
+    names = list(await _find_settings(visit))
+    changed = [name for name in names if visit.form.text(name) != visit.form.text(f"shown_{name}")]
+    for name, value in [(name, _read_value(visit.form, name)) for name in changed]:
+        try:
+            await visit.core.platform.put_configuration(name, value)
+        except ApiProblem as refused:
+            if refused.code != _INVALID:
+                raise
+            trouble = describe(refused, visit.language)
+            visit.trouble = replace(trouble, fields={name: " ".join(trouble.fields.values())})
+            return await show_system(visit)
+    return visit.redirect("/platform", "platform.system_saved" if changed else "platform.system_unchanged")
+
+
+async def _find_settings(visit: Visit) -> dict[str, Setting]:
+    """Return the settings of the system in the URL.
+
+    Raises: TenantUnknown for a system without any. soundmark_sdk.ClientFailure.
+    """
+    configuration = (await visit.core.platform.settings()).configuration
+    found = {name: each for name, each in configuration.items() if _find_system(name) == _system(visit)}
+    if not found:
         raise TenantUnknown
-    kind = KINDS.get(name, "text")
-    return visit.page("platform/configuration.html", name=name, kind=kind, setting=settings.configuration[name])
-
-
-async def put_configuration(visit: Visit) -> Response:
-    """Override a setting."""
-    name = _name(visit)
-    await visit.core.platform.put_configuration(name, _read_value(visit.form, KINDS.get(name, "text")))
-    return visit.redirect("/platform", "platform.setting_changed", name=name)
+    return found
 
 
 async def remove_override(visit: Visit) -> Response:
@@ -94,24 +116,28 @@ async def remove_override(visit: Visit) -> Response:
     return visit.redirect("/platform", "platform.override_removed", name=_name(visit))
 
 
-def _read_value(form: Form, kind: Kind) -> str | float | bool:
-    match kind:
+def _read_value(form: Form, name: str) -> str | float | bool:
+    match KINDS.get(name, "text"):
         case "boolean":
-            return form.text("value") == "true"
+            return form.text(name) == "true"
         case "integer":
-            return form.integer("value")
+            return form.integer(name)
         case "decimal":
-            return _read_decimal(form.text("value"))
+            return _read_decimal(name, form.text(name))
         case "text":
-            return form.text("value")
+            return form.text(name)
 
 
-def _read_decimal(text: str) -> float:
+def _read_decimal(name: str, text: str) -> float:
     """Return a number whose decimals follow a point or, as the French write it, a comma."""
     if _DECIMAL.fullmatch(text) is None:
-        raise FieldRefused("value", "platform.not_a_number")
+        raise FieldRefused(name, "platform.not_a_number")
     return float(text.replace(",", "."))
 
 
 def _name(visit: Visit) -> str:
     return visit.parameter("name")
+
+
+def _system(visit: Visit) -> str:
+    return visit.parameter("system")

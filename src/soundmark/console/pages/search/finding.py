@@ -15,12 +15,13 @@ _NOTHING: Final = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPSta
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A page that fits: its `kind` as messages name it, and `is_id` where the name is an id."""
+    """A page that fits: its `kind` as messages name it, `is_id` where the name is an id, and a sentence about it."""
 
     kind: str
     name: str
     path: str
     is_id: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

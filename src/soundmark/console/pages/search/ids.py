@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from soundmark_sdk.client.records import Organization
 
+from soundmark.console.lookups import find_listed
 from soundmark.console.pages.search.finding import Finding, Place, find_or_nothing
+from soundmark.console.pages.search.nearest import find_nearest
+from soundmark.console.troubles import TooManyListed
 from soundmark.console.visit import Visit
 from soundmark.kit.text.ids import may_be_id
 
@@ -16,19 +20,39 @@ _ORGANIZATIONS_MAX: Final = 8
 _Find: TypeAlias = Callable[[Visit, Organization, Place, str], Awaitable[Finding | None]]
 
 
-async def find_id(visit: Visit, organizations: list[Organization], place: Place, wanted: str) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class IdSearch:
+    """The page of an id, if there is one; nothing that was not looked at has it only if the search `is_complete`."""
+
+    found: list[Finding]
+    is_complete: bool = True
+
+
+async def find_id(visit: Visit, organizations: list[Organization], place: Place, wanted: str) -> IdSearch:
     """Return the page of an id, or nothing if it is no id, or the person may not see what it names.
 
     Raises: soundmark_sdk.ClientFailure.
     """
+    if not may_be_id(wanted):
+        return IdSearch([])
     find = _FINDERS.get(wanted.partition("_")[0])
-    if find is None or not may_be_id(wanted):
-        return []
+    if find is None:
+        return IdSearch(await find_or_nothing(find_nearest(visit, place, wanted), []))
     at_hand = [] if place.organization is None else [place.organization]
     others = [each for each in organizations if each not in at_hand]
-    within = [*at_hand, *others][:_ORGANIZATIONS_MAX]
-    found = await asyncio.gather(*(find_or_nothing(find(visit, each, place, wanted), None) for each in within))
-    return [each for each in found if each is not None][:1]
+    within = [*at_hand, *others]
+    answers = await asyncio.gather(*(_look(find, visit, each, place, wanted) for each in within[:_ORGANIZATIONS_MAX]))
+    found = [each for each in answers if isinstance(each, Finding)][:1]
+    return IdSearch(found, bool(found) or (len(within) <= _ORGANIZATIONS_MAX and TooManyListed not in answers))
+
+
+async def _look(
+    find: _Find, visit: Visit, organization: Organization, place: Place, wanted: str
+) -> Finding | type[TooManyListed] | None:
+    try:
+        return await find_or_nothing(find(visit, organization, place, wanted), None)
+    except TooManyListed:
+        return TooManyListed
 
 
 async def _find_organization(_: Visit, organization: Organization, __: Place, wanted: str) -> Finding | None:
@@ -48,6 +72,14 @@ async def _find_code(visit: Visit, organization: Organization, _: Place, wanted:
     return Finding("code", code.xr_id, f"{_at(organization, code.project_id)}/codes/{code.xr_id}", is_id=True)
 
 
+async def _find_certified_code(visit: Visit, organization: Organization, place: Place, wanted: str) -> Finding | None:
+    """Find the Code of a decode certificate, which is no page of its own."""
+    certificate = await visit.core.get_decode_certificate(wanted)
+    if certificate.organization_id != organization.id:
+        return None
+    return await _find_code(visit, organization, place, certificate.xr_id)
+
+
 async def _find_campaign(visit: Visit, organization: Organization, _: Place, wanted: str) -> Finding | None:
     campaign = (await visit.core.campaigns.summary(wanted, organization_id=organization.id)).campaign
     return Finding("campaign", campaign.name, f"{_at(organization, campaign.project_id)}/campaigns/{campaign.id}")
@@ -55,11 +87,23 @@ async def _find_campaign(visit: Visit, organization: Organization, _: Place, wan
 
 async def _find_key(visit: Visit, organization: Organization, _: Place, wanted: str) -> Finding | None:
     """Find a key in the list of its project, which is the only page that shows it."""
-    async for key in visit.core.api_keys.list(organization_id=organization.id):
-        if key.id == wanted:
-            path = f"{_at(organization, key.project_id)}/api-keys#{key.id}"
-            return Finding("key", key.name or key.id, path, is_id=key.name is None)
-    return None
+    key = await find_listed(visit.core.api_keys.list(organization_id=organization.id), wanted)
+    if key is None:
+        return None
+    return Finding("key", key.name or key.id, f"{_at(organization, key.project_id)}/api-keys#{key.id}", not key.name)
+
+
+async def _find_subscription(visit: Visit, organization: Organization, _: Place, wanted: str) -> Finding | None:
+    found = await find_listed(visit.core.subscriptions.list(organization_id=organization.id), wanted)
+    return (
+        None if found is None else Finding("subscription", found.plan_name, f"/organizations/{organization.id}/billing")
+    )
+
+
+async def _find_invitation(visit: Visit, organization: Organization, _: Place, wanted: str) -> Finding | None:
+    found = await find_listed(visit.core.invitations.list(organization_id=organization.id), wanted)
+    path = f"/organizations/{organization.id}/members/invitations"
+    return None if found is None else Finding("invitation", found.email, path)
 
 
 async def _find_checkout(visit: Visit, organization: Organization, _: Place, wanted: str) -> Finding | None:
@@ -69,14 +113,16 @@ async def _find_checkout(visit: Visit, organization: Organization, _: Place, wan
 
 async def _find_integration(visit: Visit, organization: Organization, place: Place, wanted: str) -> Finding | None:
     """Find an integration of the project at hand; Core lists them by project alone."""
-    if place.organization is None or place.project_id is None or place.organization.id != organization.id:
+    if place.organization is None or place.project_id is None:
+        raise TooManyListed
+    if place.organization.id != organization.id:
         return None
     listing = visit.core.integrations.list(organization_id=organization.id, project_id=place.project_id)
-    async for each in listing:
-        if each.id == wanted:
-            path = f"{_at(organization, place.project_id)}/integrations/{each.id}"
-            return Finding("integration", each.name or each.id, path, is_id=each.name is None)
-    return None
+    found = await find_listed(listing, wanted)
+    if found is None:
+        return None
+    path = f"{_at(organization, place.project_id)}/integrations/{found.id}"
+    return Finding("integration", found.name or found.id, path, not found.name)
 
 
 def _find_in_organization(kind: str, path: str, get: Callable[[Visit], Callable[..., Awaitable[Any]]]) -> _Find:
@@ -97,8 +143,11 @@ _FINDERS: Final[Mapping[str, _Find]] = {
     "org": _find_organization,
     "prj": _find_project,
     "xr": _find_code,
+    "dcc": _find_certified_code,
     "bco": _find_checkout,
+    "bsu": _find_subscription,
     "cmp": _find_campaign,
+    "inv": _find_invitation,
     "key": _find_key,
     "int": _find_integration,
     "whe": _find_in_organization("webhook", "webhooks", lambda visit: visit.core.webhooks.get),

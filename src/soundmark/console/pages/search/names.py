@@ -7,6 +7,7 @@ from typing import Final
 from soundmark_sdk.client.records import Organization
 from soundmark_sdk.client.requests import CodeFilters
 
+from soundmark.console.event_types import EVENT_TYPES, name_type
 from soundmark.console.navigation import list_areas, list_sections, offers_platform
 from soundmark.console.pages.search.finding import Finding, Place, find_or_nothing
 from soundmark.console.visit import Visit
@@ -26,7 +27,7 @@ async def find_names(visit: Visit, organizations: list[Organization], place: Pla
     tenants = [Finding("organization", each.name, f"/organizations/{each.id}") for each in organizations]
     wanted = text.casefold()
     found = []
-    for kind in (list_pages(visit, place), *listed, tenants):
+    for kind in (list_pages(visit, place), *listed, tenants, _list_event_types(visit, place, wanted)):
         found += [each for each in kind if wanted in each.name.casefold()][:_SHOWN_OF_A_KIND]
     return found
 
@@ -56,6 +57,19 @@ def _list_at_hand(
         if "api-keys" in areas:
             lists.append(_list_keys(visit, tenant))
     return lists
+
+
+def _list_event_types(visit: Visit, place: Place, wanted: str) -> list[Finding]:
+    """Return the events whose name holds a text, or whose type begins with it, each with the form of an endpoint."""
+    if (at := place.organization) is None or "webhooks" not in list_areas(at.role, in_project=False):
+        return []
+    path = f"/organizations/{at.id}/webhooks/new?event_type="
+    return [
+        Finding("event_type", f"{name} ({each})" if name else each, path + each)
+        for each in EVENT_TYPES
+        for name in [name_type(visit, each)]
+        if wanted in name.casefold() or each.startswith(wanted)
+    ]
 
 
 async def _list_projects(visit: Visit, organization_id: str) -> AsyncIterator[Finding]:

@@ -7,11 +7,12 @@ from soundmark_sdk.client.records import Organization
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.search.finding import Finding, Place
-from soundmark.console.pages.search.ids import find_id
+from soundmark.console.pages.search.finding import Place
+from soundmark.console.pages.search.ids import IdSearch, find_id
 from soundmark.console.pages.search.names import find_names, list_pages
 from soundmark.console.routing import page
 from soundmark.console.visit import Visit
+from soundmark.kit.text.ids import may_be_id
 
 _TEXT_CHARS_MAX: Final = 200
 
@@ -19,18 +20,20 @@ _TEXT_CHARS_MAX: Final = 200
 async def show(visit: Visit) -> Response:
     """Show what matches the text; without a text, show the pages."""
     text = "".join(each for each in visit.query("q") or "" if each.isprintable())[:_TEXT_CHARS_MAX]
-    organizations = list((await visit.core.organizations.page()).data)
+    answer = await visit.core.organizations.page()
+    organizations = list(answer.data)
     place = await _find_place(visit, organizations)
-    found = await _find(visit, organizations, place, text) if text else list_pages(visit, place)
+    by_id = IdSearch([])
+    if text:
+        by_id, by_name = await asyncio.gather(
+            find_id(visit, organizations, place, text), find_names(visit, organizations, place, text)
+        )
+        found = list({each.path: each for each in (*by_id.found, *by_name)}.values())
+    else:
+        found = list_pages(visit, place)
     within = {"organization_id": place.organization.id if place.organization else None, "project_id": place.project_id}
-    return visit.page("search/search.html", text=text, found=found, within=within)
-
-
-async def _find(visit: Visit, organizations: list[Organization], place: Place, text: str) -> list[Finding]:
-    by_id, by_name = await asyncio.gather(
-        find_id(visit, organizations, place, text), find_names(visit, organizations, place, text)
-    )
-    return list({each.path: each for each in (*by_id, *by_name)}.values())
+    is_whole = by_id.is_complete and (answer.next_cursor is None or bool(by_id.found) or not may_be_id(text))
+    return visit.page("search/search.html", text=text, found=found, within=within, is_whole=is_whole)
 
 
 async def _find_place(visit: Visit, organizations: list[Organization]) -> Place:

@@ -7,9 +7,9 @@ from soundmark_sdk.client.records import Project
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.event_types import EVENT_TYPES, group_types, write_example
 from soundmark.console.forms import FieldRefused
 from soundmark.console.pages.webhooks import deliveries
-from soundmark.console.pages.webhooks.event_types import group_types, write_example
 from soundmark.console.parts import read_part
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
@@ -25,11 +25,16 @@ async def show_list(visit: Visit) -> Response:
 
 
 async def show_new(visit: Visit) -> Response:
-    """Show the form of a new endpoint."""
+    """Show the form of a new endpoint, for all events or for the one that the URL names."""
     visit.require_managing_role()
     projects = await _list_projects(visit)
+    wanted = visit.query("event_type")
     return visit.page(
-        "webhooks/new.html", projects=projects, groups=group_types(visit, ()), example=write_example(visit)
+        "webhooks/new.html",
+        projects=projects,
+        groups=group_types(visit, ()),
+        chosen=[wanted] if wanted in EVENT_TYPES else None,
+        example=write_example(visit),
     )
 
 

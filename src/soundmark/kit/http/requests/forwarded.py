@@ -14,6 +14,7 @@ STANDARD_HEADER: Final = b"forwarded"
 
 # A chain of proxies is short, and a client can write a header as long as a request head.
 _HOPS_MAX: Final = 32
+_EMPTY: Final = ", \t"
 _STANDARD_BYTES_MAX: Final = 4096  # 32 hops with every parameter of RFC 7239.
 
 # A port is a number or, in RFC 7239, a name that hides it.
@@ -61,14 +62,17 @@ def parse_node(text: str) -> Address | None:
 
 
 def read_list(values: Sequence[bytes]) -> Hops:
-    """Yield the hops of `X-Forwarded-For` from the right, which is the nearest."""
-    rest = b",".join(values).decode("latin-1")
-    for _ in range(_HOPS_MAX):
-        rest, comma, last = rest.rpartition(",")
+    """Yield the hops of `X-Forwarded-For` from the right, which is the nearest; empty elements are none.
+
+    Source: RFC 9110, section 5.6.1.2.
+    """
+    rest, count = b",".join(values).decode("latin-1").rstrip(_EMPTY), 0
+    while rest and count < _HOPS_MAX:
+        rest, _, last = rest.rpartition(",")
+        rest, count = rest.rstrip(_EMPTY), count + 1
         yield parse_node(last)
-        if not comma:
-            return
-    yield None
+    if rest or not count:
+        yield None
 
 
 def read_standard(values: Sequence[bytes]) -> Hops:
@@ -89,6 +93,7 @@ def _read_hops(text: str) -> list[Address | None]:
     """Return the hops from the left; none if there is an error, or too many of them."""
     hops: list[Address | None] = []
     nodes: list[str] = []
+    is_empty = True
     place = 0
     while len(hops) < _HOPS_MAX:
         parameter = _PARAMETER.match(text, place)
@@ -97,9 +102,11 @@ def _read_hops(text: str) -> list[Address | None]:
         name, value, end = parameter.groups()
         if name is not None and name.lower() == "for":
             nodes.append(value)
+        is_empty = is_empty and name is None
         if end != ";":
-            hops.append(parse_node(nodes[0]) if len(nodes) == 1 else None)
-            nodes = []
+            if not is_empty:
+                hops.append(parse_node(nodes[0]) if len(nodes) == 1 else None)
+            nodes, is_empty = [], True
         if not end:
             return hops
         place = parameter.end()

@@ -1,6 +1,7 @@
 // Issuances whose answer is not known yet. Each is kept here for at most 23 hours, and no credential is among them.
 
 import { getData, getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 
 const PREFIX = "soundmark.issuance.";
 const KEPT_MS = 23 * 3600 * 1000;
@@ -82,7 +83,7 @@ function makeItem(section, issuance) {
   const item = document.createElement("li");
   /** @type {{issuer: string, count: number}} */
   const requested = JSON.parse(issuance.body);
-  const time = new Date(issuance.begun_at).toLocaleString(document.documentElement.lang);
+  const time = new Date(issuance.begun_at).toLocaleString(findLocale());
   const words =
     requested.count > 1
       ? getData(section, "batch").replace("{number}", String(requested.count))

@@ -11,6 +11,8 @@ const SILENT_DB = -90;
 const QUIET_DB = -50;
 const BAND_EMPTY_DB = -95;
 const CUT_DB = 35;
+// What exceeds this is no sound for the decoder either, like what is not a number.
+const SAMPLE_MAX = 2 ** 32;
 const WINDOW = 4096;
 // A recording of ten minutes is judged by as much sound as one of 25 seconds.
 const WINDOWS_MAX = 300;
@@ -25,7 +27,9 @@ const WINDOWS_MAX = 300;
  */
 export async function examine(file) {
   const sound = await new OfflineAudioContext(1, 1, RATE_HZ).decodeAudioData(await file.arrayBuffer());
-  const channels = Array.from({ length: sound.numberOfChannels }, (_, channel) => sound.getChannelData(channel));
+  const channels = Array.from({ length: sound.numberOfChannels }, (_, channel) =>
+    sound.getChannelData(channel).map((sample) => (Math.abs(sample) <= SAMPLE_MAX ? sample : 0)),
+  );
   return explain({ durationS: sound.duration, peakDb: toDb(findPeak(channels) ** 2), ...measureBands(channels) });
 }
 

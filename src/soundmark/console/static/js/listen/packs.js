@@ -3,11 +3,11 @@
 import { readKeyHistory, ReceiverFailure, verifyOfflinePack } from "/static/receiver/index.js";
 
 import { getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 import { copyTemplate, describe, fill, say } from "./words.js";
 import { deleteAll, deletePack, keepKeys, keepPack, readKept } from "./pack_store.js";
 
 const PACK_BYTES_MAX = 32 * 1024 * 1024;
-const PACKS_MAX = 20;
 
 /** @import { Receiver } from "/static/receiver/index.js" */
 /** @import { OfflinePack, OfflineResolution } from "/static/receiver/verifying/offline_pack.js" */
@@ -47,7 +47,7 @@ export class Packs {
   }
 
   /**
-   * Delete what the receiver has forgotten, because it can neither answer nor silence.
+   * Delete what the receiver has forgotten, because it can neither answer nor silence, or is the oldest of too many.
    *
    * @param {string[]} packIds those that are kept
    */
@@ -77,16 +77,18 @@ export class Packs {
    */
   async _addFile(file) {
     if (file.size > PACK_BYTES_MAX) return ["too_large", null];
-    if (this._receiver.packs.length >= PACKS_MAX) return ["too_many", null];
     const document = new Uint8Array(await file.arrayBuffer());
     const keys = await this._fetchKeys().catch(() => this._keptKeys);
     if (keys === null) return ["keys_missing", null];
     const pack = await this._verify(document, keys);
     if (pack === null) return ["not_genuine", null];
+    const formerIds = this._receiver.packs.map(({ packId }) => packId);
     this._receiver.addPack(pack);
+    if (!this._receiver.packs.includes(pack) && !formerIds.includes(pack.packId)) return ["not_needed", null];
     try {
       await keepPack(pack.packId, document);
       await keepKeys(keys);
+      await this._deleteForgotten(formerIds);
     } catch {
       return ["not_stored", pack];
     }
@@ -168,5 +170,5 @@ export function describeOffline(answer) {
  * @param {Date} time
  */
 export function writeTime(time) {
-  return time.toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "medium" });
+  return time.toLocaleString(findLocale(), { dateStyle: "medium", timeStyle: "medium" });
 }

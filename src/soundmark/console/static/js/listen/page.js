@@ -34,6 +34,8 @@ const REPEAT_AFTER_S = 10;
 let listening = null;
 /** Aborted when the listening stops, for whatever reason. */
 let stopping = new AbortController();
+/** @type {File | null} The file that was chosen last: what becomes of one before it is not said beside its name. */
+let read = null;
 // A button that is disabled would lose the focus, so a second click is ignored instead.
 let isBusy = false;
 
@@ -85,6 +87,7 @@ function show(isListening) {
 /** @param {File | undefined} chosen */
 async function readFile(chosen) {
   if (chosen === undefined) return;
+  read = chosen;
   // What becomes of this file stands alone, above what was heard before it.
   heard.setAside();
   const name = makeVisible(chosen.name);
@@ -93,12 +96,14 @@ async function readFile(chosen) {
   try {
     await checkDuration(chosen);
     const frames = await hearFile(chosen);
-    if (frames.length === 0) return sayWhyEmpty(await examine(chosen));
+    const findings = frames.length === 0 ? await examine(chosen) : [];
+    if (read !== chosen) return;
+    if (frames.length === 0) return sayWhyEmpty(findings);
     fileProgress.replaceChildren();
     delete fileProgress.dataset.state;
     for (const frame of frames) heard.add(frame.token, name);
   } catch (error) {
-    say(fileProgress, "progress", nameFileFailure(error));
+    if (read === chosen) say(fileProgress, "progress", nameFileFailure(error));
   }
 }
 

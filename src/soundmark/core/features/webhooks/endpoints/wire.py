@@ -25,10 +25,16 @@ def _require_known(event_type: str) -> str:
     return event_type
 
 
-def _require_once(values: list[str] | None) -> list[str] | None:
-    if values is not None and len(set(values)) < len(values):
+def _require_types_once(types: list[str] | None) -> list[str] | None:
+    if types is not None and len(set(types)) < len(types):
         raise ValueError("must not name a type twice")
-    return values
+    return types
+
+
+def _require_events_once(event_ids: list[str]) -> list[str]:
+    if len(set(event_ids)) < len(event_ids):
+        raise ValueError("must not name an event twice")
+    return event_ids
 
 
 EventType = Annotated[
@@ -46,7 +52,7 @@ EventTypes = Annotated[
         json_schema_extra={"uniqueItems": True},
     ),
     FailFast(),
-    AfterValidator(_require_once),
+    AfterValidator(_require_types_once),
 ]
 Url = Annotated[
     str,
@@ -117,7 +123,7 @@ EventIds = Annotated[
     list[Annotated[str, StringConstraints(max_length=160)]],
     Field(min_length=1, max_length=REPLAYED_MAX, json_schema_extra={"uniqueItems": True}),
     FailFast(),
-    AfterValidator(_require_once),
+    AfterValidator(_require_events_once),
     AfterValidator(lambda event_ids: [parse_id(event_id) for event_id in event_ids]),
 ]
 

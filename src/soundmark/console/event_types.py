@@ -19,7 +19,7 @@ _EXAMPLE_TYPE: Final = "code.issued"
 
 def group_types(visit: Visit, chosen: Collection[str]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the types and their names by the name of their resource, with a later Core's that an endpoint chose."""
-    named = [(each, _name_type(visit, each)) for each in sorted({*EVENT_TYPES, *chosen})]
+    named = [(each, name_type(visit, each)) for each in sorted({*EVENT_TYPES, *chosen})]
     return [
         (_name_resource(visit, resource), list(types))
         for resource, types in groupby(named, lambda each: each[0].partition(".")[0])
@@ -38,7 +38,8 @@ def write_example(visit: Visit) -> str:
     return json.dumps(message, ensure_ascii=False, indent=2)
 
 
-def _name_type(visit: Visit, event_type: str) -> str:
+def name_type(visit: Visit, event_type: str) -> str:
+    """Return the name of a type, empty for one that only a later Core knows."""
     for key in (f"webhooks.type.{event_type}", f"audit_log.action.{event_type}"):
         if visit.language.knows(key):
             return visit.say(key)

@@ -1,0 +1,55 @@
+"""Fields whose text has a format: each says which, to readers of the page and of the screen alike."""
+
+import re
+
+from starlette.routing import Route
+from support.console.client import ConsoleClient
+from support.tenancy.tenant import Tenant
+
+from soundmark.console import app
+
+TYPES = {"datetime-local", "date", "url", "email"}
+NAMES = {
+    *("url", "hosts", "added", "address_prefix", "xr_id", "amount_minor", "price_reference", "organization_id"),
+    *("offer_id", "plan_id", "smtp_host", "smtp_port", "smtp_from_email", "accounting_base_url", "accounting_tva_rate"),
+    *("accounting_entity_id", "support_desk_base_url", "support_desk_mailbox_id"),
+}
+
+
+async def test_every_field_with_a_format_says_which(operator: ConsoleClient, tenant: Tenant) -> None:
+    await tenant.allow_hosts(["example.org"])
+    campaign, endpoint = await tenant.make_campaign(), await tenant.make_webhook_endpoint()
+    await tenant.make_integration()
+    ids = {
+        "organization_id": tenant.organization_id,
+        "project_id": tenant.project_id,
+        "campaign_id": campaign["id"],
+        "endpoint_id": endpoint["id"],
+        "integration_id": (await tenant.make_integration())["id"],
+    }
+    paths = [
+        re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], route.path)
+        for route in app.PAGES
+        if isinstance(route, Route) and set(re.findall(r"\{(\w+)\}", route.path)) <= set(ids)
+    ]
+    kinds = ("plan?product=codes", "offer?provider=local", "offer?provider=card", "contract")
+    systems = ("smtp", "support", "accounting")
+
+    silent, seen = set(), set()
+    for path in (
+        *paths,
+        *(f"/platform/catalog/{kind}" for kind in kinds),
+        *(f"/platform/systems/{system}" for system in systems),
+    ):
+        page = await operator.get(path)
+        if "text/html" not in page.headers.get("content-type", "") or path == "/design":
+            continue
+        texts = {str(each.get("id")): "".join(each.itertext()).strip() for each in page.find_all(".//*[@id]")}
+        for each in (*page.find_all(".//main//input"), *page.find_all(".//main//textarea")):
+            if each.get("type") != "hidden" and (each.get("type") in TYPES or each.get("name") in NAMES):
+                seen |= {each.get("type"), each.get("name")}
+                described = str(each.get("aria-describedby") or "nothing").split()
+                if not all(texts.get(hint) for hint in described):
+                    silent.add((path, each.get("name")))
+    assert silent == set()
+    assert {*TYPES, *NAMES} <= seen

@@ -1,0 +1,42 @@
+"""A page of which one part cannot be read: the rest is there, and a session that has ended concerns the whole page."""
+
+import pytest
+from support.console.client import ConsoleClient
+from support.tenancy.tenant import Tenant
+
+UNAVAILABLE = "This part cannot be shown at the moment."
+NO_MEMBERS = "The members cannot be read at the moment."
+
+
+async def test_a_part_that_fails_leaves_the_rest_of_its_page(
+    operator: ConsoleClient, tenant: Tenant, subtests: pytest.Subtests
+) -> None:
+    """By the page and the call: what the page still shows, and what it says in the part's place, if anything."""
+    endpoint, integration = await tenant.make_webhook_endpoint(), await tenant.make_integration()
+    organization = f"/organizations/{tenant.organization_id}"
+    project = f"{organization}/projects/{tenant.project_id}"
+    by_address = f"{organization}/audit-log?actor=operator"
+    for path, call, shown, said in (
+        (
+            f"{organization}/webhooks/{endpoint['id']}",
+            f"/v1/webhook-endpoints/{endpoint['id']}/deliveries",
+            endpoint["id"],
+            UNAVAILABLE,
+        ),
+        (f"{organization}/audit-log", "/v1/members", "operator created the organisation", NO_MEMBERS),
+        (by_address, "/v1/members", "operator created the organisation", NO_MEMBERS),
+        (f"{organization}/billing", "/v1/usage", "Starter", ""),
+        (f"{project}/integrations", "/v1/billing/subscriptions", integration["id"], ""),
+        (f"{project}/integrations", "/v1/audience/legacy-report", integration["id"], ""),
+    ):
+        with subtests.test(path=path, call=call):
+            operator.core.refuse(f"GET {call}", 503, "database_unavailable")
+            page = await operator.get(path)
+            operator.core.recover()
+            operator.core.refuse(f"GET {call}", 401, "unauthenticated")
+            ended = await operator.get(path)
+            operator.core.recover()
+
+            assert (page.status, page.trouble, shown in page.text, said in page.text) == (200, None, True, True)
+            assert ended.status == 401
+            assert call in {each.url.path for each in operator.core.calls}, "the page makes the call"
