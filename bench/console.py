@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +14,12 @@ from typing import Any, Final
 
 import httpx2
 import psycopg
-from playwright.async_api import Response, async_playwright
+from playwright.async_api import Response
 from soundmark_sdk.client import Client, CodeFilters
 
 from bench import seed
 from bench.figures import Figure
+from bench.next_paint import SHORTEST_MS, measure_next_paint, open_page
 from bench.service import OPERATOR_TOKEN, Seeded, Service, core, free_port, process, seeded, until
 from soundmark.console.sealed_cookies import CookieJar
 from soundmark.console.session import Session
@@ -28,6 +28,7 @@ from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
 
 _ROWS: Final = 100
+_CODES: Final = 10_000
 _LOADS: Final = 60
 _WARM_LOADS: Final = 10
 _CONSOLE_KEY: Final = bytes(range(32, 64))
@@ -36,7 +37,9 @@ _ORGANIZATION: Final = f"/organizations/{seed.ORGANIZATION_ID}"
 _PROJECT: Final = f"{_ORGANIZATION}/projects/{seed.PROJECT_ID}"
 _ENDPOINT_ID: Final = "whe_0123456789abcdefghijkl"
 _MS_MAX: Final = 300
-_FIRST_VIEW_KB_MAX: Final = 100
+_FIRST_VIEW_KB_MAX: Final = 150
+# Good by web.dev is 200 ms; issue 29 wants half.
+_NEXT_PAINT_MS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,12 @@ _PAGES: Final = (
     _Page("Organisations", "/organizations", [lambda core: core.organizations.page()]),
     _Page("Invitations", f"{_ORGANIZATION}/members/invitations", [lambda core: core.invitations.page()]),
     _Page("Support tickets", f"{_ORGANIZATION}/tickets", [lambda core: core.tickets.page()]),
-    _Page("Subscriptions", f"{_ORGANIZATION}/billing", [lambda core: core.subscriptions.page()]),
+    # The second call gets what is used of the plan.
+    _Page(
+        "Subscriptions",
+        f"{_ORGANIZATION}/billing",
+        [lambda core: core.subscriptions.page(), lambda core: core.usage()],
+    ),
     _Page(
         "Deliveries",
         f"{_ORGANIZATION}/webhooks/{_ENDPOINT_ID}/deliveries",
@@ -115,12 +123,12 @@ _ROWS_OF_OTHERS: Final = (
 
 
 def console(cluster: RunningCluster) -> list[Figure]:
-    """Measure each list with 100 rows against the same calls without the console, in turns; then a first view."""
-    database = seeded(cluster, 1_000)
+    """Measure lists of 100 rows against the same calls without the console, in turns; then a first view, and clicks."""
+    database = seeded(cluster, _CODES)
     with core(database) as service, running_console(service.base_url) as url:
         _fill(service, database)
         figures = [figure for page in _PAGES for figure in _measure(page, service, url)]
-        figures.append(_first_view(url))
+        figures += [_first_view(url), *_next_paints(url)]
     return figures
 
 
@@ -162,22 +170,33 @@ def _first_view(url: str) -> Figure:
 
 
 async def _transfer(url: str) -> tuple[int, int]:
-    program = shutil.which("chromium")
-    if program is None:
-        raise RuntimeError("there is no chromium")
     answers: list[Response] = []
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=flags)
-        context = await browser.new_context(base_url=url)
-        await context.add_cookies([{"name": name, "value": value, "url": url} for name, value in _cookies(url).items()])
-        page = await context.new_page()
+    async with open_page(url, _cookies(url)) as page:
         # Playwright marks its handlers, which a built-in method does not allow.
         page.on("response", lambda answer: answers.append(answer))  # noqa: PLW0108 - see above
         await page.goto(f"{_ORGANIZATION}/projects", wait_until="networkidle")
         sizes = [await answer.request.sizes() for answer in answers]
-        await browser.close()
     return sum(size["responseBodySize"] + size["responseHeadersSize"] for size in sizes), len(sizes)
+
+
+def _next_paints(url: str) -> list[Figure]:
+    """Return the slowest interaction with each page that people work on."""
+    code = f"{_PROJECT}/codes/{seed.xr_id_of(0)}"
+    homes = [("Organisation", _ORGANIZATION), ("Project", _PROJECT), ("Issue Codes", f"{_PROJECT}/codes/issue")]
+    pages = [*((each.name, each.path) for each in _PAGES), *homes, ("A Code", code)]
+    measured = measure_next_paint(url, _cookies(url), [path for _, path in pages])
+    return [
+        Figure(
+            f"{name}: interaction to next paint",
+            f"slowest of {len(measured[path])} longer than {SHORTEST_MS} ms",
+            "",
+            max(measured[path], default=0),
+            "at most",
+            _NEXT_PAINT_MS_MAX,
+            " ms",
+        )
+        for name, path in pages
+    ]
 
 
 def _time_ms(act: Callable[[], object]) -> float:

@@ -16,7 +16,12 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from vendor_icons import ICONS  # noqa: E402 - a script is no package
 
 _NAME = re.compile(r"""["']([a-z][a-z0-9-]*)["']""")
+_SELECTOR = re.compile(r"(?:\A|[{}]|\*/)\s*([^{}/]+)\{")
+_CLASS = re.compile(r"\.([a-z][\w-]*)")
+_SHEETS = ("components", "controls", "data", "charts")
 _SHEET_LINES_MAX = 200
+# What scripts add, and what one page alone has.
+_ELSEWHERE = {"copy", "column", "front", "exports"}
 
 
 async def test_the_operator_sees_every_part_and_everybody_else_no_page(
@@ -28,6 +33,15 @@ async def test_the_operator_sees_every_part_and_everybody_else_no_page(
     assert {"page-head", "tile", "cards", "filter-bar", "empty", "banner", "menu", "tabs", "id", "skeleton"} <= classes
     assert {"card", "side", "split", "timeline", "checklist", "stack", "cluster", "final", "status"} <= classes
     assert page.find_all(".//dialog")
+    assert {"chart", "series-events", "series-estimated_reach"} <= classes
+    styled = {
+        name
+        for sheet in _SHEETS
+        for selector in _SELECTOR.findall((FOLDER / f"static/css/{sheet}.css").read_text(encoding="utf-8"))
+        for name in _CLASS.findall(selector)
+        if not name.startswith(("status-", "series-"))
+    }
+    assert styled - classes - _ELSEWHERE == set(), "each part that has a style is there"
 
     visitors.sign_in_as(people, "alice", clock.now(), realm_access={"roles": ["svc_platform_admin"]})
     refused = await visitors.get("/design")

@@ -11,6 +11,7 @@ from support.tenancy.tenant import Tenant
 import soundmark.console
 from soundmark.console import app
 
+HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 * 7 }}"
 SCRIPT = (Path(soundmark.console.__file__).parent / "static/js/waiting.js").read_text(encoding="utf-8")
 # The paths of downloads, after which a page stays where it is. Python reads the script's pattern alike.
 FILE = re.compile(SCRIPT.partition("FILE = /")[2].partition("/;")[0])
@@ -19,12 +20,17 @@ FILE = re.compile(SCRIPT.partition("FILE = /")[2].partition("/;")[0])
 async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
     operator: ConsoleClient, tenant: Tenant
 ) -> None:
-    campaign = await tenant.make_campaign()
-    await tenant.make_code(campaign_id=campaign["id"])
-    await tenant.make_key()
+    """Every name is markup, and text on every page."""
+    await tenant.api.patch(f"/v1/organizations/{tenant.organization_id}", json={"name": HOSTILE})
+    await tenant.api.patch(f"/v1/projects/{tenant.project_id}", params=tenant.query, json={"name": HOSTILE})
+    campaign = await tenant.make_campaign(HOSTILE)
+    intent = {"type": "link", "action": "open", "resource": {"url": "https://example.org/", "title": HOSTILE}}
+    await tenant.make_code(campaign_id=campaign["id"], issuer=HOSTILE, intent=intent)
+    await tenant.make_key(name=HOSTILE)
+    await tenant.make_integration(name=HOSTILE)
     await tenant.make_invitation()
-    await tenant.make_webhook_endpoint()
-    to_read, known, lost = [f"/organizations/{tenant.organization_id}"], set(), []
+    await tenant.make_webhook_endpoint(description=HOSTILE)
+    to_read, known, lost, shown = [f"/organizations/{tenant.organization_id}"], set(), [], 0
     while to_read:
         path = to_read.pop()
         page = await operator.get(path)
@@ -33,6 +39,8 @@ async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
             assert FILE.search(urlsplit(path).path), f"{path} is a file, for which waiting.js would wait"
             continue
         assert not FILE.search(urlsplit(path).path), path
+        assert page.find_all(".//body//img") + page.find_all(".//body//script") == [], path
+        shown += HOSTILE in page.text
         lost += [f"{path} sends a form to {action}" for action in _actions(page, path) if not _is_page(action)]
         for link in _links(page, path, f"/organizations/{tenant.organization_id}/"):
             if link in known:
@@ -45,6 +53,24 @@ async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
 
     assert lost == []
     assert any(path.endswith("/deliveries") for path in known)
+    assert shown > 20
+
+
+async def test_a_page_without_rows_says_so_in_place_of_an_empty_table(operator: ConsoleClient, tenant: Tenant) -> None:
+    ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
+    paths = [
+        each.path for each in app.PAGES if isinstance(each, Route) and each.path.count("{") == each.path.count("_id}")
+    ]
+    own = {path.format(**ids) for path in paths if set(re.findall(r"{(\w+)}", path)) <= ids.keys()}
+    shown = 0
+    for path in sorted(own):
+        page = await operator.get(path)
+        if page.status != 200 or not page.headers["content-type"].startswith("text/html"):
+            continue
+        shown += 1
+        assert [table for table in page.find_all(".//table") if not table.findall("./tbody/tr")] == [], path
+        assert len(page.find_all(".//h1")) == 1, path
+    assert shown > 30
 
 
 async def test_a_page_that_is_not_there_leads_back_to_its_project_and_organization(
