@@ -18,17 +18,19 @@ _ADTS: Final = frozenset({b"\xf0", b"\xf1", b"\xf8", b"\xf9"})
 _ADTS_RATES: Final = 13
 # Files that may contain sound of the kinds that are read, and are not read: by how their first 12 bytes begin or go on.
 _OTHER_KINDS: Final = {
-    rb"\x1a\x45\xdf\xa3": "a WebM or Matroska file",
-    rb"FORM....AIF[CF]": "an AIFF file",
-    rb"caff\x00[\x01\x02]": "a CAF file",
-    rb"riff\x2e\x91": "a Wave64 file",
-    rb"\x30\x26\xb2\x75": "a WMA file",
-    rb"#!AMR": "an AMR file",
-    rb"\.snd\x00": "an AU file",
-    rb"PK\x03\x04": "a ZIP file",
-    rb"....ftypqt": "a QuickTime file",
-    rb"....ftyp(?!hei|hev|mif|msf|avi[fs]|crx)": "an MP4 file (such as M4A)",  # Pictures have such brands.
-    rb"\x00...(?:moov|mdat|wide|free|skip|styp|sidx)": "an MP4 or QuickTime file",
+    re.compile(rb"\x1a\x45\xdf\xa3", re.DOTALL): "a WebM or Matroska file",
+    re.compile(rb"FORM....AIF[CF]", re.DOTALL): "an AIFF file",
+    re.compile(rb"caff\x00[\x01\x02]", re.DOTALL): "a CAF file",
+    re.compile(rb"riff\x2e\x91", re.DOTALL): "a Wave64 file",
+    re.compile(rb"\x30\x26\xb2\x75", re.DOTALL): "a WMA file",
+    re.compile(rb"#!AMR", re.DOTALL): "an AMR file",
+    re.compile(rb"\.snd\x00", re.DOTALL): "an AU file",
+    re.compile(rb"PK\x03\x04", re.DOTALL): "a ZIP file",
+    re.compile(rb"....ftypqt", re.DOTALL): "a QuickTime file",
+    re.compile(
+        rb"....ftyp(?!hei|hev|mif|msf|avi[fs]|crx)", re.DOTALL
+    ): "an MP4 file (such as M4A)",  # Pictures have such brands.
+    re.compile(rb"\x00...(?:moov|mdat|wide|free|skip|styp|sidx)", re.DOTALL): "an MP4 or QuickTime file",
 }
 
 
@@ -71,7 +73,7 @@ def name_kind(source: ByteSource) -> str | None:
 def _match_kind(source: ByteSource, at: int) -> str | None:
     """Return the kind of a file after its tags; an MP4 file begins with some of the zeros before this place."""
     starts = [source.read(place, 12) for place in range(max(0, at - 4), at + 1)]
-    kinds = (name for form, name in _OTHER_KINDS.items() for each in starts if re.match(form, each, re.DOTALL))
+    kinds = (name for form, name in _OTHER_KINDS.items() for each in starts if form.match(each))
     return next(kinds, None)
 
 
