@@ -82,6 +82,15 @@ def test_a_scan_tells_codes_channels_and_lost_repetitions_apart(tmp_path: Path) 
     assert [each[:2] for each in found[2:]] == [(9.0, FRAME)]
 
 
+def test_a_scan_hears_a_channel_whose_code_the_others_drown(source: Path, tmp_path: Path) -> None:
+    """As each channel that may have a Code, but only there: to hear all of each would take three times as long."""
+    mix_at(source, tmp_path / "mixed.wav", 3 * RATE_HZ)
+    with open_programme(tmp_path / "mixed.wav") as programme:
+        sound = programme.read(0, programme.sample_count)
+    sound[:, 1] = np.clip(0.3 * np.random.default_rng(9).standard_normal(len(sound)), -1, 1)
+    assert scan_file(write_wav(tmp_path / "drowned.wav", sound)) == [(3.0, FRAME, 4, True)]
+
+
 @pytest.mark.parametrize(("kind", "subtype"), [("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS")])
 def test_a_scan_finds_what_an_encoder_left(source: Path, tmp_path: Path, kind: str, subtype: str) -> None:
     """An MP3 file does not say how late its encoder is, some 0.01 s."""

@@ -15,11 +15,11 @@ import soundfile
 from numpy.random import Generator, default_rng
 from soundmark_sdk.resampling import RATE_HZ
 
+from soundmark.studio.mastering.frame_search import locate
 from soundmark.studio.mastering.frame_tones import FrameTones, Samples, make_frame_tones
 from soundmark.studio.mastering.margins import MARGIN_MAX_DB
 from soundmark.studio.mastering.programme import Programme
 from soundmark.studio.mastering.repetitions import Repetition, choose_channels, measure_sound
-from soundmark.studio.mastering.scanning import locate
 
 EXCERPT_S: Final = 1.0  # Of the programme on either side, in which an encoder settles.
 # Below, an encoder cuts more of a frame than its error correction restores.
@@ -128,7 +128,7 @@ def cut_excerpt(programme: Programme, start: int, channels: Sequence[int], tones
     """
     rate = programme.sample_rate
     before = min(start, round(EXCERPT_S * rate))
-    count = before + math.ceil(len(tones.samples) * rate / RATE_HZ) + round(EXCERPT_S * rate)
+    count = before + math.ceil(tones.length * rate / RATE_HZ) + round(EXCERPT_S * rate)
     return Excerpt(programme.read(start - before, count)[:, list(channels)], before, start / rate, tones)
 
 
@@ -195,7 +195,7 @@ def _measure(sound: Samples, excerpt: Excerpt, chance: Generator) -> Repetition:
         return Repetition(
             excerpt.at_s, tones.frame, tones.protocol, None, -MARGIN_MAX_DB, is_heard=False, cutoff_hz=None
         )
-    inner = sound[begins : begins + len(tones.samples)]
+    inner = sound[begins : begins + tones.length]
     return measure_sound(sound, begins, excerpt.at_s, tones, float(np.mean(np.square(inner))), chance)
 
 

@@ -33,7 +33,7 @@ _LEAST_POWER: Final = 1e-18  # Of digital silence, so that nothing is divided by
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameTones:
-    """A frame as it is played: `samples` at 48 kHz, the tone of each group and sixth, and its power in `samples`.
+    """A frame as it is played: `length` samples at 48 kHz, the tone of each group and sixth, and its power in them.
 
     `leaks` is the mean power that its own fades leave in the other tones. `tells` says which tones carry
     what a receiver does not know before. All have the shape (13, 6).
@@ -41,7 +41,7 @@ class FrameTones:
 
     frame: str
     protocol: Protocol
-    samples: Samples
+    length: int
     tones: NDArray[np.intp]
     powers: Powers
     leaks: Powers
@@ -50,7 +50,11 @@ class FrameTones:
     @property
     def group(self) -> int:
         """The samples of a group."""
-        return (len(self.samples) - 2 * _MARKER) // GROUPS
+        return (self.length - 2 * _MARKER) // GROUPS
+
+    def render(self) -> Samples:
+        """Return the samples. They are not kept: a master may have hundreds of frames."""
+        return synthesise(self.frame, self.protocol).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +84,7 @@ def make_frame_tones(frame: str, protocol: Protocol) -> FrameTones:
     own, leaks = _divide(powers, tones)
     of_byte = np.arange(GROUPS * SIXTHS // 2)
     tells = np.repeat((of_byte >= _KNOWN_BYTES) & (of_byte < _BYTES), 2).reshape(GROUPS, SIXTHS)
-    return FrameTones(frame, protocol, samples, tones, own, leaks, tells)
+    return FrameTones(frame, protocol, len(samples), tones, own, leaks, tells)
 
 
 def receive(samples: Samples, tones: FrameTones) -> ReceivedTones:
@@ -120,7 +124,7 @@ def expect_others(blocks: Powers, tones: FrameTones) -> Powers:
     """
     length = tones.group // BLOCK
     sums = np.concatenate([np.zeros((1, SIXTHS)), np.cumsum(blocks, axis=0)])
-    places = len(blocks) - len(tones.samples) // BLOCK + 1
+    places = len(blocks) - tones.length // BLOCK + 1
     starts = np.arange(max(places, 0))[:, None] + _MARKER // BLOCK + length * np.arange(GROUPS)
     others: Powers = np.maximum(sums[starts + length] - sums[starts], _LEAST_POWER)
     return others

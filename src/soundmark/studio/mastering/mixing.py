@@ -117,9 +117,9 @@ class _Mixer:
         self._programme: Final = programme
         self._tones: Final = tones
         self._places: Final = places
-        self._sound: Final = convert(tones.samples, RATE_HZ, programme.sample_rate)
+        self._sound: Final = convert(tones.render(), RATE_HZ, programme.sample_rate)
         reference = before.rms if before.rms > 0 else 10 ** (_SILENT_DBFS / 20)
-        self._unit: Final = reference / float(np.sqrt(np.mean(np.square(tones.samples))))
+        self._unit: Final = reference / float(np.sqrt(np.mean(np.square(tones.render()))))
 
     def scale(self, level_db: float) -> Samples:
         """Return the Code's sound at a level."""
@@ -200,7 +200,7 @@ class _Mixer:
 
 def _measure_excerpt(excerpt: Excerpt, rate: int, chance: np.random.Generator) -> Repetition:
     sound = convert(excerpt.samples.mean(axis=1), rate)
-    inner = excerpt.samples[excerpt.begins : excerpt.begins + math.ceil(len(excerpt.tones.samples) * rate / RATE_HZ)]
+    inner = excerpt.samples[excerpt.begins : excerpt.begins + math.ceil(excerpt.tones.length * rate / RATE_HZ)]
     begins = round(excerpt.begins * RATE_HZ / rate)
     return measure_sound(sound, begins, excerpt.at_s, excerpt.tones, float(np.mean(np.square(inner))), chance)
 

@@ -33,7 +33,7 @@ def find_best_place(
     Raises: NotReadable; OSError.
     """
     best: Place | None = None
-    length_s = len(tones.samples) / RATE_HZ
+    length_s = tones.length / RATE_HZ
     rate = programme.sample_rate
     at_s = from_s
     while at_s + length_s <= to_s:
@@ -54,12 +54,12 @@ def predict_at(programme: Programme, channels: Sequence[int], tones: FrameTones,
     Raises: NotReadable, also if the frame does not fit there; OSError.
     """
     rate = programme.sample_rate
-    count = -(-len(tones.samples) * rate // RATE_HZ)
+    count = -(-tones.length * rate // RATE_HZ)
     if start < 0 or start + count > programme.sample_count:
-        raise NotReadable(f"a Code of {len(tones.samples) / RATE_HZ:.1f} s does not fit at {start / rate:.1f} s")
+        raise NotReadable(f"a Code of {tones.length / RATE_HZ:.1f} s does not fit at {start / rate:.1f} s")
     sides = programme.read(start, count + BLOCK)[:, list(channels)]
     sound = convert(sides.mean(axis=1), rate)
-    margins = _predict_margins(np.pad(sound, (0, max(0, len(tones.samples) - len(sound)))), tones)
+    margins = _predict_margins(np.pad(sound, (0, max(0, tones.length - len(sound)))), tones)
     return Place(start, float(margins[0]))
 
 

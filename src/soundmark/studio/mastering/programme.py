@@ -92,7 +92,7 @@ class Programme:
         """
         layout = self._layout
         data = self._read_bytes(start, max(0, min(count, self.sample_count - start)))
-        return np.nan_to_num(layout.format.decode(data, layout.channel_count), nan=0.0, posinf=0.0, neginf=0.0)
+        return layout.format.decode(data, layout.channel_count)
 
     def iterate(self) -> Iterator[Samples]:
         """Yield all samples in blocks.

@@ -46,7 +46,7 @@ def measure_repetition(
     """
     rate = programme.sample_rate
     before = min(start, round(MARGIN_S * rate))
-    length = math.ceil(len(tones.samples) * rate / RATE_HZ)
+    length = math.ceil(tones.length * rate / RATE_HZ)
     sides = programme.read(start - before, before + length + round(MARGIN_S * rate))[:, list(channels)]
     inner = sides[before : before + length]
     return measure_sound(
@@ -63,10 +63,10 @@ def measure_sound(
     sound: Samples, begins: int, at_s: float, tones: FrameTones, power: float, chance: Generator
 ) -> Repetition:
     """Measure a frame that begins at sample `begins` of a mono sound at 48 kHz; `power` is that of all sound there."""
-    inner = sound[begins : begins + len(tones.samples)]
-    received = receive(np.pad(inner, (0, len(tones.samples) - len(inner))), tones)
+    inner = sound[begins : begins + tones.length]
+    received = receive(np.pad(inner, (0, tones.length - len(inner))), tones)
     own = float(np.median(np.maximum(received.powers - received.others, 0.0) / tones.powers))
-    of_code = own * float(np.mean(np.square(tones.samples)))
+    of_code = own * float(np.mean(np.square(tones.render())))
     rest = power - of_code
     level_db = None
     if rest > _SILENCE and of_code > _SILENCE:
@@ -76,7 +76,7 @@ def measure_sound(
 
 
 def convert(samples: Samples, rate: int, to_rate: int = RATE_HZ) -> Samples:
-    """Return a mono sound at another rate."""
+    """Return a sound, of one channel or of shape (samples, channels), at another rate."""
     if rate == to_rate:
         return samples
     converted: Samples = soxr.resample(samples, rate, to_rate, quality="VHQ")

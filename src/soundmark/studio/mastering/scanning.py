@@ -1,38 +1,23 @@
 """Hear a finished master, and find each repetition of what was heard."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
 import numpy as np
-from numpy.random import default_rng
-from numpy.typing import NDArray
-from soundmark_sdk import hear_samples
+from numpy.random import Generator, default_rng
+from soundmark_sdk import Frame, Listener, hear_samples
 from soundmark_sdk.resampling import RATE_HZ
 
-from soundmark.studio.mastering.frame_tones import (
-    BLOCK,
-    FIRST_BIN,
-    GROUPS,
-    SIXTHS,
-    TONES,
-    TONES_IN_SIXTH,
-    FrameTones,
-    Samples,
-    make_frame_tones,
-    receive,
-)
+from soundmark.studio.mastering.frame_search import count_blocks, find_beginnings, find_frame, refine
+from soundmark.studio.mastering.frame_tones import BLOCK, FrameTones, Samples, make_frame_tones
 from soundmark.studio.mastering.programme import Programme
 from soundmark.studio.mastering.repetitions import Repetition, convert, measure_repetition
 from soundmark.wire.private.audio import Protocol
 
 _PIECE_S: Final = 60.0
 _OVERLAP_S: Final = 4.0  # Longer than a frame.
-_HOP: Final = 256
-_FINE_STEP: Final = 32  # Less than a millisecond.
-# The part of a frame's tones that are the strongest of their sixth. By chance it is 1 in 16; at the limit of hearing, 1
-# in 4. A frame of another protocol that has the same tones reaches 1 in 5 and is found beside a better one.
-_FOUND_FROM: Final = 0.2
+_SAMPLE_MAX: Final = 64.0  # A receiver clips floats beyond.
 _SEED: Final = 20261126
 
 
@@ -55,26 +40,49 @@ def scan(programme: Programme) -> list[Repetition]:
 
     Raises: NotReadable; OSError.
     """
-    frames = _hear_all(programme)
-    shapes = [make_frame_tones(frame, protocol) for frame in frames for protocol in get_args(Protocol)]
+    shapes = [tones for of_frame in _hear_all(programme).values() for tones in of_frame]
+    if not shapes:
+        return []
     chance = default_rng(_SEED)
     found = _keep_best([each for piece in _read_pieces(programme) for each in _search(programme, *piece, shapes)])
-    return [
-        measure_repetition(programme, each.start, each.channels, each.tones, chance)
-        for each in sorted(found, key=lambda each: each.start)
-    ]
+    return [_measure(programme, each, chance) for each in sorted(found, key=lambda each: each.start)]
 
 
-def _hear_all(programme: Programme) -> list[str]:
-    heard: dict[str, None] = {}
-    for _, sides in _read_pieces(programme):
-        for channels in _list_signals(programme.channel_count):
-            sound = sides[:, list(channels)].mean(axis=1)
-            if np.any(sound):
-                loudest = max(1.0, float(np.abs(sound).max()))
-                frames = hear_samples((sound / loudest).astype(np.float32), programme.sample_rate)
-                heard.update(dict.fromkeys(frame.text for frame in frames))
-    return list(heard)
+def _hear_all(programme: Programme) -> dict[str, list[FrameTones]]:
+    """Return every frame that is heard in the mean of all channels, or in one of them, as each protocol sends it.
+
+    To hear a channel costs as much as to hear the mean, so it is done where something in it begins as a frame does.
+    """
+    rate = programme.sample_rate
+    heard: dict[str, list[FrameTones]] = {}
+
+    def add(frames: Iterable[Frame]) -> None:
+        for text in (frame.text for frame in frames):
+            heard.setdefault(text, [make_frame_tones(text, protocol) for protocol in get_args(Protocol)])
+
+    with Listener(rate) as listener:
+        for _, sides in _read_pieces(programme):
+            mean = sides[: round(_PIECE_S * rate)].mean(axis=1)
+            # One gain for the piece: what a receiver clips would be lost.
+            loudest = max(1.0, float(np.abs(mean).max(initial=0.0)) / _SAMPLE_MAX)
+            add(listener.feed((mean / loudest).astype(np.float32)))
+            if not (sides == sides[:, :1]).all():  # Otherwise each channel is the mean.
+                add(_hear_channels(sides, rate, [tones for of_frame in heard.values() for tones in of_frame]))
+        add(listener.finish())
+    return heard
+
+
+def _hear_channels(sides: Samples, rate: int, known: Sequence[FrameTones]) -> list[Frame]:
+    """Return the frames that are heard in one channel, beside those that are known."""
+    frames: list[Frame] = []
+    sides = convert(sides, rate)
+    _, *of_channels = count_blocks(sides)
+    for channel, counts in enumerate(of_channels):
+        for start, end in find_beginnings(counts, known):
+            sound = sides[start:end, channel]
+            loudest = max(1.0, float(np.abs(sound).max(initial=0.0)))
+            frames += hear_samples((sound / loudest).astype(np.float32), RATE_HZ)
+    return frames
 
 
 def _read_pieces(programme: Programme) -> Iterator[tuple[int, Samples]]:
@@ -92,69 +100,23 @@ def _list_signals(channel_count: int) -> list[tuple[int, ...]]:
 
 def _search(programme: Programme, first: int, sides: Samples, shapes: Sequence[FrameTones]) -> Iterator[_Found]:
     rate = programme.sample_rate
-    for channels in _list_signals(programme.channel_count) if shapes else ():
-        sound = convert(sides[:, list(channels)].mean(axis=1), rate)
-        powers, strongest = _analyse(sound)
+    all_counts = count_blocks(convert(sides, rate))
+    for channels, counts in zip(_list_signals(programme.channel_count), all_counts, strict=True):
         for tones in shapes:
-            for place, score in find_frame(powers, strongest, tones):
-                begins = _refine(sound, place, tones)
-                start, end = (first + round(at * rate / RATE_HZ) for at in (begins, begins + len(tones.samples)))
+            for place, score in find_frame(counts, tones):
+                start, end = (first + round(at * rate / RATE_HZ) for at in (place, place + tones.length))
                 yield _Found(start, end, score, tones, channels)
 
 
-def locate(sound: Samples, tones: FrameTones) -> int | None:
-    """Return the sample at which a frame most probably begins in a mono sound at 48 kHz; None if it is not there."""
-    found = list(find_frame(*_analyse(sound), tones))
-    return _refine(sound, max(found, key=lambda each: each[1])[0], tones) if found else None
-
-
-def _refine(sound: Samples, place: int, tones: FrameTones) -> int:
-    """Return the sample near a place at which the tones of all groups add up to the greatest power."""
-    length = len(tones.samples)
-    near = range(max(0, place - BLOCK), min(place + BLOCK, len(sound) - length) + 1, _FINE_STEP)
-    powers = {begins: float(receive(sound[begins : begins + length], tones).powers.sum()) for begins in near}
-    return max(powers, key=lambda begins: powers[begins], default=place)
-
-
-def _analyse(sound: Samples) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-    """Return each tone against the mean of its sixth, and the strongest of each sixth, at each hop."""
-    if len(sound) < BLOCK:
-        return np.zeros((0, TONES), np.float32), np.zeros((0, SIXTHS), np.int8)
-    windows = np.lib.stride_tricks.sliding_window_view(sound, BLOCK)[::_HOP]
-    parts = []
-    for at in range(0, len(windows), 4096):  # So that memory does not hold all spectra at once.
-        lines = np.fft.rfft(windows[at : at + 4096], axis=1)[:, FIRST_BIN : FIRST_BIN + TONES]
-        parts.append(np.square(np.abs(lines)).astype(np.float32))
-    sixths = np.concatenate(parts).reshape(-1, SIXTHS, TONES_IN_SIXTH)
-    relative = sixths / np.maximum(sixths.mean(axis=2, keepdims=True), np.float32(1e-20))
-    return relative.reshape(-1, TONES), sixths.argmax(axis=2).astype(np.int8)
-
-
-def find_frame(
-    powers: NDArray[np.float32], strongest: NDArray[np.int8], tones: FrameTones
-) -> Iterator[tuple[int, float]]:
-    """Yield the samples at which a frame begins, each with the part of its tones that are the strongest there."""
-    hops = BLOCK // _HOP
-    blocks = tones.group // BLOCK
-    lead = (len(tones.samples) - GROUPS * tones.group) // 2 // _HOP
-    places = len(powers) - len(tones.samples) // _HOP + hops
-    if places < 1:
-        return
-    hits, strength = np.zeros(places), np.zeros(places)
-    for group, sixth in np.argwhere(tones.tells):
-        tone = int(tones.tones[group, sixth])
-        for block in range(blocks):
-            at = lead + (group * blocks + block) * hops
-            hits += strongest[at : at + places, sixth] == tone % TONES_IN_SIXTH
-            strength += powers[at : at + places, tone]
-    hits /= tones.tells.sum() * blocks
-    apart = len(tones.samples) // _HOP
-    while len(hits) and hits.max() >= _FOUND_FROM:
-        near = int(np.argmax(hits))
-        score, low = float(hits[near]), max(0, near - hops)
-        best = low + int(np.argmax(strength[low : near + hops + 1]))
-        yield best * _HOP, score
-        hits[max(0, near - apart) : near + apart] = 0
+def _measure(programme: Programme, found: _Found, chance: Generator) -> Repetition:
+    """Measure a repetition, after finding out where it begins exactly."""
+    rate = programme.sample_rate
+    around = round(3 * BLOCK * rate / RATE_HZ)
+    first = max(0, found.start - around)
+    sides = programme.read(first, found.end + around - first)[:, list(found.channels)]
+    place = round((found.start - first) * RATE_HZ / rate)
+    begins = refine(convert(sides.mean(axis=1), rate), place, found.tones)
+    return measure_repetition(programme, first + round(begins * rate / RATE_HZ), found.channels, found.tones, chance)
 
 
 def _keep_best(found: Sequence[_Found]) -> list[_Found]:

@@ -38,13 +38,16 @@ class SampleFormat:
     is_float: bool
 
     def decode(self, data: bytes, channel_count: int) -> NDArray[np.float64]:
-        """Return samples of shape (samples, channels); full scale is 1.0."""
+        """Return samples of shape (samples, channels); full scale is 1.0, and what is not finite is 0."""
         if self.is_float:
-            return np.frombuffer(data, f"<f{self.size}").astype(np.float64).reshape(-1, channel_count)
+            samples = np.frombuffer(data, f"<f{self.size}").astype(np.float64).reshape(-1, channel_count)
+            return np.nan_to_num(samples, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
         return self.decode_integers(data, channel_count) / float(1 << (8 * self.size - 1))
 
     def decode_integers(self, data: bytes, channel_count: int) -> NDArray[np.int64]:
         """Return integers of `size` bytes, of shape (samples, channels)."""
+        if self.size in {2, 4}:
+            return np.frombuffer(data, f"<i{self.size}").astype(np.int64).reshape(-1, channel_count)
         if self.size == 1:  # Without a sign, as in every WAV file of 8 bits.
             return (np.frombuffer(data, np.uint8).astype(np.int64) - 128).reshape(-1, channel_count)
         columns = np.frombuffer(data, np.uint8).reshape(-1, self.size)
