@@ -3,7 +3,8 @@
 const WORDS = { en: ["Copy", "Copied"], fr: ["Copier", "Copié"] };
 
 /**
- * Add a button to every field that is marked with `data-copy`, and to every value marked with `data-copy-value`.
+ * Add a button to every field that is marked with `data-copy`, and to every element marked with `data-copy-value`. Its
+ * value is copied, or the element's text if it has none.
  *
  * @param {Document} root
  */
@@ -22,7 +23,7 @@ export function addCopyButtons(root) {
   /** @type {NodeListOf<HTMLElement>} */
   const values = root.querySelectorAll("[data-copy-value]");
   for (const element of values) {
-    const value = element.dataset.copyValue ?? "";
+    const value = element.dataset.copyValue || (element.textContent ?? "");
     const button = makeButton("quiet copy", () => value);
     show(button, "copy", `${copy} ${value}`);
     button.addEventListener("copied", () => show(button, "check", copied));
