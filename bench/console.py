@@ -63,7 +63,10 @@ _PAGES: Final = (
     _Page(
         "Codes",
         f"{_PROJECT}/codes",
-        [lambda core: core.codes.page(CodeFilters(project_id=seed.PROJECT_ID)), lambda core: core.campaigns.page()],
+        [
+            lambda core: core.codes.page(CodeFilters(project_id=seed.PROJECT_ID), include_intent=True),
+            lambda core: core.campaigns.page(),
+        ],
     ),
     _Page("Campaigns", f"{_PROJECT}/campaigns", [lambda core: core.campaigns.page()]),
     _Page("API keys", f"{_PROJECT}/api-keys", [lambda core: core.api_keys.page()]),

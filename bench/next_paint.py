@@ -34,7 +34,7 @@ async def _measure(url: str, cookies: Mapping[str, str], paths: Sequence[str]) -
     async with open_page(url, cookies) as page:
         durations: dict[str, list[float]] = {}
         for path in paths:
-            await page.goto(path, wait_until="networkidle")
+            await page.goto(path, wait_until="load")
             await page.evaluate(_OBSERVE)
             await _interact(page)
             durations[path] = await page.evaluate(_READ)
