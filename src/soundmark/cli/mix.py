@@ -141,7 +141,7 @@ def _make_tones(
 def _find_places(programme: Programme, tones: FrameTones, every: float | None, at: str | None) -> list[Place]:
     """Raises: typer.BadParameter; NotReadable; OSError."""
     channels = choose_channels(programme.channel_count, programme.speakers)
-    length_s = len(tones.samples) / _RATE_HZ + GAP_S
+    length_s = tones.length / _RATE_HZ + GAP_S
     if at is not None:
         times = [_read_time(text) for text in at.split(",")]
         if any(later - earlier < length_s for earlier, later in itertools.pairwise(times)):
