@@ -151,12 +151,6 @@ def test_a_member_that_is_null_is_absent() -> None:
     assert set(verification_keys({"keys": [{**nulls, "kid": None}]})) == {(None, "RS256"), (None, "PS256")}
 
 
-def test_a_key_that_is_listed_twice_is_one_key() -> None:
-    first, second = make_issuer_key("first").jwk, make_issuer_key("second", number=1).jwk
-    assert (None, "RS256") in verification_keys({"keys": [first, {**first, "kid": "again"}]})
-    assert (None, "RS256") not in verification_keys({"keys": [first, {**first, "kid": "again"}, second]})
-
-
 def test_a_set_without_keys_is_empty(subtests: pytest.Subtests) -> None:
     for document in [{}, {"keys": None}, {"keys": {}}, {"keys": []}, {"keys": "x"}]:
         with subtests.test(document=document):

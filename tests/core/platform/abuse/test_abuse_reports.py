@@ -15,7 +15,12 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
-from soundmark.core.features.platform.abuse.service import forget_reports, settle_claims
+from soundmark.core.features.platform.abuse.service import (
+    CLAIMS_AT_ONCE,
+    forget_reports,
+    settle_claims,
+    settle_waiting_claims,
+)
 from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
@@ -171,6 +176,18 @@ async def test_exports_hold_no_report(tenant: Tenant) -> None:
     exported = await tenant.api.get(f"/v1/organizations/{tenant.organization_id}/export")
     assert exported.status == 200
     assert report_id not in exported.body.decode()
+
+
+async def test_the_worker_settles_all_that_wait(tenant: Tenant, work: Context) -> None:
+    code = await tenant.make_code()
+    for xr_id in (*(f"xr_{number:022}" for number in range(CLAIMS_AT_ONCE)), code["xr_id"]):
+        peer = str(IPv4Address("198.19.0.0") + next(_peers))
+        await tenant.api.other(token=None, peer=peer).post(
+            "/v1/abuse-reports", json={"xr_id": xr_id, "category": "spam", "text": ""}
+        )
+    assert await settle_waiting_claims(work) == CLAIMS_AT_ONCE + 1
+    assert await settle_waiting_claims(work) == 0
+    assert len(await listed(tenant.api)) == 1
 
 
 async def test_the_worker_settles_claims_once_whoever_reads(tenant: Tenant, work: Context) -> None:

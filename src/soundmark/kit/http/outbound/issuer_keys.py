@@ -216,8 +216,8 @@ def verification_keys(document: Mapping[str, Any]) -> Keys:
     """Return every key of a JWK Set that can verify tokens, by `kid` and each algorithm that it may be used with.
 
     Keys that are for encryption, symmetric, too weak or malformed are skipped. One without a `kid` is found only by a
-    token without one, as the only key that fits the algorithm; a key that is listed twice is one. A member that is
-    null, as some issuers write it, is absent.
+    token without one, as the only key that fits the algorithm. A member that is null, as some issuers write it, is
+    absent.
 
     Source: RFC 7517; contract, section 2.
     """
@@ -231,9 +231,7 @@ def verification_keys(document: Mapping[str, Any]) -> Keys:
         if not isinstance(member.get("kid", ""), str):
             continue
         for algorithm, key in _usable(member):
-            fitting.setdefault(algorithm, [])
-            if key.key not in [other.key for other in fitting[algorithm]]:
-                fitting[algorithm].append(key)
+            fitting.setdefault(algorithm, []).append(key)
             if "kid" in member:
                 found.setdefault((member["kid"], algorithm), key)
     found.update({(None, algorithm): fit[0] for algorithm, fit in fitting.items() if len(fit) == 1})

@@ -28,6 +28,7 @@ from soundmark.kit.text.paging import Page, Position, cut_page
 
 _AT_ONCE: Final = 500
 CLAIMS_AT_ONCE: Final = 20  # Each asks every organisation.
+_ROUNDS_MAX: Final = 50
 _TABLE: Final = "abuse_reports"
 _NOBODY: Final = "org_nobody"  # No id has this shape.
 _log: Final = structlog.get_logger()
@@ -96,6 +97,17 @@ async def settle_claims(ctx: Context) -> int:
         if is_mine:
             _note_settled(report_id, xr_id, category, is_unknown=is_unknown)
     return len(claims)
+
+
+async def settle_waiting_claims(ctx: Context) -> int:
+    """Settle the claims that wait, up to a thousand, as `settle_claims` does; return how many there were."""
+    settled = 0
+    for _ in range(_ROUNDS_MAX):
+        count = await settle_claims(ctx)
+        settled += count
+        if count < CLAIMS_AT_ONCE:
+            break
+    return settled
 
 
 def _make_report(ctx: Context, new: NewReport, xr_id: str, organization_id: str | None) -> AbuseReport:
