@@ -107,6 +107,8 @@ def test_the_published_example_shows_it_at_its_default(derived: Any) -> None:
 def test_the_page_explains_it(derived: Any) -> None:
     assert derived["rows"] == [
         "| `SOUNDMARK_PARCEL_WEIGHT_MAX` | `30` | 1..2147483647 | The heaviest parcel. |",
-        "| `SOUNDMARK_PARCEL_API_KEY` | unset | a credential of 1 to 4096 characters without control characters | "
-        "Opens the parcel service. |",
+        (
+            "| `SOUNDMARK_PARCEL_API_KEY` | unset | a credential of 1 to 4096 characters without control characters | "
+            "Opens the parcel service. |"
+        ),
     ]
