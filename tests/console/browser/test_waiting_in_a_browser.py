@@ -42,7 +42,7 @@ async def test_a_late_page_is_awaited_with_a_sign(served: ServedConsole, tenant:
     await expect(page.get_by_role("heading", level=1)).to_have_text("Campaigns")
     await page.go_back()
     await expect(page.get_by_role("heading", level=1)).to_have_text("API keys")
-    await expect(page.locator("#waiting")).to_be_hidden()
+    await expect(page.locator("#awaited")).to_be_hidden()
 
 
 async def test_a_form_that_nobody_answers_is_back_with_what_was_typed(
@@ -61,5 +61,5 @@ async def test_a_form_that_nobody_answers_is_back_with_what_was_typed(
         await is_shown.wait()
     await expect(page.locator("#trouble")).to_be_focused()
     await expect(page.get_by_label("Name")).to_have_value("Radio Südwest")
-    await expect(page.locator("#waiting")).to_be_hidden()
+    await expect(page.locator("#awaited")).to_be_hidden()
     served.client.core.recover()

@@ -13,7 +13,7 @@ const FILE = /\/(?:export|download|bundle|[^/]+\.(?:csv|json|wav))$/;
  * @param {Document} root
  */
 export function showWaiting(root) {
-  const sign = root.getElementById("waiting");
+  const sign = root.getElementById("awaited");
   if (sign === null) return;
   /** @type {number[]} */
   let timers = [];
