@@ -19,8 +19,8 @@ async def watch_sign(page: Page) -> asyncio.Event:
     is_shown = asyncio.Event()
     await page.expose_function("noteSign", is_shown.set)
     await page.evaluate(
-        "new MutationObserver(() => document.getElementById('waiting').checkVisibility() && noteSign())"
-        ".observe(document.getElementById('waiting'), { attributes: true })"
+        "new MutationObserver(() => document.getElementById('awaited').checkVisibility() && noteSign())"
+        ".observe(document.getElementById('awaited'), { attributes: true })"
     )
     return is_shown
 
@@ -28,9 +28,9 @@ async def watch_sign(page: Page) -> asyncio.Event:
 async def test_a_late_page_is_awaited_with_a_sign(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
     project = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
     page = await served.open(f"{project}/api-keys", clock.now(), reduced_motion="reduce")
-    await page.evaluate("document.getElementById('waiting').hidden = false")
+    await page.evaluate("document.getElementById('awaited').hidden = false")
     assert await find_broken_in_both_schemes(page) == {}
-    await page.evaluate("document.getElementById('waiting').hidden = true")
+    await page.evaluate("document.getElementById('awaited').hidden = true")
     is_shown = await watch_sign(page)
     served.client.core.stall("GET /v1/campaigns")
 

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -55,10 +56,13 @@ class PageAnswer:
     def tree(self) -> ET.Element:
         """The page's elements, without namespaces.
 
-        Raises: html5lib's error for a page that is not well-formed.
+        Raises: html5lib's error for a page that is not well-formed; AssertionError if two elements have one id.
         """
         parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
-        return cast("ET.Element", parser.parse(self.response.text))
+        tree = cast("ET.Element", parser.parse(self.response.text))
+        ids = Counter(each.get("id") for each in tree.findall(".//*[@id]"))
+        assert {name: count for name, count in ids.items() if count > 1} == {}, "a script finds only the first"
+        return tree
 
     @property
     def text(self) -> str:
