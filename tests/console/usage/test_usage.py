@@ -80,7 +80,7 @@ async def test_the_page_says_how_the_month_ends_if_it_goes_on_and_when_quotas_be
 
     page = await operator.get(path_of(tenant))
 
-    # On the first day of a month there is none.
+    # There is no forecast on the first day of a month.
     assert (f"it ends with {forecast} Codes." in page.text) == (forecast is not None)
     assert f"{now:%B %Y}, in UTC." in page.text
     assert ("See the offers" in page.text) == (forecast is not None and forecast > 2)

@@ -99,7 +99,7 @@ async def test_a_job_takes_the_place_of_an_equal_one_that_waits(app: App, db: Da
 async def test_a_job_does_not_wait_for_the_pause_after_the_failure_of_an_equal_one(
     app: App, db: Database, rival: Rival
 ) -> None:
-    """The pause grows to ten minutes, and whoever changes something after the outage expects it within two."""
+    """The pause grows to ten minutes, but a change made after the outage must arrive within two."""
     failing = True
 
     @app.task(name="act", retry=UNTIL_DONE)

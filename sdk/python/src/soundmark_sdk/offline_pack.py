@@ -130,7 +130,7 @@ class OfflinePack:
         return self._is_newer_than(other) and self._code_of(token) is None
 
     def replaces(self, other: "OfflinePack", at: datetime) -> bool:
-        """Return whether whoever keeps this pack needs `other` no more, if it is `at` or later.
+        """Return whether this pack makes `other` superfluous from `at` on.
 
         This one is newer, should name what `other` names, and lasts at least as long, unless `other` has ended. So it
         answers what `other` still could, and leaves out what `other` left out. It needs a proof if `other` has one.

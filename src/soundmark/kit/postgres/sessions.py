@@ -145,7 +145,7 @@ class Standbys:
             _log.warning("commit_not_confirmed")
 
     def require(self) -> None:
-        """Raise as if the connection was lost: a failover may undo what was committed on it, so nobody is told of it.
+        """Raise the error of a lost connection if a commit was not confirmed, because a failover may undo it.
 
         Raises: psycopg.OperationalError.
         """

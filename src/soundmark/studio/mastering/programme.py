@@ -245,7 +245,7 @@ def open_scratch(beside: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _open_encoded(file: BinaryIO) -> tuple[EncodedSound | None, NotReadable | None]:
-    """Return the sound of a file as receivers hear it, or else why there is none."""
+    """Return the decoded sound of a file, or the reason why it cannot be decoded."""
     try:
         return EncodedSound(file), None
     except NotReadable as reason:

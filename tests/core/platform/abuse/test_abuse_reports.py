@@ -190,7 +190,7 @@ async def test_the_worker_settles_all_that_wait(tenant: Tenant, work: Context) -
     assert len(await listed(tenant.api)) == 1
 
 
-async def test_the_worker_settles_claims_once_whoever_reads(tenant: Tenant, work: Context) -> None:
+async def test_two_workers_settle_each_claim_once(tenant: Tenant, work: Context) -> None:
     code = await tenant.make_code()
     for xr_id in (code["xr_id"], "xr_" + "A" * 22):
         peer = str(IPv4Address("198.19.0.0") + next(_peers))

@@ -97,7 +97,7 @@ async def test_what_fits_no_code_is_answered_alike_and_not_stored(tenant: Tenant
     assert await rival.rows("SELECT count(*) FROM abuse_reports") == [(1,)]
 
 
-async def test_a_report_by_id_asks_no_organisation_whoever_sends_it(tenant: Tenant, rival: Rival) -> None:
+async def test_a_report_by_id_reads_no_organisation_during_the_request(tenant: Tenant, rival: Rival) -> None:
     """It would cost the more, the more organisations there are; so a job and the platform's list do, for a few."""
     code = await tenant.make_code()
     async with rival.holding("LOCK TABLE organizations, codes, broadcasts IN ACCESS EXCLUSIVE MODE"):

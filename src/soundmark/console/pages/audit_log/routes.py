@@ -27,7 +27,7 @@ _FILTERS: Final = ("actor", "action", "from", "from_zone", "to", "to_zone")
 async def show_list(visit: Visit) -> Response:
     """Show a page of the entries that match the filters in the URL.
 
-    While the members cannot be read, the entries have no addresses, and whoever is searched for is searched for by id.
+    If the members cannot be read, entries show ids instead of e-mail addresses, and the filter takes only ids.
     """
     visit.form = Form(visit.request.query_params.multi_items())
     entries: Page[AuditEntry] | None = None
