@@ -1,5 +1,7 @@
 """Billing, support, webhooks and the platform in a browser: the rules of axe, the waiting page, and a double click."""
 
+import asyncio
+
 import pytest
 from console.browser.conftest import ServedConsole
 from console.webhooks.conftest import consumer as consumer
@@ -113,13 +115,14 @@ async def test_the_waiting_page_asks_less_and_less_and_stops(
     stopped = page.get_by_text("This page has stopped checking automatically.")
 
     pauses_ms: list[float] = await page.evaluate("window.pauses")
-    while pauses_ms and not await stopped.is_visible():
-        async with page.expect_response("**/status"):
-            await page.clock.fast_forward(pauses_ms[-1])
-        # The page has read the answer when it begins the next pause or says that it stops.
-        seen = len(pauses_ms)
-        while len(pauses_ms) == seen and not await stopped.is_visible():
-            pauses_ms = await page.evaluate("window.pauses")
+    async with asyncio.timeout(30):
+        while pauses_ms and not await stopped.is_visible():
+            async with page.expect_response("**/status"):
+                await page.clock.fast_forward(pauses_ms[-1])
+            # The page has read the answer when it begins the next pause or says that it stops.
+            seen = len(pauses_ms)
+            while len(pauses_ms) == seen and not await stopped.is_visible():
+                pauses_ms = await page.evaluate("window.pauses")
 
     assert pauses_ms[:4] == [2_000, 3_000, 4_500, 6_750]
     assert pauses_ms == sorted(pauses_ms)
