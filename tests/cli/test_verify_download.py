@@ -128,6 +128,8 @@ def test_the_first_fault_is_named(download: Path, tmp_path: Path, subtests: pyte
 
 
 def test_wrong_usage(download: Path, tmp_path: Path) -> None:
-    assert "cannot be read" in verify(tmp_path / "nothing", "--offline").refusal
+    nothing = tmp_path / "nothing"
+    for options in (["--offline"], ["--base-url", "http://127.0.0.1:9"]):
+        assert verify(nothing, *options).refusal == f"{nothing} cannot be read: No such file or directory"
     assert verify(download, "--offline", "--vkey", "x").status == 2
     assert "vkey" in verify(download, "--base-url", "http://127.0.0.1:9", "--vkey", "nonsense").refusal

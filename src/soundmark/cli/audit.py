@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 from soundmark_sdk import AuditLogRejected, LogPolicy, ReceiverFailure, VerifiedAuditLog, verify_audit_log
@@ -84,11 +84,12 @@ def verify_download(
     if offline and (vkey or base_url or logged_entries):
         raise typer.BadParameter("--offline asks no log")
     if offline:
-        found = _verify_file(file)
+        with _open(file) as lines:
+            found = _verify_lines(file, lines)
     else:
-        with open_log(find_service(Connection(base_url)).base_url) as source:
+        with _open(file) as lines, open_log(find_service(Connection(base_url)).base_url) as source:
             policy = _find_policy(source, vkey)
-            found = _verify_file(file, policy, source.read_proof, logged_entries)
+            found = _verify_lines(file, lines, policy, source.read_proof, logged_entries)
         if found.entries and not found.covered:
             raise Refused(
                 f"{file}: the chain is whole, but the log {policy.origin} has no head of its newest entries; "
@@ -114,17 +115,24 @@ def _find_policy(source: LogSource, vkeys: list[str] | None) -> LogPolicy:
     return policy
 
 
-def _verify_file(
+def _open(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise _unreadable(file, error) from None
+
+
+def _verify_lines(
     file: Path,
+    lines: BinaryIO,
     policy: LogPolicy | None = None,
     fetch_proof: Callable[[str], bytes | None] | None = None,
     logged_entries: int | None = None,
 ) -> VerifiedAuditLog:
     try:
-        with file.open("rb") as lines:
-            return verify_audit_log(lines, policy=policy, fetch_proof=fetch_proof, logged_entries=logged_entries)
-    except OSError as error:
-        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+        return verify_audit_log(lines, policy=policy, fetch_proof=fetch_proof, logged_entries=logged_entries)
+    except OSError as error:  # Of the file: a failure of the log is a ReceiverFailure.
+        raise _unreadable(file, error) from None
     except AuditLogRejected as rejected:
         which = "" if rejected.entry_id is None else f" ({printable(rejected.entry_id)})"
         raise Refused(f"{file} is not what was chained: {rejected.explanation}{which}") from None
@@ -140,6 +148,10 @@ async def _verify(ctx: Context, organization_id: str) -> Verification:
         if key is None:
             raise Refused("the audit chain has no key yet; Core creates it when it starts")
         return await verify_chain(tx, key, organization_id)
+
+
+def _unreadable(file: Path, error: OSError) -> Refused:
+    return Refused(f"{file} cannot be read: {error.strerror}")
 
 
 def _unknown(organization_id: str) -> Refused:
