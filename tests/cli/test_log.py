@@ -1,20 +1,24 @@
 """`soundmark log`: an auditor, an organisation, a witness and an operator, each with the real command."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 import pytest
 from soundmark_sdk.client.records import ListedCode
 from support.api.core_settings import MASTER_KEY, jobs_settings
 from support.processes.command_server import running_command, share_command_server
 from support.processes.up_process import until
 
+from soundmark.cli import Refused
 from soundmark.cli.log_monitor import LoggedCodes, OwnCode, judge_codes
+from soundmark.cli.log_source import LogSource
 from soundmark.core.context import Context
 from soundmark.core.domain.log.auditing import LogFault
 from soundmark.core.domain.log.entry import document_entry
@@ -69,6 +73,10 @@ def vkey_of(service: Service) -> str:
 def on_database(service: Service, *arguments: str) -> Done:
     settings = {"CORE_DATABASE_URL": service.database_url.reveal(), "MASTER_KEY": MASTER_KEY}
     return run("log", *arguments, settings=settings)
+
+
+def log_source(answer: Callable[[httpx2.Request], httpx2.Response]) -> LogSource:
+    return LogSource("https://core.test", httpx2.Client(transport=httpx2.MockTransport(answer)))
 
 
 async def test_an_auditor_verifies_the_whole_log_and_that_it_only_grows(
@@ -151,6 +159,32 @@ def test_wrong_options_are_refused(service: Service, tmp_path: Path) -> None:
     assert run("log", "verify", "--base-url", "ftp://core.test").refusal == (
         "ftp://core.test: The base URL must begin with https:// and name a host."
     )
+
+
+def test_an_endless_answer_of_a_log_is_not_kept() -> None:
+    sent = 0
+
+    def send_without_end() -> Iterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 2**20
+            yield bytes(2**20)
+
+    source = log_source(lambda _: httpx2.Response(200, content=send_without_end()))
+    with pytest.raises(Refused, match=r"^https://core\.test/v1/log/proofs/00 sends more than 32 MiB$"):
+        source.read_proof("00")
+    assert sent == 33 * 2**20
+
+
+def test_however_a_log_says_when_to_ask_again_an_auditor_waits_a_second_to_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stated = ["nan", "inf", "-5", "0", "7", "999999", "Thu, 01 Jan 1970 00:00:00 GMT", "tomorrow", ""]
+    answers = [*(httpx2.Response(429, headers={"Retry-After": text}) for text in stated), httpx2.Response(404)]
+    paused: list[float] = []
+    monkeypatch.setattr(time, "sleep", paused.append)
+    assert log_source(lambda _: answers.pop(0)).read_proof("00") is None
+    assert paused == [1, 1, 1, 1, 7, 60, 1, 1, 1]
 
 
 async def test_a_witness_of_ours_cosigns_and_an_auditor_counts_it(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
-from soundmark_sdk.http_exchange import check_base_url
+from soundmark_sdk.http_exchange import check_base_url, parse_retry_after
 from soundmark_sdk.network_failures import explain_network_failure
 
 from soundmark.cli import Refused
@@ -20,11 +20,13 @@ from soundmark.core.domain.log.entry import LogEntry
 from soundmark.core.domain.log.state import LOG_PATH
 from soundmark.core.domain.log.tiles import TileRequest, format_path, read_bundle
 from soundmark.core.domain.log.tree import TILE_WIDTH, tile_width
+from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.signed_notes import COSIGNATURE, NotANote, VerifierKey, parse_verifier_key
 from soundmark.operating_system.files import write_private
 
 _TIMEOUT_S: Final = 30.0
 _BYTES_MAX: Final = 32 * 1024 * 1024  # A bundle of 256 entries of 64 KiB has less.
+_PAUSE_MIN_S: Final = 1.0
 _PAUSE_MAX_S: Final = 60.0
 Progress = Callable[[int, int], None]
 
@@ -44,6 +46,13 @@ class KnownLog:
 
     checkpoint: str
     vkeys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    content: bytes
+    pause_s: float
 
 
 class LogSource:
@@ -70,12 +79,12 @@ class LogSource:
         Raises: Refused.
         """
         while True:
-            response = self._send(f"/proofs/{digest}")
-            if response.status_code == httpx2.codes.NOT_FOUND:
+            answer = self._send(f"/proofs/{digest}")
+            if answer.status == httpx2.codes.NOT_FOUND:
                 return None
-            if response.status_code != httpx2.codes.TOO_MANY_REQUESTS:
-                return self._content(response, f"/proofs/{digest}")
-            time.sleep(_read_pause_s(response))
+            if answer.status != httpx2.codes.TOO_MANY_REQUESTS:
+                return self._content(answer, f"/proofs/{digest}")
+            time.sleep(answer.pause_s)
 
     def read_checkpoint(self, trust: LogTrust) -> tuple[Checkpoint, str]:
         """Return the newest checkpoint, verified, and its text.
@@ -123,29 +132,39 @@ class LogSource:
         return entries
 
     def _get(self, path: str) -> bytes:
-        response = self._send(path)
-        if response.status_code == httpx2.codes.NOT_FOUND:
+        answer = self._send(path)
+        if answer.status == httpx2.codes.NOT_FOUND:
             raise LogFault(f"the log does not have {path or 'a description'}")
-        return self._content(response, path)
+        return self._content(answer, path)
 
-    def _send(self, path: str) -> httpx2.Response:
+    def _send(self, path: str) -> _Answer:
         try:
-            return self._client.get(self._prefix + path)
+            with self._client.stream("GET", self._prefix + path) as response:
+                is_ok = response.status_code == httpx2.codes.OK
+                content = self._read(response, path) if is_ok else b""
+                return _Answer(response.status_code, content, _read_pause_s(response))
         except httpx2.HTTPError as error:
             reason = explain_network_failure(self._base_url, error)
             raise Refused(f"{printable(reason)} Start it, or name another with --base-url.") from None
 
-    def _content(self, response: httpx2.Response, path: str) -> bytes:
-        if response.status_code != httpx2.codes.OK or len(response.content) > _BYTES_MAX:
-            raise Refused(f"{printable(self._prefix)}{path} answers {response.status_code}")
-        return response.content
+    def _read(self, response: httpx2.Response, path: str) -> bytes:
+        """Return the body as it was sent. A log that sends without end does not fill the auditor's memory."""
+        content = bytearray()
+        for chunk in response.iter_raw():
+            content += chunk
+            if len(content) > _BYTES_MAX:
+                raise Refused(f"{printable(self._prefix)}{path} sends more than {_BYTES_MAX // 2**20} MiB")
+        return bytes(content)
+
+    def _content(self, answer: _Answer, path: str) -> bytes:
+        if answer.status != httpx2.codes.OK:
+            raise Refused(f"{printable(self._prefix)}{path} answers {answer.status}")
+        return answer.content
 
 
 def _read_pause_s(response: httpx2.Response) -> float:
-    try:
-        return min(max(float(response.headers["retry-after"]), 1.0), _PAUSE_MAX_S)
-    except (KeyError, ValueError):
-        return 1.0
+    stated_s = parse_retry_after(response.headers.get("retry-after"), SystemClock().now())
+    return min(max(stated_s or 0.0, _PAUSE_MIN_S), _PAUSE_MAX_S)
 
 
 @contextmanager
@@ -158,7 +177,8 @@ def open_log(base_url: str) -> Iterator[LogSource]:
         base_url = check_base_url(base_url, allow_insecure_http=True)
     except ValueError as error:
         raise Refused(f"{printable(base_url)}: {error}") from None
-    with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client:
+    plain = {"Accept-Encoding": "identity"}
+    with httpx2.Client(headers=plain, timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client:
         yield LogSource(base_url, client)
 
 

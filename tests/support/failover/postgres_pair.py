@@ -165,7 +165,8 @@ class PostgresPair:
         """Start both, the second as a synchronous standby."""
         self.primary.start()
         # In a file: the recovery that a rewind begins with reads no command line, and would remove what it compares.
-        self.primary.execute("ALTER SYSTEM SET wal_keep_size = '256MB'")
+        # That may go back to the start: in a long run, a node can be killed each time before its first checkpoint.
+        self.primary.execute("ALTER SYSTEM SET wal_keep_size = '4GB'")
         self.standby.copy(self.primary)
         self.standby.start(self.primary)
         self.primary.require_standby()
