@@ -15,9 +15,9 @@ import pytest
         ("soundmark.core.worker", {"fastapi", "starlette", "requests", "opentelemetry"}),
         ("soundmark.audience.worker", {"fastapi", "starlette", "numpy", "opentelemetry"}),
         # FastAPI imports OpenTelemetry's interface. What records and sends is loaded where it is switched on.
-        ("soundmark.core.app", {"requests", "urllib3", "opentelemetry.sdk", "opentelemetry.exporter"}),
+        ("soundmark.core.app", {"requests", "urllib3", "jinja2", "opentelemetry.sdk", "opentelemetry.exporter"}),
         ("soundmark.audience.app", {"numpy", "opentelemetry.sdk", "opentelemetry.exporter"}),
-        ("soundmark.cli.serve", {"opentelemetry"}),
+        ("soundmark.cli.serve", {"opentelemetry", "email_validator"}),
     ],
 )
 def test_a_process_loads_no_library_that_it_does_not_use(module: str, unused: set[str]) -> None:

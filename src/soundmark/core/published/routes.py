@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from soundmark.core.published.catalogue import CATALOGUE
 from soundmark.core.published.openapi import build_openapi
-from soundmark.core.published.reference import render_problem, render_reference
 from soundmark.core.published.schemas import build_schemas
 from soundmark.kit.http.responses.document import Document, DocumentSet
 
@@ -55,7 +54,10 @@ def publication_routes(app: FastAPI, base_url: str) -> list[Route]:
     ]
 
 
+# The templates' engine is imported when somebody asks for a page, so that Core starts without it.
 def _render_contract(app: FastAPI, base_url: str) -> dict[str, Document]:
+    from soundmark.core.published.reference import render_reference  # noqa: PLC0415 - see above
+
     text = openapi_document(app, base_url)
     return {
         "openapi": Document(text, "application/json", _CACHED),
@@ -70,6 +72,8 @@ def _render_schemas(base_url: str) -> dict[str, Document]:
 
 
 def _render_problems() -> dict[str, Document]:
+    from soundmark.core.published.reference import render_problem  # noqa: PLC0415 - see above
+
     return {
         code: _page(render_problem(code, problem.title, int(problem.kind), problem.__doc__ or problem.title))
         for code, problem in CATALOGUE.items()

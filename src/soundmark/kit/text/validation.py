@@ -6,20 +6,17 @@ No error message repeats the refused text, because it may contain a password.
 import re
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, ValidatedEmail, validate_email
-
 from soundmark.kit.text.refused_hosts import is_refused_host
+
+if TYPE_CHECKING:
+    from email_validator import ValidatedEmail
 
 # "https": https only. "secure": https, or http on a loopback address, which no network can tamper with.
 # "http": both, for a service in the operator's own network.
 UrlKind = Literal["https", "secure", "http"]
-
-# The library refuses domains that no public mail server knows. On a private network, people may have mail at `….local`
-# or `….test`, and an identity provider that verified it.
-SPECIAL_USE_DOMAIN_NAMES.clear()
 
 _HOST_CHARS_MAX: Final = 253  # RFC 1035, section 2.3.4, as text.
 # Container networks give names with an underscore.
@@ -93,15 +90,21 @@ def split_host_header(text: str) -> tuple[str, int | None] | None:
     return name or address, None if port is None else int(port)
 
 
-def parse_email(text: str) -> ValidatedEmail:
+def parse_email(text: str) -> "ValidatedEmail":
     """Parse an e-mail address in any language, without asking the DNS whether its domain exists.
 
     Raises: ValueError.
     Source: RFC 5321, RFC 6531.
     """
+    # Its tables cost a process 22 ms, and every process has settings, of which few hold an address.
+    import email_validator  # noqa: PLC0415 - see above
+
+    # The library refuses domains that no public mail server knows. On a private network, people may have mail at
+    # `….local` or `….test`, and an identity provider that verified it.
+    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
     try:
-        return validate_email(text, check_deliverability=False, globally_deliverable=False, strict=True)
-    except EmailNotValidError:
+        return email_validator.validate_email(text, check_deliverability=False, globally_deliverable=False, strict=True)
+    except email_validator.EmailNotValidError:
         raise ValueError("must be an e-mail address") from None
 
 
