@@ -171,6 +171,27 @@ async def test_deleting_the_organisation_closes_its_reports_and_takes_its_name_o
     assert "report" not in certificate.body.decode()
 
 
+@pytest.mark.parametrize("what", ["organisation", "project"])
+async def test_a_deletion_does_not_outrun_a_report_that_names_its_code_by_id(
+    tenant: Tenant, work: Context, what: str
+) -> None:
+    """Nobody has looked for the Code yet; a claim whose Code is gone would be dropped."""
+    api, code = tenant.api, await tenant.make_code()
+    body = {"xr_id": code["xr_id"], "category": "illegal", "text": "Look at this.", "contact": None}
+    peer = str(IPv4Address("198.19.0.0") + next(_peers))
+    assert (await api.other(token=None, peer=peer).post("/v1/abuse-reports", json=body)).status == 202
+    subject = tenant.organization_id if what == "organisation" else tenant.project_id
+    path = f"/v1/organizations/{subject}" if what == "organisation" else f"/v1/projects/{subject}"
+    deleted = await api.call("DELETE", path, params=tenant.query, json={"confirmation": subject})
+    assert deleted.status == 204, deleted.body
+    await settle_waiting_claims(work)
+    (report,) = await listed(api)
+    assert report["text"] == "Look at this."
+    assert (report["xr_id"], report["status"], report["organization_id"]) == (
+        (code["xr_id"], "closed", None) if what == "organisation" else (code["xr_id"], "open", tenant.organization_id)
+    )
+
+
 async def test_exports_hold_no_report(tenant: Tenant) -> None:
     report_id = await make_report(tenant)
     exported = await tenant.api.get(f"/v1/organizations/{tenant.organization_id}/export")

@@ -87,6 +87,28 @@ async def update_claim(tx: Tx, report_id: str, *, organization_id: str) -> bool:
     return updated == 1
 
 
+async def update_claims_of(tx: Tx, organization_id: str) -> list[tuple[str, str, AbuseCategory]]:
+    """Make the claims about Codes of an organisation that is held reports about it; return ids, Codes and categories.
+
+    Lock order: docs/locks.md.
+    """
+    return await tx.rows(
+        """
+        UPDATE abuse_reports
+           SET organization_id = %(organization_id)s,
+               is_claim = false
+         WHERE is_claim
+           AND EXISTS (
+               SELECT FROM codes
+                WHERE codes.organization_id = %(organization_id)s
+                  AND codes.xr_id = abuse_reports.xr_id
+               )
+        RETURNING id, xr_id, category
+        """,
+        {"organization_id": organization_id},
+    )
+
+
 async def delete_claim(tx: Tx, report_id: str) -> bool:
     """Delete a claim that fits no Code; return False if somebody else settled it."""
     deleted = await tx.run("DELETE FROM abuse_reports WHERE id = %(report_id)s AND is_claim", {"report_id": report_id})

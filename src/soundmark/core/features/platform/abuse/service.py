@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
-from prometheus_client import Counter
 
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.signed_facts import read_facts
@@ -18,6 +17,7 @@ from soundmark.core.domain.platform.abuse_report import (
     OpenedReport,
 )
 from soundmark.core.problems import AbuseReportNotFound
+from soundmark.core.steps.abuse_claims import note_settled
 from soundmark.core.store.codes import broadcasts
 from soundmark.core.store.platform import abuse_reports
 from soundmark.core.store.tenancy import organizations
@@ -32,7 +32,6 @@ _ROUNDS_MAX: Final = 50
 _TABLE: Final = "abuse_reports"
 _NOBODY: Final = "org_nobody"  # No id has this shape.
 _log: Final = structlog.get_logger()
-_received: Final = Counter("soundmark_abuse_reports_total", "Well-formed abuse reports, by outcome.", ["outcome"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ async def receive_report(ctx: Context, new: NewReport) -> None:
         report = _make_report(ctx, new, xr_id, None if marker is None else organization_id)
         await abuse_reports.insert(tx, report, is_claim=False)
         is_unknown = await abuse_reports.delete_without_organization(tx, report.id)
-    _note_settled(report.id, xr_id, new.category, is_unknown=is_unknown)
+    note_settled(report.id, xr_id, new.category, is_unknown=is_unknown)
 
 
 async def settle_claims(ctx: Context) -> int:
@@ -95,7 +94,7 @@ async def settle_claims(ctx: Context) -> int:
             else:
                 is_mine = await abuse_reports.update_claim(tx, report_id, organization_id=organization_id)
         if is_mine:
-            _note_settled(report_id, xr_id, category, is_unknown=is_unknown)
+            note_settled(report_id, xr_id, category, is_unknown=is_unknown)
     return len(claims)
 
 
@@ -124,12 +123,6 @@ def _make_report(ctx: Context, new: NewReport, xr_id: str, organization_id: str 
         sealed_contact=_seal(ctx.sealer, report_id, "sealed_contact", new.contact),
         sealed_note=None,
     )
-
-
-def _note_settled(report_id: str, xr_id: str, category: AbuseCategory, *, is_unknown: bool) -> None:
-    _received.labels("unknown" if is_unknown else "stored").inc()
-    if not is_unknown:
-        _log.info("abuse_reported", report_id=report_id, xr_id=xr_id, category=category)
 
 
 async def list_reports(

@@ -12,6 +12,7 @@ from soundmark.core.domain.tenancy.scope import Actor
 from soundmark.core.features.tenancy.closure.certificate import write_certificate
 from soundmark.core.live.keyring import read_signing_key
 from soundmark.core.steps import audit
+from soundmark.core.steps.abuse_claims import settle_claims_of
 from soundmark.core.steps.log import log_document
 from soundmark.core.store.platform import abuse_reports, deletion_certificates
 from soundmark.core.store.tenancy import closures, deletions, organizations, projects
@@ -33,6 +34,7 @@ async def delete_everything(ctx: Context, subject: ClosureSubject, actor: Actor)
     Both phases are safe to repeat, and several may work at once. If somebody else has completed the closure, this does
     nothing.
     """
+    await settle_claims_of(ctx.db, subject.organization_id)
     async with ctx.db.transaction(tenant=subject.organization_id) as tx:
         project_ids = await deletions.list_project_ids(tx, subject)
     for project_id in project_ids:
