@@ -148,8 +148,15 @@ async def test_a_log_that_is_not_the_one_before_is_refused(service: Service, ctx
 
 
 def test_wrong_options_are_refused(service: Service, tmp_path: Path) -> None:
-    assert "quorum of 1" in verify(service, "--quorum", "1").refusal
-    assert "is not a vkey" in verify(service, "--vkey", "x").refusal
+    wrong = {
+        "quorum of 1": verify(service, "--quorum", "1"),
+        "x is not a vkey": verify(service, "--vkey", "x"),
+        "y is not a vkey": verify(service, "--witness", "y"),
+        "z is not a vkey": run("log", "witness", "--state", str(tmp_path / "witness"), "--name", "w", "--log", "z"),
+    }
+    for fault, done in wrong.items():
+        assert (done.status, fault in " ".join(done.err.split())) == (2, True), done
+    assert "up.json" in run("log", "verify", "--data-dir", str(tmp_path)).refusal
     broken = tmp_path / "broken.json"
     broken.write_text("[]")
     assert "is not what" in verify(service, "--state", str(broken)).refusal
@@ -286,7 +293,9 @@ async def test_an_operator_replaces_the_key_of_the_log(service: Service, ctx: Co
     assert on_database(service, "rotate-key").status == 0
     new, _ = keys = service.client.get("/v1/log").json()["vkeys"]
     assert keys[1] == old
-    assert "no key but" in on_database(service, "retire-key", old.split("+")[1]).refusal
+    refusal = on_database(service, "retire-key", old.split("+")[1]).refusal
+    assert "no key but" in refusal
+    assert refusal.endswith("others will with the log's next entry"), "not to make yet another"
     queue_documents(service, 1)
     await integrate(ctx)
     for key in keys:

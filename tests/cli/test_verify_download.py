@@ -67,7 +67,7 @@ async def test_a_whole_download_is_verified_with_the_log(service: Service, downl
     await integrate_heads(service)
     own_claim = verify(download, "--base-url", service.url)
     assert own_claim.status == 0, own_claim.err
-    assert "3 entries, 3 of them below a head in the log" in own_claim.out
+    assert "3 entries, 0 of them below no head in the log yet" in own_claim.out
     vkey = service.client.get("/v1/log").json()["vkeys"][0]
     assert vkey in own_claim.err
     pinned = verify(download, "--base-url", service.url, "--vkey", vkey, "--json")
@@ -132,4 +132,8 @@ def test_wrong_usage(download: Path, tmp_path: Path) -> None:
     for options in (["--offline"], ["--base-url", "http://127.0.0.1:9"]):
         assert verify(nothing, *options).refusal == f"{nothing} cannot be read: No such file or directory"
     assert verify(download, "--offline", "--vkey", "x").status == 2
-    assert "vkey" in verify(download, "--base-url", "http://127.0.0.1:9", "--vkey", "nonsense").refusal
+    wrong = verify(download, "--base-url", "http://127.0.0.1:9", "--vkey", "nonsense")
+    assert wrong.status == 2
+    assert "vkey" in wrong.err
+    assert verify(download, "--offline", "--data-dir", str(tmp_path)).status == 2
+    assert "up.json" in verify(download, "--data-dir", str(tmp_path)).refusal

@@ -13,7 +13,7 @@ from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.intents import printable
 from soundmark.cli.log_source import LogSource, open_log
-from soundmark.cli.options import AsJson, BaseUrl, Connection
+from soundmark.cli.options import AsJson, BaseUrl, Connection, UpDir
 from soundmark.cli.service import find_service
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.audit_chain import Verification
@@ -60,6 +60,7 @@ def verify_download(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A whole audit log as NDJSON, downloaded unfiltered.")],
     *,
     base_url: BaseUrl = None,
+    data_dir: UpDir = None,
     vkey: Annotated[
         list[str] | None,
         typer.Option("--vkey", metavar="VKEY", help="A key of the log that you trust; may be repeated."),
@@ -81,13 +82,13 @@ def verify_download(
     Exit status 0 if every entry is what was chained. Exit status 1 if not; the error message names the first entry that
     is altered, missing or moved. Also 1 if the log does not answer, or has no head of this chain, unless --offline.
     """
-    if offline and (vkey or base_url or logged_entries):
+    if offline and (vkey or base_url or data_dir or logged_entries):
         raise typer.BadParameter("--offline asks no log")
     if offline:
         with _open(file) as lines:
             found = _verify_lines(file, lines)
     else:
-        with _open(file) as lines, open_log(find_service(Connection(base_url)).base_url) as source:
+        with _open(file) as lines, open_log(find_service(Connection(base_url, data_dir=data_dir)).base_url) as source:
             policy = _find_policy(source, vkey)
             found = _verify_lines(file, lines, policy, source.read_proof, logged_entries)
         if found.entries and not found.covered:
@@ -98,20 +99,23 @@ def verify_download(
     if as_json:
         show_json({"entries": found.entries, "unchained": found.unchained, "covered": found.covered})
         return
-    covered = (
-        "not compared with the log" if found.covered is None else f"{found.covered} of them below a head in the log"
-    )
-    typer.echo(f"{file}: verified, {found.entries} entries, {covered}; {found.unchained} more have no place yet")
+    if found.covered is None:
+        compared = "not compared with the log"
+    else:
+        compared = f"{found.entries - found.covered} of them below no head in the log yet"
+    typer.echo(f"{file}: verified, {found.entries} entries, {compared}; {found.unchained} more have no place yet")
 
 
 def _find_policy(source: LogSource, vkeys: list[str] | None) -> LogPolicy:
     texts = tuple(vkeys or source.read_vkeys())
+    named = printable(" ".join(texts))
     try:
         policy = LogPolicy(texts)
     except ValueError as error:
-        raise Refused(f"{printable(' '.join(texts))}: {error}") from None
+        refused = Refused if not vkeys else typer.BadParameter
+        raise refused(f"{named}: {error}") from None
     if not vkeys:
-        typer.echo(f"without --vkey, the keys are the log's own claim: {printable(' '.join(texts))}", err=True)
+        typer.echo(f"without --vkey, the keys are the log's own claim: {named}", err=True)
     return policy
 
 

@@ -22,7 +22,7 @@ from soundmark_sdk.offline_pack import PACK_BYTES_MAX, PACK_FORMAT
 from soundmark.cli import Refused
 from soundmark.cli.api import make_label, show_facts, show_json
 from soundmark.cli.intents import printable
-from soundmark.cli.options import AsJson, BaseUrl, Connection
+from soundmark.cli.options import AsJson, BaseUrl, Connection, UpDir
 from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_bounded, read_keys
 from soundmark.kit.text.timestamps import format_timestamp
@@ -45,6 +45,7 @@ def verify(
     *,
     keys: KeysFile = None,
     base_url: BaseUrl = None,
+    data_dir: UpDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify a deletion certificate, a decode certificate or an offline pack: its signature, and what it states.
@@ -53,12 +54,12 @@ def verify(
     first fault and its place. A certificate contains no keys: without --keys, they come from the service, which
     requires no credential.
     """
-    check_key_options(keys, base_url)
+    check_key_options(keys, base_url, data_dir)
     text = read_bounded(file, _BYTES_MAX)
     if keys is not None:
         trusted, source = read_keys(keys), f"the keys in {keys}"
     else:
-        address = find_service(Connection(base_url)).base_url
+        address = find_service(Connection(base_url, data_dir=data_dir)).base_url
         trusted, source = fetch_keys(address), f"the keys of {address}"
     try:
         verified = _verify(text, trusted)

@@ -16,7 +16,7 @@ from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.log_monitor import LoggedCodes, describe_codes, judge_codes, read_codes
 from soundmark.cli.log_source import KnownLog, find_trust, keep_known, open_log, read_known, read_others
-from soundmark.cli.options import BaseUrl, Connection, Organization, command, read_moment
+from soundmark.cli.options import BaseUrl, Connection, Organization, UpDir, command, read_moment
 from soundmark.cli.service import find_service
 from soundmark.core.context import Context
 from soundmark.core.domain.log.auditing import LogFault
@@ -67,6 +67,7 @@ def log() -> None:
 def verify(
     *,
     base_url: BaseUrl = None,
+    data_dir: UpDir = None,
     trust: Trust,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -75,7 +76,7 @@ def verify(
     Exit status 0 if it is whole and consistent; 1 if not, with the first thing that is wrong. Without --vkey, the keys
     of the state file count, and the first time those that the log itself names: compare them with somebody else's.
     """
-    address = find_service(Connection(base_url)).base_url
+    address = find_service(Connection(base_url, data_dir=data_dir)).base_url
     checkpoint, _ = _examine(address, trust, LoggedCodes())
     found = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
     if as_json:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
+import typer
 from soundmark_sdk.http_exchange import check_base_url, parse_retry_after
 from soundmark_sdk.network_failures import explain_network_failure
 
@@ -192,17 +193,28 @@ def find_trust(
 ) -> tuple[LogTrust, bool]:
     """Return whom to believe, and whether the log's keys are its own claim, which nobody has confirmed.
 
-    Raises: Refused for a malformed key, and for a quorum of more witnesses than are given.
+    Raises: typer.BadParameter for a malformed key that was given, and for a quorum of more witnesses than were;
+        Refused for one that the state file or the log names.
     """
-    texts = tuple(vkeys) or (known.vkeys if known is not None else source.read_vkeys())
-    trust = LogTrust(
-        tuple(_parse(text) for text in texts),
-        tuple(_parse(text, types=(COSIGNATURE,)) for text in witnesses),
-        len(witnesses) if quorum is None else quorum,
-    )
-    if trust.quorum > len(trust.witnesses):
-        raise Refused(f"a quorum of {trust.quorum} needs as many witnesses; give each with --witness")
-    return trust, not vkeys and known is None
+    needed = len(witnesses) if quorum is None else quorum
+    if needed > len(witnesses):
+        raise typer.BadParameter(f"a quorum of {needed} needs as many witnesses; give each with --witness")
+    keys = [read_vkey(text) for text in vkeys]
+    cosigners = tuple(read_vkey(text, types=(COSIGNATURE,)) for text in witnesses)
+    if not keys:
+        keys = [_parse(text) for text in (source.read_vkeys() if known is None else known.vkeys)]
+    return LogTrust(tuple(keys), cosigners, needed), not vkeys and known is None
+
+
+def read_vkey(text: str, *, types: tuple[int, ...] = (1,)) -> VerifierKey:
+    """Return the key that an option gives.
+
+    Raises: typer.BadParameter.
+    """
+    try:
+        return parse_verifier_key(text, types=types)
+    except NotANote as error:
+        raise typer.BadParameter(f"{printable(text)} {error}") from None
 
 
 def read_known(file: Path | None) -> KnownLog | None:
@@ -244,8 +256,8 @@ def keep_known(file: Path | None, known: KnownLog, **others: Any) -> None:
         raise Refused(f"{file} cannot be written: {error.strerror}") from None
 
 
-def _parse(text: str, *, types: tuple[int, ...] = (1,)) -> VerifierKey:
+def _parse(text: str) -> VerifierKey:
     try:
-        return parse_verifier_key(text, types=types)
+        return parse_verifier_key(text)
     except NotANote as error:
         raise Refused(f"{printable(text)} {error}") from None

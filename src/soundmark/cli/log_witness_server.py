@@ -6,12 +6,11 @@ from pathlib import Path
 import typer
 
 from soundmark.cli import Refused
-from soundmark.cli.intents import printable
+from soundmark.cli.log_source import read_vkey
 from soundmark.cli.log_witness import WitnessFile, make_app
 from soundmark.kit import log
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
-from soundmark.kit.crypto.signed_notes import NotANote, VerifierKey, parse_verifier_key
 from soundmark.kit.http.server.serve import Listen, run
 from soundmark.kit.http.server.sockets import CannotListen, reserve_port
 from soundmark.operating_system.files import InUse, NotTrusted, kept_alone
@@ -20,9 +19,9 @@ from soundmark.operating_system.files import InUse, NotTrusted, kept_alone
 def serve_witness(state: Path, name: str | None, log_vkeys: list[str], host: str, port: int) -> None:
     """Serve the witness of these logs.
 
-    Raises: Refused.
+    Raises: Refused; typer.BadParameter for a key that is none.
     """
-    keys = [_parse(text) for text in log_vkeys]
+    keys = [read_vkey(text) for text in log_vkeys]
     with ExitStack() as stack:
         try:
             # Two processes would not know of each other's cosignatures, and could cosign two trees of one log.
@@ -41,10 +40,3 @@ def serve_witness(state: Path, name: str | None, log_vkeys: list[str], host: str
             run(make_app(file, keys, SystemClock()), Listen(host, chosen))
         except CannotListen as refusal:
             raise Refused(f"{refusal}; choose another port with --port") from None
-
-
-def _parse(text: str) -> VerifierKey:
-    try:
-        return parse_verifier_key(text)
-    except NotANote as error:
-        raise Refused(f"{printable(text)} {error}") from None

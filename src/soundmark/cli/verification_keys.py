@@ -52,13 +52,13 @@ def fetch_keys(base_url: str) -> KeySet:
         raise Refused(f"{printable(base_url)}: {error}") from None
 
 
-def check_key_options(keys_file: Path | None, base_url: str | None) -> None:
+def check_key_options(keys_file: Path | None, base_url: str | None, data_dir: Path | None = None) -> None:
     """Accept only one source of keys.
 
     Raises: typer.BadParameter.
     """
-    if keys_file is not None and base_url is not None:
-        raise typer.BadParameter("give either --keys or --base-url")
+    if keys_file is not None and (base_url is not None or data_dir is not None):
+        raise typer.BadParameter(f"give either --keys or {'--base-url' if base_url is not None else '--data-dir'}")
 
 
 def read_bounded(path: Path, bytes_max: int) -> bytes:

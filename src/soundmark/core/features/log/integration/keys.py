@@ -63,9 +63,10 @@ async def retire_key(ctx: Context, key_id: str) -> None:
         published = await checkpoints.find_published(tx)
         others = [key.verifier(log.origin) for key in keys.values() if key.id != key_id and key.retired_at is None]
         if published is None or not any(published.parse().is_signed_by(other) for other in others):
-            raise LogRefused(
-                f"no key but {key_id} has signed what is published; make one with `soundmark log rotate-key`"
+            remedy = (
+                "make one with `soundmark log rotate-key`" if not others else "others will with the log's next entry"
             )
+            raise LogRefused(f"no key but {key_id} has signed what is published; {remedy}")
         await state.update_key_retired(tx, key_id, now=ctx.clock.now())
 
 
