@@ -166,6 +166,8 @@ async def test_every_member_can_leave(
     [link] = [each for each in links if each.endswith(f"remove?subject_id={person}")]
     asked = await visitors.get(link)
     assert asked.heading == "Leave Radio Nordlicht"
+    way_back = str(asked.find_all(".//main//a")[-1].get("href"))
+    assert (await visitors.get(way_back)).status == 200
 
     left = await visitors.submit(link, {"subject_id": asked.value("subject_id")})
 
