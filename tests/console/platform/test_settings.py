@@ -134,6 +134,8 @@ async def test_a_setting_is_overridden_and_the_override_removed(
     assert (await operator.get(path)).value(name) == str(value).replace("False", "false")
     removal = f"/platform/configuration/{name}/removal"
     assert [form.get("action") for form in page.find_all(".//tbody//form")] == [removal]
+    label = get_language("en").say(f"platform.setting.{name}")
+    assert "".join(page.find(".//tbody//form/button").itertext()) == f"Remove {label}"
     await operator.follow(await operator.submit(removal))
     assert (await read_settings(api))["configuration"][name] == before
 
