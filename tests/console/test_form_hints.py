@@ -1,5 +1,6 @@
-"""Fields whose text has a format: each says which, to readers of the page and of the screen alike."""
+"""What fields say of themselves, to readers of the page and of the screen alike: a format, and why one is refused."""
 
+import pytest
 from support.console.client import ConsoleClient
 from support.console.page_paths import list_paths
 from support.tenancy.tenant import Tenant
@@ -44,3 +45,24 @@ async def test_every_field_with_a_format_says_which(operator: ConsoleClient, ten
                     silent.add((path, each.get("name")))
     assert silent == set()
     assert {*TYPES, *NAMES} <= seen
+
+
+async def test_every_refusal_is_tied_to_its_control(
+    operator: ConsoleClient, tenant: Tenant, codes: str, subtests: pytest.Subtests
+) -> None:
+    """By the page and what is sent: the control that the refusal describes, and whether it is one that is invalid."""
+    project = codes.removesuffix("/codes")
+    new_webhook = f"/organizations/{tenant.organization_id}/webhooks/new"
+    for path, sent, name, is_invalid in (
+        (f"{codes}?status=bogus", None, "status", True),
+        (f"{project}/api-keys", {"expires_in_days": "30"}, "scopes", False),
+        (new_webhook, {"url": "https://example.org/", "which": "chosen"}, "event_types", False),
+        (f"{project}/allowed-hosts", {"mode": "listed", "added": "a.example A.example"}, "hosts", False),
+    ):
+        with subtests.test(path=path):
+            page = await operator.get(path) if sent is None else await operator.submit(path, sent)
+
+            [refusal] = page.find_all(".//p[@class='refusal']")
+            control = page.find(f".//*[@id='field-{name}']")
+            assert refusal.get("id") in str(control.get("aria-describedby")).split()
+            assert control.get("aria-invalid") == ("true" if is_invalid else None)
