@@ -1,9 +1,14 @@
 """What fields say of themselves, to readers of the page and of the screen alike: a format, and why one is refused."""
 
+import re
+from datetime import date, datetime
+
 import pytest
 from support.console.client import ConsoleClient
 from support.console.page_paths import list_paths
 from support.tenancy.tenant import Tenant
+
+from soundmark.console.language import LOCALES, get_language
 
 TYPES = {"datetime-local", "date", "url", "email"}
 NAMES = {
@@ -45,6 +50,18 @@ async def test_every_field_with_a_format_says_which(operator: ConsoleClient, ten
                     silent.add((path, each.get("name")))
     assert silent == set()
     assert {*TYPES, *NAMES} <= seen
+
+
+@pytest.mark.parametrize("code", LOCALES)
+def test_the_example_of_a_format_is_one_that_is_read(code: str) -> None:
+    """People without a picker, or with a browser that has none, type what the hint shows."""
+    language = get_language(code)
+    moment, day = (re.search(r"\d[^,]*\d", language.say(f"forms.{name}_format")) for name in ("moment", "day"))
+    assert moment is not None
+    assert day is not None
+
+    assert datetime.fromisoformat(moment[0]) == datetime(2026, 11, 27, 20, 15)  # noqa: DTZ001 - its zone stands beside it
+    assert date.fromisoformat(day[0]) == date(2026, 11, 27)
 
 
 async def test_every_refusal_is_tied_to_its_control(
