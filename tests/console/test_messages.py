@@ -8,6 +8,7 @@ from babel import Locale
 
 import soundmark.console
 from soundmark.console.language import LOCALES, choose_language, get_language, read_messages
+from soundmark.console.visit import get_templates
 
 FOLDER = Path(soundmark.console.__file__).parent
 _PLURAL = re.compile(r"\.(zero|one|two|few|many|other)$")
@@ -87,3 +88,14 @@ def test_french_has_one_word_for_each_term() -> None:
         if re.search(term, english[key], re.IGNORECASE) and not re.search(word, french[key], re.IGNORECASE)
     }
     assert differing == {}
+
+
+@pytest.mark.parametrize("code", list(LOCALES))
+def test_a_template_writes_each_message_as_a_page_would_look_it_up(code: str) -> None:
+    """Messages without values are written into the templates before a page asks, and are escaped all the same."""
+    language = get_language(code)
+    plain = [key for key, text in read_messages(code).items() if not _PLACEHOLDER.search(text)]
+    templates = get_templates(language)
+    written = templates.from_string("\n".join(f'{{{{ t("{key}") }}}}' for key in plain)).render(t=None)
+    looked_up = templates.from_string("{% for key in keys %}{{ t(key) }}\n{% endfor %}").render(keys=plain)
+    assert written == looked_up.rstrip("\n")

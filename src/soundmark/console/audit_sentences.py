@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from markupsafe import Markup
-from soundmark_sdk.client.records import AuditEntry
+from soundmark_sdk.client.records import AuditActor, AuditEntry
 
 from soundmark.console.audit_actions import SUBJECTS
 from soundmark.console.id_paths import mark_id
@@ -23,6 +23,7 @@ class SentenceWriter:
 
     visit: Visit
     emails: Mapping[str, str]
+    _actors: dict[AuditActor, Markup] = field(default_factory=dict)  # Few of them act again and again.
 
     def write_sentence(self, entry: AuditEntry) -> Markup:
         """Return what an entry records, with links. An action of a later release is named as Core names it."""
@@ -61,6 +62,11 @@ class SentenceWriter:
         return marked if "<a " in marked or _has_id_shape(text) else isolate(text)
 
     def _write_actor(self, entry: AuditEntry) -> Markup:
+        if entry.actor not in self._actors:
+            self._actors[entry.actor] = self._link_actor(entry)
+        return self._actors[entry.actor]
+
+    def _link_actor(self, entry: AuditEntry) -> Markup:
         identity, kind = entry.actor.id, f"audit_log.actor.{entry.actor.type}"
         log = f"/organizations/{entry.organization_id}/audit-log"
         is_log = self.visit.request.url.path == log  # Its other filters stay.

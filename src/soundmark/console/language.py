@@ -43,16 +43,15 @@ class Language:
 
         Raises: KeyError for an unknown key.
         """
-        message = escape(self._find(key, values))
-        isolated = {name: isolate(value) if type(value) is str else value for name, value in values.items()}
-        return message.format_map(isolated)
+        message = self._find(key, values)
+        return _fill(message, {name: isolate(value) if type(value) is str else value for name, value in values.items()})
 
     def mark(self, key: str, **values: object) -> Markup:
         """Return a message whose values may have marks of their own, such as links; all else is escaped.
 
         Raises: KeyError for an unknown key.
         """
-        return escape(self._messages[key]).format_map(values)
+        return _fill(self._messages[key], values)
 
     def _find(self, key: str, values: dict[str, object]) -> str:
         """Return the message of a key, in the form for the `count` of `values` if it has one, which is written out."""
@@ -121,7 +120,13 @@ class Language:
 
 def isolate(text: str) -> Markup:
     """Return a text of a tenant in an element of its own: one written from right to left reorders nothing around it."""
-    return Markup("<bdi>{}</bdi>").format(text)
+    return Markup(f"<bdi>{escape(text)}</bdi>")  # noqa: S704 - escaped
+
+
+def _fill(message: str, values: Mapping[str, object]) -> Markup:
+    """Return what `Markup.format_map` would, in a third of the time: a page of a list has hundreds of messages."""
+    filled = str(escape(message)).format_map({name: escape(value) for name, value in values.items()})
+    return Markup(filled)  # noqa: S704 - escaped above
 
 
 @lru_cache(_MINUTES_KEPT)

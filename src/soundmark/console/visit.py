@@ -3,13 +3,16 @@
 import asyncio
 import hmac
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.ext import Extension
 from markupsafe import Markup
 from soundmark_sdk.client import AsyncClient
 from soundmark_sdk.client.records import Organization, Project
@@ -28,26 +31,53 @@ from soundmark.console.session import Session
 from soundmark.console.static_files import locate_static
 from soundmark.console.troubles import RoleRefused, TenantUnknown, Trouble
 
-_TEMPLATES: Final = Environment(
-    loader=PackageLoader(__package__),
-    autoescape=True,
-    undefined=StrictUndefined,
-    # The files of an installation do not change while it runs; looking would cost every page a tenth of a millisecond.
-    auto_reload=False,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.globals |= {
-    "isolate": languages.isolate,
-    "mark_id": mark_id,
-    "static": locate_static,
-    "write_instant": write_instant,
-}
+
+class _Wording(Extension):
+    """Writes the messages that take no values into the templates: a page of a list would look up hundreds of them."""
+
+    _CALL: Final = re.compile(r"""(?<![\w.])t\((["'])([^"']+)\1\)""")
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """Return the template with the text of each message in place of its key."""
+        _ = name, filename
+        return self._CALL.sub(self._write_text, source)
+
+    def _write_text(self, call: re.Match[str]) -> str:
+        language: Any = self.environment.globals["language"]
+        text: str = language.say(call[2])
+        return '"' + text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") + '"'
 
 
-def render(template: str, status: int, **context: Any) -> Response:
+@cache
+def get_templates(language: Language) -> Environment:
+    """Return the templates in one language."""
+    templates = Environment(
+        loader=PackageLoader(__package__),
+        extensions=[_Wording],
+        autoescape=True,
+        undefined=StrictUndefined,
+        # The files of an installation do not change while it runs; looking would cost every page a tenth of a
+        # millisecond.
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {
+        "isolate": languages.isolate,
+        "language": language,
+        "mark_id": mark_id,
+        "static": locate_static,
+        "write_instant": write_instant,
+        "t": language.say,
+        "isolated": language.isolate,
+        "moment": language.mark_moment,
+    }
+    return templates
+
+
+def render(template: str, status: int, language: Language, **context: Any) -> Response:
     """Return a page that no cache may keep, not even the browser's."""
-    html = _TEMPLATES.get_template(template).render(context)
+    html = get_templates(language).get_template(template).render(context)
     return HTMLResponse(html, status, {"cache-control": "no-store"})
 
 
@@ -201,14 +231,11 @@ class Visit:
         response = render(
             template,
             self.trouble.status if self.trouble and status == 200 else status,  # noqa: PLR2004 - the default
+            self.language,
             visit=self,
             frame=frame,
             session=self.session,
-            language=self.language,
             languages=languages.NAMES,
-            t=self.language.say,
-            isolated=self.language.isolate,
-            moment=self.language.mark_moment,
             form=self.repeatable_form,
             trouble=self.trouble,
             organization=self.organization,
