@@ -1,8 +1,14 @@
-"""Fields whose text has a format: each says which, to readers of the page and of the screen alike."""
+"""What fields say of themselves, to readers of the page and of the screen alike: a format, and why one is refused."""
 
+import re
+from datetime import date, datetime
+
+import pytest
 from support.console.client import ConsoleClient
 from support.console.page_paths import list_paths
 from support.tenancy.tenant import Tenant
+
+from soundmark.console.language import LOCALES, get_language
 
 TYPES = {"datetime-local", "date", "url", "email"}
 NAMES = {
@@ -44,3 +50,36 @@ async def test_every_field_with_a_format_says_which(operator: ConsoleClient, ten
                     silent.add((path, each.get("name")))
     assert silent == set()
     assert {*TYPES, *NAMES} <= seen
+
+
+@pytest.mark.parametrize("code", LOCALES)
+def test_the_example_of_a_format_is_one_that_is_read(code: str) -> None:
+    """People without a picker, or with a browser that has none, type what the hint shows."""
+    language = get_language(code)
+    moment, day = (re.search(r"\d[^,]*\d", language.say(f"forms.{name}_format")) for name in ("moment", "day"))
+    assert moment is not None
+    assert day is not None
+
+    assert datetime.fromisoformat(moment[0]) == datetime(2026, 11, 27, 20, 15)  # noqa: DTZ001 - its zone stands beside it
+    assert date.fromisoformat(day[0]) == date(2026, 11, 27)
+
+
+async def test_every_refusal_is_tied_to_its_control(
+    operator: ConsoleClient, tenant: Tenant, codes: str, subtests: pytest.Subtests
+) -> None:
+    """By the page and what is sent: the control that the refusal describes, and whether it is one that is invalid."""
+    project = codes.removesuffix("/codes")
+    new_webhook = f"/organizations/{tenant.organization_id}/webhooks/new"
+    for path, sent, name, is_invalid in (
+        (f"{codes}?status=bogus", None, "status", True),
+        (f"{project}/api-keys", {"expires_in_days": "30"}, "scopes", False),
+        (new_webhook, {"url": "https://example.org/", "which": "chosen"}, "event_types", False),
+        (f"{project}/allowed-hosts", {"mode": "listed", "added": "a.example A.example"}, "hosts", False),
+    ):
+        with subtests.test(path=path):
+            page = await operator.get(path) if sent is None else await operator.submit(path, sent)
+
+            [refusal] = page.find_all(".//p[@class='refusal']")
+            control = page.find(f".//*[@id='field-{name}']")
+            assert refusal.get("id") in str(control.get("aria-describedby")).split()
+            assert control.get("aria-invalid") == ("true" if is_invalid else None)

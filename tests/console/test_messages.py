@@ -74,9 +74,11 @@ def test_french_has_one_word_for_each_term() -> None:
         r"\bAPI keys?\b": "clés? d’API",
         r"\bcampaigns?\b": "campagne",
         r"\bdeliver(y|ies)\b": r"\benvois?\b",
+        r"\b(e-)?mails?\b(?!\.\w)": r"\be-mails?\b",
         r"\bendpoints?\b": "points? de réception",
         r"\bintegrations?\b": "intégration",
         r"\boffline packs?\b": r"\bpacks? hors ligne\b",
+        r"\bpeople who run this service\b": "personnes qui exploitent ce service",
         r"\bsubscriptions?\b": "abonnement",
     }
     differing = {

@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 from soundmark.kit.text.ids import may_be_id
 
 _IN_PROJECT: Final = "/organizations/{organization_id}/projects/{project_id}"
-# By the prefix of an id. API keys have one page together. Source: contract, section 1.
+# By the prefix of an id. API keys have one page together, with a row for each. Source: contract, section 1.
 _PATHS: Final[Mapping[str, str]] = {
     "aud": "/organizations/{organization_id}/audit-log",
     "bco": "/billing/checkouts/{id}",
@@ -17,7 +17,7 @@ _PATHS: Final[Mapping[str, str]] = {
     "dct": "/deletions/{id}",
     "evn": "/organizations/{organization_id}/webhooks/events/{id}",
     "int": f"{_IN_PROJECT}/integrations/{{id}}",
-    "key": f"{_IN_PROJECT}/api-keys",
+    "key": f"{_IN_PROJECT}/api-keys#{{id}}",
     "prj": "/organizations/{organization_id}/projects/{id}",
     "tkt": "/organizations/{organization_id}/tickets/{id}",
     "whe": "/organizations/{organization_id}/webhooks/{id}",

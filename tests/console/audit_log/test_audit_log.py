@@ -63,18 +63,21 @@ def test_every_published_action_has_a_name_in_every_language() -> None:
 
 
 async def test_entries_are_sentences_with_links_newest_first(operator: ConsoleClient, tenant: Tenant) -> None:
+    key = await tenant.make_key()
     campaign = await tenant.make_campaign("Tonight")
 
     page = await operator.get(path_of(tenant))
 
     assert read_sentences(page) == [
         f"operator@localhost created the campaign {campaign['id']}",
+        f"operator@localhost created the API key {key['id']}",
         f"operator@localhost created the project {tenant.project_id}",
         "operator@localhost created the organisation",
     ]
     of_project = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
     links = [str(a.get("href")) for a in page.find_all(".//tbody/tr/th/a")]
-    assert {f"{of_project}/campaigns/{campaign['id']}", of_project, f"{path_of(tenant)}?actor=operator"} == {*links}
+    of_key, of_actor = f"{of_project}/api-keys#{key['id']}", f"{path_of(tenant)}?actor=operator"
+    assert {f"{of_project}/campaigns/{campaign['id']}", of_key, of_project, of_actor} == {*links}
     facts = read_facts(page)
     assert (facts["Name"], facts["Starts"]) == ("Tonight", "none")
 

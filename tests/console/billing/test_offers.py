@@ -261,10 +261,15 @@ async def test_a_member_who_may_not_buy_is_told_so(
     tenant = await people.tenant_of("owner")
     await tenant.make_member(rival, "mo", "member")
     await make_card_offer(rival)
+    owner = visitors.other().sign_in_as(people, "owner", clock.now())
     visitors.sign_in_as(people, "mo", clock.now())
 
-    page = await visitors.submit(offers_path(tenant), await press_buy(visitors, offers_path(tenant)))
+    shown = await visitors.get(offers_path(tenant))
+    page = await visitors.submit(offers_path(tenant), await press_buy(owner, offers_path(tenant)))
 
+    assert "By card" in shown.text
+    assert not shown.find_all(".//table//form")
+    assert [each.text for each in shown.find_all(".//nav[@class='tabs']//a")] == ["Offers"]
     assert (page.status, page.trouble) == (403, "forbidden")
     assert await stored(rival) == []
 

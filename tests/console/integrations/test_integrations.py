@@ -44,8 +44,10 @@ async def test_the_secret_of_a_new_integration_is_shown_once(operator: ConsoleCl
 async def test_an_integration_has_a_name_that_is_changed_and_removed(operator: ConsoleClient, tenant: Tenant) -> None:
     created = await operator.submit(path_of(tenant), {"mode": "demo", "retention_days": "7", "name": "Radio app"})
     remember_secret(str(created.find(".//input[@id='secret']").get("value")))
-    link = (await operator.get(path_of(tenant))).find(".//tbody/tr/th/a")
+    listed = await operator.get(path_of(tenant))
+    link = listed.find(".//tbody/tr/th/a")
     assert link.text == "Radio app"
+    assert listed.find(".//tbody//td/a").get("aria-label") == "Report of Radio app"
     at = f"{link.get('href')}/name"
     assert (await operator.get(at)).value("name") == "Radio app"
 

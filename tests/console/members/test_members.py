@@ -49,6 +49,31 @@ async def test_the_members_are_listed_with_their_roles(owner: ConsoleClient, ten
     }
 
 
+async def test_an_administrator_is_offered_no_act_that_only_an_owner_may_do(
+    visitors: ConsoleClient, people: People, tenant: Tenant, clock: FakeClock
+) -> None:
+    boss = visitors.sign_in_as(people, "boss", clock.now())
+
+    page = await boss.get(path_of(tenant))
+    inviting = await boss.get(path_of(tenant, "/invitations"))
+
+    offered = {
+        "".join(row.find("th").itertext()).strip(): (
+            [option.get("value") for option in row.findall(".//option")],
+            row.find("td[last()]/a") is not None,
+        )
+        for row in page.find_all(".//tbody/tr")
+    }
+    assert offered == {
+        "payer@example.org": (["member", "billing"], True),
+        "reader@example.org": (["member", "billing"], True),
+        "boss@example.org (you)": ([], True),
+        "owner@example.org": ([], False),
+    }
+    assert "owner@example.org Owner" in page.text
+    assert [each.get("value") for each in inviting.find_all(".//select[@name='role']/option")] == ["member", "billing"]
+
+
 async def test_a_role_is_changed(owner: ConsoleClient, tenant: Tenant) -> None:
     page = await owner.follow(await owner.submit(path_of(tenant, "/role"), {"subject_id": "reader", "role": "admin"}))
 
@@ -141,6 +166,8 @@ async def test_every_member_can_leave(
     [link] = [each for each in links if each.endswith(f"remove?subject_id={person}")]
     asked = await visitors.get(link)
     assert asked.heading == "Leave Radio Nordlicht"
+    way_back = str(asked.find_all(".//main//a")[-1].get("href"))
+    assert (await visitors.get(way_back)).status == 200
 
     left = await visitors.submit(link, {"subject_id": asked.value("subject_id")})
 

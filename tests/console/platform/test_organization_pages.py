@@ -1,11 +1,17 @@
 """Organisations and reports of abuse, for administrators of the platform."""
 
 from support.api.core_client import Api
-from support.console.client import ConsoleClient
+from support.console.client import ConsoleClient, PageAnswer
 from support.tenancy.tenant import Tenant
 
 PATH, REPORTS = "/platform/organizations", "/platform/abuse-reports"
 HOSTILE = "<script>alert(1)</script>"
+
+
+def read_names(page: PageAnswer, tag: str) -> list[str]:
+    """Return what the controls of a table are called where somebody hears them without their rows."""
+    found = page.find_all(f".//tbody//{tag}")
+    return [each.get("aria-label") or " ".join("".join(each.itertext()).split()) for each in found]
 
 
 async def standing(api: Api, organization_id: str) -> tuple[bool, str | None]:
@@ -25,6 +31,8 @@ async def test_an_organisation_is_found_suspended_and_restored(
         page = await operator.get(f"{PATH}?{query}")
         assert (page.status, HOSTILE in page.text, "suspended" in page.text) == (200, True, True)
         assert organization_id in page.text
+        assert read_names(page, "a") == ["Change the reason Radio Nordlicht"]
+        assert read_names(page, "button") == ["Restore Radio Nordlicht"]
     assert organization_id not in (await operator.get(f"{PATH}?status=active")).text
     await operator.submit(f"{PATH}/{organization_id}/restoration", {})
     assert await standing(api, organization_id) == (False, None)
@@ -48,6 +56,8 @@ async def test_a_report_is_read_closed_and_reopened(operator: ConsoleClient, ten
     page = await operator.get(REPORTS)
     assert (page.status, code["xr_id"] in page.text, "me@example.org" in page.text) == (200, True, True)
     assert HOSTILE in page.text, "as a text, and no part of the page"
+    assert read_names(page, "label") == [f"Note {code['xr_id']}"]
+    assert read_names(page, "button") == [f"Close {code['xr_id']}"]
     await operator.submit(f"{REPORTS}/{report['id']}", {"status": "closed", "note": "Suspended."})
     assert code["xr_id"] not in (await operator.get(REPORTS)).text
     closed = await operator.get(f"{REPORTS}?status=closed")

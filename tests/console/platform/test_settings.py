@@ -134,6 +134,8 @@ async def test_a_setting_is_overridden_and_the_override_removed(
     assert (await operator.get(path)).value(name) == str(value).replace("False", "false")
     removal = f"/platform/configuration/{name}/removal"
     assert [form.get("action") for form in page.find_all(".//tbody//form")] == [removal]
+    label = get_language("en").say(f"platform.setting.{name}")
+    assert "".join(page.find(".//tbody//form/button").itertext()) == f"Remove {label}"
     await operator.follow(await operator.submit(removal))
     assert (await read_settings(api))["configuration"][name] == before
 
@@ -238,10 +240,13 @@ async def test_an_administrator_without_a_second_factor_is_asked_for_it(
     assert (await visitors.get("/platform")).status == 200
 
 
-async def test_the_settings_in_french(operator: ConsoleClient, clock: FakeClock) -> None:
+async def test_the_settings_in_french(operator: ConsoleClient, api: Api, clock: FakeClock) -> None:
     french = operator.other(language="fr").sign_in_as_operator(clock.now())
+
+    assert (await put_setting(api, "accounting_tva_rate", 19.25)).status == 200
 
     page = await french.get("/platform")
 
-    assert "Courrier : port" in row_of(page, "smtp_port")
+    assert "E-mail : port" in row_of(page, "smtp_port")
+    assert "19,25" in row_of(page, "accounting_tva_rate")
     assert "la valeur par défaut" in row_of(page, "smtp_port")

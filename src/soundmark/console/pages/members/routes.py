@@ -12,6 +12,14 @@ from soundmark.console.troubles import TenantUnknown, describe
 from soundmark.console.visit import Visit
 
 _ROLES: Final = get_args(Role)
+# Only an owner can grant, change or withdraw them. Source: contract, section 2.
+_OWNERS_BUSINESS: Final = frozenset({"owner", "admin"})
+
+
+def list_appointable(visit: Visit) -> list[Role]:
+    """Return the roles that the person may give to others and take from them."""
+    is_owner = visit.organization is not None and visit.organization.role == "owner"
+    return [role for role in _ROLES if is_owner or role not in _OWNERS_BUSINESS]
 
 
 async def show_list(visit: Visit) -> Response:
@@ -23,7 +31,7 @@ async def show_list(visit: Visit) -> Response:
             raise
         visit.trouble = describe(refused, visit.language)
         return visit.page("members/own.html")
-    return visit.page("members/list.html", members=members, roles=_ROLES)
+    return visit.page("members/list.html", members=members, roles=_ROLES, appointable=list_appointable(visit))
 
 
 async def change_role(visit: Visit) -> Response:

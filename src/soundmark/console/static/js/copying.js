@@ -27,6 +27,14 @@ export function addCopyButtons(root) {
     const button = makeButton("quiet copy", () => value);
     show(button, "copy", `${copy} ${value}`);
     button.addEventListener("copied", () => show(button, "check", copied));
+    // Where the element names a control, its text alone goes on to do so.
+    if (element.id) {
+      const text = document.createElement("span");
+      text.append(...element.childNodes);
+      text.id = element.id;
+      element.removeAttribute("id");
+      element.append(text);
+    }
     element.append(button);
   }
 }
