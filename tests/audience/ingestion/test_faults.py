@@ -6,12 +6,14 @@ import re
 from collections import Counter
 
 import pytest
+import structlog
 from support.audience.client import AudienceApi, audience_settings, running_audience
-from support.audience.event_publisher import cut_ingestion_connection, make_publisher
+from support.audience.event_publisher import cut_ingestion_connection, deliver_messages, make_publisher
 from support.database.rival import Rival
 
 from soundmark.kit.crypto.secret import Secret
 
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
 
 
@@ -185,6 +187,19 @@ async def test_a_secret_that_does_not_open_is_an_internal_error(audience: Audien
     answers = await asyncio.gather(broken.deliver(), sound.deliver())
 
     assert [answer.status for answer in answers] == [500, 201]
+
+
+async def test_what_nobody_foresaw_is_answered_and_logged_with_the_ids_by_which_it_is_found(
+    audience: AudienceApi,
+) -> None:
+    with structlog.testing.capture_logs() as logged:
+        begin, end = await deliver_messages(
+            audience, [], (b"traceparent", f"00-{TRACE_ID}-00f067aa0ba902b7-00".encode())
+        )
+
+    assert begin["status"] == 500
+    (noted,) = (entry for entry in logged if entry["event"] == "internal_error")
+    assert (noted["request_id"], noted["trace_id"]) == (json.loads(end["body"])["request_id"], TRACE_ID)
 
 
 async def test_unsigned_events_do_not_wait_for_locks(audience: AudienceApi, audience_rival: Rival) -> None:

@@ -128,6 +128,7 @@ async def test_a_refusal_is_logged_with_the_digest_of_the_address_and_never_with
     assert {entry["address"] for entry in refused} == {limited_once["address"]}
     assert len(limited_once["address"]) == 32
     assert {entry["trace_id"] for entry in refused} == {TRACE_ID}
+    assert len({entry["request_id"] for entry in refused}) == LIMIT
     assert PEER not in repr(logged)
 
 
