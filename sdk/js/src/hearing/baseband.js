@@ -16,7 +16,8 @@ const RATE_MIN_HZ = 40_000;
 const PHASES_MAX = 128;
 /** A file may exceed full scale, as one whose floats are whole numbers does. A sample beyond this is no sound. */
 const SAMPLE_MAX = 2 ** 32;
-const PIECE = 1024;
+/** Samples that are taken at a time, at most. */
+export const PIECE = 1024;
 
 /** The last seconds of the band, and a filter that continues it from samples of any rate from 40 kHz. */
 export class Baseband {
@@ -47,26 +48,23 @@ export class Baseband {
   }
 
   /**
-   * Take samples, any number at a time, of which 1 is full scale. One that is no sound is 0.
+   * Take at most `PIECE` samples, of which 1 is full scale. One that is no sound is 0.
    *
    * @param {Float32Array} samples
    */
   feed(samples) {
     const [real, imaginary] = this._turned;
     const period = this._cos.length;
-    for (let first = 0; first < samples.length; first += PIECE) {
-      const last = Math.min(first + PIECE, samples.length);
-      let phase = (this._before + this._filled) % period;
-      for (let at = first; at < last; at += 1) {
-        // One that is no number would spoil every sum that it is in.
-        const sample = Math.abs(samples[at]) <= SAMPLE_MAX ? samples[at] : 0;
-        real[this._filled] = sample * this._cos[phase];
-        imaginary[this._filled] = sample * this._sin[phase];
-        this._filled += 1;
-        phase = phase + 1 === period ? 0 : phase + 1;
-      }
-      this._filter();
+    let phase = (this._before + this._filled) % period;
+    for (let at = 0; at < samples.length; at += 1) {
+      // One that is no number would spoil every sum that it is in.
+      const sample = Math.abs(samples[at]) <= SAMPLE_MAX ? samples[at] : 0;
+      real[this._filled] = sample * this._cos[phase];
+      imaginary[this._filled] = sample * this._sin[phase];
+      this._filled += 1;
+      phase = phase + 1 === period ? 0 : phase + 1;
     }
+    this._filter();
   }
 
   /**

@@ -21,10 +21,9 @@ export class ChannelDecoder {
     this._mean = this._makeDecoder();
     /** @type {Decoder[]} one for each channel, once the channels differ */
     this._decoders = [];
-    /** @type {Float32Array[]} what all channels had in common of late */
+    /** @type {{end: number, samples: Float32Array}[]} what all channels had in common of late */
     this._common = [];
     this._commonMax = KEPT_S * rateHz;
-    this._commonCount = 0;
     this._sampleCount = 0;
     this._reported = new Reported(repeatAfterS * rateHz);
   }
@@ -59,7 +58,7 @@ export class ChannelDecoder {
       const pieces = [samples];
       if (this._decoders[channel] === undefined) {
         this._decoders[channel] = this._makeDecoder();
-        pieces.unshift(...this._common);
+        pieces.unshift(...this._common.map((each) => each.samples));
       }
       return pieces.flatMap((each) => this._decoders[channel].feed(each));
     });
@@ -67,11 +66,8 @@ export class ChannelDecoder {
 
   /** @param {Float32Array} samples */
   _keep(samples) {
-    this._common.push(samples.slice());
-    this._commonCount += samples.length;
-    while (this._commonCount - this._common[0].length >= this._commonMax) {
-      this._commonCount -= /** @type {Float32Array} */ (this._common.shift()).length;
-    }
+    this._common.push({ end: this._sampleCount, samples: samples.slice() });
+    while (this._common[0].end <= this._sampleCount - this._commonMax) this._common.shift();
   }
 
   /** @param {Frame[]} frames */

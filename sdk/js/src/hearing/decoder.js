@@ -4,7 +4,7 @@
  * docs/sound-decoder.md describes how they are found and read.
  */
 
-import { BAND_RATE_HZ, Baseband } from "./baseband.js";
+import { BAND_RATE_HZ, Baseband, PIECE } from "./baseband.js";
 import { GROUP_BLOCKS, KNOWN_GROUPS } from "./frame_code.js";
 import { PowerSums } from "./power_sums.js";
 import { countCopies, PrefixSearch } from "./prefix_search.js";
@@ -13,13 +13,6 @@ import { Reported } from "./reported.js";
 import { COLUMN, Columns } from "./spectrum.js";
 import { gridOf } from "./tone_grid.js";
 
-/** Samples that are searched at a time. */
-const PIECE = 1024;
-/**
- * Pieces of reading, of at most half a millisecond, for each column of 5 ms. This bounds the work that a sound causes
- * which looks like a beginning all the time, and keeps a browser's audio thread in time.
- */
-const PIECES_PER_COLUMN = 1;
 const WAITING_MAX = 48;
 /** A frame whose clock is slow is longer, in parts of its length. */
 const LATENESS = 1.02;
@@ -86,7 +79,9 @@ export class Decoder {
   _addColumn(powers) {
     this._wait(this._powerSums.add(powers));
     for (const search of this._searches) this._wait(search.advance(this._band));
-    for (let piece = 0; piece < PIECES_PER_COLUMN; piece += 1) this._work(this._band.end);
+    // One piece of reading, of at most half a millisecond, for each column of 5 ms. This bounds the work for sounds that
+    // look like a beginning all the time, and keeps a browser's audio thread in time.
+    this._work(this._band.end);
   }
 
   /** @param {Candidate[]} candidates */

@@ -122,11 +122,10 @@ function followState(context, track, onState) {
     [track, ["mute", "unmute"]],
     [globalThis.document, ["visibilitychange", "click"]],
   ];
-  const each = (/** @type {(target: EventTarget, type: string) => void} */ act) =>
-    followed.forEach(([target, types]) => target && types.forEach((type) => act(target, type)));
-  each((target, type) => target.addEventListener(type, follow));
+  const following = new AbortController();
+  for (const [target, types] of followed) for (const type of types) target?.addEventListener(type, follow, following);
   follow();
-  return () => each((target, type) => target.removeEventListener(type, follow));
+  return () => following.abort();
 }
 
 /**

@@ -8,7 +8,7 @@
  * loop ends where nothing that follows can suffice; half as many patterns and twice the targets find more in less time.
  */
 
-import { CODE_BASE, findEffects, LETTERS, multiply, TOKEN_BYTES, UNKNOWN_BYTES } from "./frame_code.js";
+import { bytesOf, CODE_BASE, findEffects, LETTERS, multiply, TOKEN_BYTES, UNKNOWN_BYTES } from "./frame_code.js";
 
 export const VALUES = 256;
 /** As good as impossible. */
@@ -305,7 +305,7 @@ function orderByClarity(evidence) {
   return [...clarities.keys()].sort((a, b) => clarities[b] - clarities[a]);
 }
 
-const LETTER_VALUES = Uint8Array.from(LETTERS, (letter) => letter.charCodeAt(0));
+const LETTER_VALUES = bytesOf(LETTERS);
 const ALL_VALUES = Uint8Array.from({ length: VALUES }, (_, value) => value);
 
 /**
@@ -316,7 +316,7 @@ const ALL_VALUES = Uint8Array.from({ length: VALUES }, (_, value) => value);
  */
 export function normalise(evidence) {
   for (let place = 0; place < UNKNOWN_BYTES; place += 1) {
-    const bits = evidence.subarray(place * VALUES, (place + 1) * VALUES);
+    const bits = bitsOf(evidence, place);
     const values = place < TOKEN_BYTES ? LETTER_VALUES : ALL_VALUES;
     let sum = 0;
     for (const value of values) sum += 2 ** bits[value];

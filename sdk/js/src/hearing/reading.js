@@ -119,7 +119,7 @@ export class Reader {
    * @returns {Generator<undefined, string | null, undefined>}
    */
   *_judge({ evidence, knownBits }, setsMax) {
-    const neededBits = Math.max(UNKNOWN_MIN_BITS, TOGETHER_MIN_BITS - Math.max(knownBits, 0));
+    const neededBits = Math.max(UNKNOWN_MIN_BITS, TOGETHER_MIN_BITS - knownBits);
     if (knownBits < KNOWN_MIN_BITS || boundBits(evidence) < neededBits) return null;
     const sets = knownBits >= CLEAR_KNOWN_BITS ? setsMax : SETS_OF_DOUBT;
     const decoded = yield* decode(evidence, neededBits, sets);
