@@ -29,9 +29,10 @@ export class Baseband {
   constructor(rateHz, earlierS = 0) {
     if (!(rateHz >= RATE_MIN_HZ)) throw new RangeError(`Samples must come at ${RATE_MIN_HZ} Hz or more.`);
     this._rateHz = Math.round(rateHz);
-    this._kept = 2 ** Math.ceil(Math.log2((KEPT_S + earlierS) * BAND_RATE_HZ));
-    this._real = new Float32Array(this._kept);
-    this._imaginary = new Float32Array(this._kept);
+    /** How many samples of the band are kept. */
+    this.kept = 2 ** Math.ceil(Math.log2((KEPT_S + earlierS) * BAND_RATE_HZ));
+    this._real = new Float32Array(this.kept);
+    this._imaginary = new Float32Array(this.kept);
     /** How many samples of the band there were. */
     this.end = 0;
     const divisor = gcd(this._rateHz, BAND_RATE_HZ);
@@ -76,11 +77,11 @@ export class Baseband {
    * @param {Float32Array} imaginary
    */
   copy(start, window, real, imaginary) {
-    const [first, last] = [Math.max(0, this.end - this._kept - start), Math.min(window.length, this.end - start)];
+    const [first, last] = [Math.max(0, this.end - this.kept - start), Math.min(window.length, this.end - start)];
     real.fill(0);
     imaginary.fill(0);
     for (let at = Math.max(first, -start); at < last; at += 1) {
-      const place = (start + at) & (this._kept - 1);
+      const place = (start + at) & (this.kept - 1);
       real[at] = window[at] * this._real[place];
       imaginary[at] = window[at] * this._imaginary[place];
     }
@@ -103,8 +104,8 @@ export class Baseband {
         a += real[start + tap] * filter[tap];
         b += imaginary[start + tap] * filter[tap];
       }
-      this._real[this.end & (this._kept - 1)] = a;
-      this._imaginary[this.end & (this._kept - 1)] = b;
+      this._real[this.end & (this.kept - 1)] = a;
+      this._imaginary[this.end & (this.kept - 1)] = b;
       this.end += 1;
     }
     const gone = Math.min(start, this._filled);

@@ -88,7 +88,8 @@ export class Decoder {
   _wait(candidates) {
     if (candidates.length === 0) return;
     this._waiting.push(...candidates);
-    this._waiting.sort((a, b) => b.score - a.score);
+    // Beginnings that are clear score alike. Of them the newest comes first, since it stays in the band for longest.
+    this._waiting.sort((a, b) => Math.round(b.score) - Math.round(a.score) || b.start - a.start);
     this._waiting.length = Math.min(this._waiting.length, WAITING_MAX);
   }
 
@@ -118,16 +119,17 @@ export class Decoder {
    */
   _begin(end) {
     /** @type {Candidate[]} */
-    const stronger = [];
+    const unfinished = [];
+    this._waiting = this._waiting.filter((each) => each.start > this._band.end - this._band.kept);
     for (const [at, candidate] of this._waiting.entries()) {
       const { protocol, start } = candidate;
       const isReady = start + LATENESS * gridOf(protocol).frame + COLUMN * 8 < end;
-      if (isReady && !stronger.some((each) => isNear(candidate, each))) {
+      if (isReady && !unfinished.some((each) => each.score > candidate.score && isNear(candidate, each))) {
         this._waiting.splice(at, 1);
         const isDoubtful = this._found.some((each) => isNear(candidate, each));
         return { candidate, steps: this._reader.read(candidate, gridOf(protocol), isDoubtful) };
       }
-      if (!isReady) stronger.push(candidate);
+      if (!isReady) unfinished.push(candidate);
     }
     return null;
   }
@@ -160,7 +162,7 @@ function isNear(candidate, other) {
 }
 
 /**
- * Return the frames in a piece of sound, each once, in the order in which they end.
+ * Return the frames in a piece of sound, each once, in the order in which they are read.
  *
  * @param {Float32Array} samples of one channel, in -1..1
  * @param {number} rateHz at least 40,000
