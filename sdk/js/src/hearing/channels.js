@@ -5,6 +5,8 @@ import { Reported } from "./reported.js";
 
 /** Longer than any frame. */
 const KEPT_S = 4;
+/** Pieces that are decoded as one arrives, until none is left. All at once they would keep an audio thread too long. */
+const PIECES_AT_ONCE = 4;
 
 /** @import { Frame } from "./decoder.js" */
 
@@ -19,8 +21,8 @@ export class ChannelDecoder {
   constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
     this._makeDecoder = () => new Decoder(rateHz, repeatAfterS, periodS);
     this._mean = this._makeDecoder();
-    /** @type {Decoder[]} one for each channel, once the channels differ */
-    this._decoders = [];
+    /** @type {{decoder: Decoder, pieces: Float32Array[]}[]} each channel, once they differ, and what it has yet to decode */
+    this._channels = [];
     /** @type {{end: number, samples: Float32Array}[]} what all channels had in common of late */
     this._common = [];
     this._commonMax = KEPT_S * rateHz;
@@ -37,7 +39,7 @@ export class ChannelDecoder {
   feed(channels) {
     this._sampleCount += channels[0].length;
     const frames = this._mean.feed(channels.length === 1 ? channels[0] : computeMean(channels));
-    if (this._decoders.length > 0 || channels.some((samples) => differs(samples, channels[0])))
+    if (this._channels.length > 0 || channels.some((samples) => differs(samples, channels[0])))
       frames.push(...this._feedEach(channels));
     else this._keep(channels[0]);
     return this._report(frames);
@@ -45,7 +47,11 @@ export class ChannelDecoder {
 
   /** Return the frames that the end of the stream completes. */
   finish() {
-    return this._report([this._mean, ...this._decoders].flatMap((each) => each.finish()));
+    const frames = [{ decoder: this._mean, pieces: [] }, ...this._channels].flatMap(({ decoder, pieces }) => [
+      ...pieces.splice(0).flatMap((each) => decoder.feed(each)),
+      ...decoder.finish(),
+    ]);
+    return this._report(frames);
   }
 
   /**
@@ -54,14 +60,14 @@ export class ChannelDecoder {
    * @param {Float32Array[]} channels
    */
   _feedEach(channels) {
-    return channels.flatMap((samples, channel) => {
-      const pieces = [samples];
-      if (this._decoders[channel] === undefined) {
-        this._decoders[channel] = this._makeDecoder();
-        pieces.unshift(...this._common.map((each) => each.samples));
-      }
-      return pieces.flatMap((each) => this._decoders[channel].feed(each));
+    const frames = channels.flatMap((samples, at) => {
+      this._channels[at] ??= { decoder: this._makeDecoder(), pieces: this._common.map((each) => each.samples) };
+      const { decoder, pieces } = this._channels[at];
+      pieces.push(samples.slice());
+      return pieces.splice(0, PIECES_AT_ONCE).flatMap((each) => decoder.feed(each));
     });
+    this._common = [];
+    return frames;
   }
 
   /** @param {Float32Array} samples */
@@ -86,5 +92,5 @@ function computeMean(channels) {
  * @param {Float32Array} others
  */
 function differs(samples, others) {
-  return samples !== others && samples.some((sample, at) => sample !== others[at]);
+  return samples !== others && samples.some((sample, at) => !Object.is(sample, others[at]));
 }
