@@ -84,7 +84,11 @@ test("a repeated frame is reported once, or again after the stated time, though 
   const channels = [sound, scale(sound, -0.5)];
   assert.deepEqual(hear(channels, { times: 3 }), [FRAME]);
   assert.deepEqual(hear(channels, { times: 3, repeatAfterS: 1 }), [FRAME, FRAME, FRAME]);
-  assert.deepEqual(hear(channels, { times: 3, repeatAfterS: 3 }), [FRAME, FRAME]);
+  const noise = makeNoise();
+  const inMean = [add(sound, noise, 10), add(sound, noise, -10)];
+  const inEach = [sound, scale(sound, -1)];
+  const inTurns = [0, 1].map((at) => join(inMean[at], inEach[at], inEach[at]));
+  assert.deepEqual(hear(inTurns, { repeatAfterS: 2.5 }), [FRAME, FRAME], "the mean heard it first");
 });
 
 test("floats beyond full scale are not clipped, even those that are whole numbers of 32 bits", () => {

@@ -19,7 +19,7 @@ export class ChannelDecoder {
    * @throws {RangeError} for a lower rate, or another period
    */
   constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
-    this._makeDecoder = () => new Decoder(rateHz, repeatAfterS, periodS);
+    this._makeDecoder = () => new Decoder(rateHz, 0, periodS);
     this._mean = this._makeDecoder();
     /** @type {{decoder: Decoder, pieces: Float32Array[]}[]} each channel, once they differ, and what it has yet to decode */
     this._channels = [];
