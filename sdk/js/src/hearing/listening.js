@@ -53,10 +53,10 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState }
     if (context.sampleRate < RATE_MIN_HZ) throw new RangeError(`The microphone records at ${context.sampleRate} Hz.`);
     await context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
     const analyser = new AnalyserNode(context, { fftSize: 4096, smoothingTimeConstant: 0.5 });
-    /** @type {AudioWorkletNodeOptions} */
-    const stereo = { numberOfOutputs: 0, channelCount: 2, channelCountMode: "clamped-max" };
     const hearing = new AudioWorkletNode(context, "soundmark-hearing", {
-      ...stereo,
+      numberOfOutputs: 0,
+      channelCount: 2,
+      channelCountMode: "clamped-max",
       processorOptions: { repeatAfterS, periodS },
     });
     hearing.port.onmessage = ({ data }) => onFrame(data);

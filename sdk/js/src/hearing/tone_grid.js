@@ -9,8 +9,6 @@ export const HOPS_PER_GROUP = 12;
 const CLOCK_MAX = 0.0052;
 /** Of a group, at each end: as it is sent. */
 const FADE = 0.15;
-/** Leakage is found to this part of a cell of the spectrum. */
-const FINE = 64;
 
 /** @import { Baseband } from "./baseband.js" */
 
@@ -154,6 +152,6 @@ function findLeakage(window) {
   const whole = powerAt(0);
   return Float64Array.from({ length: TONE_COUNT }, (_, distance) => {
     if (distance === 0) return 0;
-    return Math.max(...[-16, -8, 0, 8, 16].map((each) => powerAt(distance * step + each / FINE) / whole));
+    return Math.max(...[-1 / 4, -1 / 8, 0, 1 / 8, 1 / 4].map((each) => powerAt(distance * step + each) / whole));
   });
 }
