@@ -19,7 +19,7 @@ function hear(channels, { times = 1, repeatAfterS } = {}) {
       frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + 4800))));
     }
   }
-  return [...frames, ...decoder.finish()].map((frame) => frame.text);
+  return [...frames, ...[...decoder.finishing()].flat()].map((frame) => frame.text);
 }
 
 /** Return noise whose amplitude is many times that of a frame, the same each time. */
@@ -68,14 +68,14 @@ test("channels that begin to differ are decoded from before that, with no piece 
   }
   assert.deepEqual([alike, Math.max(...piecesMost), piecesMost.at(-1)], [[128], 9, 3]);
   assert.deepEqual(
-    [...frames, ...decoder.finish()].map(({ text }) => text),
+    [...frames, ...[...decoder.finishing()].flat()].map(({ text }) => text),
     [FRAME],
   );
   // What has yet to be decoded at the end of the stream is decoded then.
   const short = new ChannelDecoder(RATE_HZ);
   for (let at = 0; at < 20; at += 1) short.feed([new Float32Array(128), new Float32Array(128).fill(at < 19 ? 0 : 1)]);
   pieces.splice(0);
-  short.finish();
+  assert.deepEqual([...short.finishing()].flat(), []);
   const tail = 0.6 * RATE_HZ;
   assert.deepEqual(pieces, [tail, ...Array(16).fill(128), tail, ...Array(16).fill(128), tail]);
 });

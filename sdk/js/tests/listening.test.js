@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { listen } from "../src/hearing/listening.js";
+import { hearFile, listen } from "../src/hearing/listening.js";
+import { join, silence, synthesize } from "./synthesis.js";
 
 /** What a browser offers for listening, as far as `listen` uses it; `audio` remembers what was made of it. */
 let audio;
@@ -189,6 +190,28 @@ test("sound that the browser does not start yet, such as during a call, is inter
   }
 });
 
+test("a file is heard in pieces, and what is left at its end too, so a page does other work meanwhile", async (context) => {
+  const text = "XRC1:brd_Abc-defGHI_01234";
+  const channels = [synthesize(text), silence(synthesize(text).length / 48_000)];
+  const decodeAudioData = async () => ({
+    length: channels[0].length,
+    numberOfChannels: 2,
+    getChannelData: (channel) => channels[channel],
+  });
+  globalThis.OfflineAudioContext = class {
+    decodeAudioData = decodeAudioData;
+  };
+  const { mock } = context.mock.method(MessagePort.prototype, "postMessage");
+  const frames = await hearFile(new Blob([]));
+  delete globalThis.OfflineAudioContext;
+  assert.deepEqual(
+    frames.map((frame) => frame.text),
+    [text],
+  );
+  const pieceCount = Math.ceil(channels[0].length / 4800);
+  assert.ok(mock.callCount() > pieceCount + 20, `${mock.callCount()} pauses, ${pieceCount} pieces of the file`);
+});
+
 test("the worklet reports each frame that it hears, and listens on while no source plays", async () => {
   const posted = [];
   let Hearing;
@@ -200,7 +223,6 @@ test("the worklet reports each frame that it hears, and listens on while no sour
     registerProcessor: (name, processor) => ([audio.name, Hearing] = [name, processor]),
   });
   await import("../src/hearing/worklet.js");
-  const { join, silence, synthesize } = await import("./synthesis.js");
   const text = "XRC1:brd_Abc-defGHI_01234";
   const sound = join(synthesize(text), silence(0.2));
   const hearTwice = (repeatAfterS) => {

@@ -19,9 +19,13 @@ export class ChannelDecoder {
    * @throws {RangeError} for a lower rate, or another period
    */
   constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
-    this._makeDecoder = () => new Decoder(rateHz, 0, periodS);
-    this._mean = this._makeDecoder();
-    /** @type {{decoder: Decoder, pieces: Float32Array[]}[]} each channel, once they differ, and what it has yet to decode */
+    // What a channel has yet to decode begins with these pieces.
+    this._makeChannel = (/** @type {Float32Array[]} */ pieces) => ({
+      decoder: new Decoder(rateHz, 0, periodS),
+      pieces,
+    });
+    this._mean = this._makeChannel([]);
+    /** @type {{decoder: Decoder, pieces: Float32Array[]}[]} each channel, once they differ */
     this._channels = [];
     /** @type {{end: number, samples: Float32Array}[]} what all channels had in common of late */
     this._common = [];
@@ -38,20 +42,19 @@ export class ChannelDecoder {
    */
   feed(channels) {
     this._sampleCount += channels[0].length;
-    const frames = this._mean.feed(channels.length === 1 ? channels[0] : computeMean(channels));
+    const frames = this._mean.decoder.feed(channels.length === 1 ? channels[0] : computeMean(channels));
     if (this._channels.length > 0 || channels.some((samples) => differs(samples, channels[0])))
       frames.push(...this._feedEach(channels));
     else this._keep(channels[0]);
     return this._report(frames);
   }
 
-  /** Return the frames that the end of the stream completes. */
-  finish() {
-    const frames = [{ decoder: this._mean, pieces: [] }, ...this._channels].flatMap(({ decoder, pieces }) => [
-      ...pieces.splice(0).flatMap((each) => decoder.feed(each)),
-      ...decoder.finish(),
-    ]);
-    return this._report(frames);
+  /** Yield the frames that the end of the stream completes, piece by piece, to let other work in. */
+  *finishing() {
+    for (const { decoder, pieces } of [this._mean, ...this._channels]) {
+      for (const each of pieces.splice(0)) yield this._report(decoder.feed(each));
+      for (const frames of decoder.finishing()) yield this._report(frames);
+    }
   }
 
   /**
@@ -61,8 +64,7 @@ export class ChannelDecoder {
    */
   _feedEach(channels) {
     const frames = channels.flatMap((samples, at) => {
-      this._channels[at] ??= { decoder: this._makeDecoder(), pieces: this._common.map((each) => each.samples) };
-      const { decoder, pieces } = this._channels[at];
+      const { decoder, pieces } = (this._channels[at] ??= this._makeChannel(this._common.map((each) => each.samples)));
       pieces.push(samples.slice());
       return pieces.splice(0, PIECES_AT_ONCE).flatMap((each) => decoder.feed(each));
     });

@@ -70,9 +70,13 @@ export class Decoder {
 
   /** Return the frames that the end of the stream completes, as if silence followed. */
   finish() {
-    const heard = this.feed(new Float32Array(Math.ceil(TAIL_S * this._rateHz)));
-    while (this._work(Infinity));
-    return [...heard, ...this._heard.splice(0)];
+    return [...this.finishing()].flat();
+  }
+
+  /** Yield these frames piece by piece, to let other work in. */
+  *finishing() {
+    yield this.feed(new Float32Array(Math.ceil(TAIL_S * this._rateHz)));
+    while (this._work(Infinity)) yield this._heard.splice(0);
   }
 
   /** @param {Float32Array} powers */

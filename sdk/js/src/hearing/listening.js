@@ -3,6 +3,8 @@
 import { ChannelDecoder } from "./channels.js";
 
 const FILE_RATE_HZ = 48_000;
+/** Samples that are decoded at a time: a tenth of a second. */
+const FILE_PIECE = 4800;
 const RATE_MIN_HZ = 44_100;
 const STARTING_MS = 1000;
 const COMMON_RATES_HZ = [48_000, 44_100, 96_000];
@@ -141,12 +143,19 @@ export async function hearFile(file) {
   const decoder = new ChannelDecoder(FILE_RATE_HZ);
   const frames = [];
   const { port1, port2 } = new MessageChannel();
-  for (let at = 0; at < sound.length; at += FILE_RATE_HZ) {
-    frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + FILE_RATE_HZ))));
-    // The page stays responsive. A timer would do that too, but in a hidden page it waits for seconds.
+  // The page stays responsive. A timer would do that too, but in a hidden page it waits for seconds.
+  const pause = () => {
     port2.postMessage(null);
-    await new Promise((resolve) => (port1.onmessage = resolve));
+    return new Promise((resolve) => (port1.onmessage = resolve));
+  };
+  for (let at = 0; at < sound.length; at += FILE_PIECE) {
+    frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + FILE_PIECE))));
+    await pause();
+  }
+  for (const heard of decoder.finishing()) {
+    frames.push(...heard);
+    await pause();
   }
   port1.close();
-  return [...frames, ...decoder.finish()];
+  return frames;
 }
