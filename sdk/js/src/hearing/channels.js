@@ -43,7 +43,10 @@ export class ChannelDecoder {
   feed(channels) {
     this._sampleCount += channels[0].length;
     const frames = this._mean.decoder.feed(channels.length === 1 ? channels[0] : computeMean(channels));
-    if (this._channels.length > 0 || channels.some((samples) => differs(samples, channels[0])))
+    if (
+      this._channels.length > 0 ||
+      channels.slice(1).some((each) => each.some((sample, at) => !Object.is(sample, channels[0][at])))
+    )
       frames.push(...this._feedEach(channels));
     else this._keep(channels[0]);
     return this._report(frames);
@@ -87,12 +90,4 @@ export class ChannelDecoder {
 /** @param {Float32Array[]} channels */
 function computeMean(channels) {
   return channels[0].map((_, at) => channels.reduce((sum, samples) => sum + samples[at], 0) / channels.length);
-}
-
-/**
- * @param {Float32Array} samples
- * @param {Float32Array} others
- */
-function differs(samples, others) {
-  return samples !== others && samples.some((sample, at) => !Object.is(sample, others[at]));
 }

@@ -91,10 +91,10 @@ export class Decoder {
   /** @param {Candidate[]} candidates */
   _wait(candidates) {
     if (candidates.length === 0) return;
-    this._waiting.push(...candidates);
     // Beginnings that are clear score alike. Of them the newest comes first, since it stays in the band for longest.
-    this._waiting.sort((a, b) => Math.round(b.score) - Math.round(a.score) || b.start - a.start);
-    this._waiting.length = Math.min(this._waiting.length, WAITING_MAX);
+    this._waiting = [...this._waiting, ...candidates]
+      .sort((a, b) => Math.round(b.score) - Math.round(a.score) || b.start - a.start)
+      .slice(0, WAITING_MAX);
   }
 
   /**

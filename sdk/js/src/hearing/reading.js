@@ -1,7 +1,7 @@
 /** Reads the frame at one place: alignment, likelihoods, decoding, and the evidence that decides. */
 
 import { align, follow } from "./alignment.js";
-import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT } from "./frame_code.js";
+import { KNOWN_GROUPS, PREFIX, TOKEN_BYTES } from "./frame_code.js";
 import { findEvidence, findKnownBits, findLikelihoods } from "./likelihoods.js";
 import { boundBits, decode, normalise, SETS_MAX } from "./ordered_statistics.js";
 
@@ -35,8 +35,6 @@ export class Reader {
   constructor(band, powerSums) {
     this._band = band;
     this._powerSums = powerSums;
-    this._powers = new Float64Array(GROUPS * TONE_COUNT);
-    this._between = new Float64Array(GROUPS * TONE_COUNT);
     /** @type {(Evidence & {protocol: number})[]} */
     this._failed = [];
   }
@@ -95,10 +93,8 @@ export class Reader {
    * @returns {Generator<undefined, number, undefined>}
    */
   *_findKnownBits(grid, { start, clock }) {
-    const groups = grid.groupsOf(start, clock, KNOWN_GROUPS);
-    const [powers, between] = [this._powers, this._between].map((each) => each.subarray(0, KNOWN_GROUPS * TONE_COUNT));
-    yield* grid.measure(this._band, groups, powers, between);
-    return findKnownBits(powers, between, grid);
+    const powers = yield* grid.measure(this._band, grid.groupsOf(start, clock, KNOWN_GROUPS));
+    return findKnownBits(...powers, grid);
   }
 
   /**
@@ -107,8 +103,8 @@ export class Reader {
    * @returns {Generator<undefined, Evidence, undefined>}
    */
   *_measure(grid, groups) {
-    yield* grid.measure(this._band, groups, this._powers, this._between);
-    return findEvidence(yield* findLikelihoods(this._powers, this._between, grid));
+    const powers = yield* grid.measure(this._band, groups);
+    return findEvidence(yield* findLikelihoods(...powers, grid));
   }
 
   /**

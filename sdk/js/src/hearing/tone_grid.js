@@ -40,15 +40,15 @@ export class ToneGrid {
   }
 
   /**
-   * Write the power of each tone of each group to `powers`, and to `between` that half-way to the next tone.
+   * Return the power of each tone of each group, 96 for each, and that half-way to the next tone.
    *
    * @param {Baseband} band
    * @param {Group[]} groups
-   * @param {Float64Array} powers 96 for each group
-   * @param {Float64Array} between
-   * @returns {Generator<undefined, void, undefined>}
+   * @returns {Generator<undefined, [Float64Array, Float64Array], undefined>}
    */
-  *measure(band, groups, powers, between) {
+  *measure(band, groups) {
+    const powers = new Float64Array(groups.length * TONE_COUNT);
+    const between = powers.slice();
     for (const [group, { start, clock }] of groups.entries()) {
       const [places, placesBetween] = [findPlaces(this.fine, clock), findPlaces(this.fine, clock, TONE_STEP_HZ / 2)];
       this.transform(band, start);
@@ -58,6 +58,7 @@ export class ToneGrid {
       }
       if (group % 4 === 3) yield;
     }
+    return [powers, between];
   }
 
   /**
