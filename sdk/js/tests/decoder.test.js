@@ -134,6 +134,7 @@ test("repetitions with a stated period are heard together where none begins clea
   };
   assert.deepEqual(hearWith(0), []);
   assert.deepEqual(hearWith(2.5), [FRAME]);
+  for (const repeatAfterS of [-1, NaN]) assert.throws(() => new Decoder(RATE_HZ, repeatAfterS), RangeError);
   for (const periodS of [0.9, 61, -1, NaN]) assert.throws(() => new Decoder(RATE_HZ, Infinity, periodS), RangeError);
 });
 

@@ -47,7 +47,7 @@ class AnalyserNode {
 class AudioWorkletNode {
   constructor(_, name, options) {
     this.port = {};
-    Object.assign(audio, { name, options, port: this.port });
+    Object.assign(audio, { name, options, port: this.port, node: this });
   }
 }
 
@@ -90,6 +90,24 @@ test("the microphone is asked for sound as it is, and a frame of the worklet is 
   assert.deepEqual([audio.options.channelCount, audio.options.channelCountMode], [2, "clamped-max"]);
   audio.port.onmessage({ data: { token: "brd_Abc-defGHI_01234" } });
   assert.deepEqual(heard, [{ token: "brd_Abc-defGHI_01234" }]);
+});
+
+test("times that a decoder refuses are refused before the microphone is asked for", async () => {
+  for (const times of [{ periodS: 0.5 }, { periodS: NaN }, { repeatAfterS: NaN }, { repeatAfterS: -1 }]) {
+    await assert.rejects(
+      listen(() => {}, times),
+      RangeError,
+      JSON.stringify(times),
+    );
+  }
+  assert.deepEqual(audio.asked, []);
+});
+
+test("a decoder that fails switches the microphone off, and the page is told", async () => {
+  const states = [];
+  await listen(() => {}, { onState: (state) => states.push(state) });
+  audio.node.onprocessorerror();
+  assert.deepEqual([states, audio.stream.track.readyState, audio.context.state], [["interrupted"], "ended", "closed"]);
 });
 
 test("another stream takes the place of the microphone, which is then not asked for", async () => {

@@ -33,10 +33,10 @@ export class Decoder {
    * @param {number} rateHz of the samples, at least 40,000
    * @param {number} [repeatAfterS] report a frame again that is heard this many seconds after it was reported
    * @param {number} [periodS] from one beginning of a repeated Code to the next: 1 to 60 seconds, by the sender's clock
-   * @throws {RangeError} for a lower rate, or another period
+   * @throws {RangeError} for a lower rate, another period, or what is no time
    */
   constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
-    if (periodS !== 0 && !(periodS >= 1 && periodS <= 60)) throw new RangeError("A period is 1 to 60 seconds.");
+    requireTimes(repeatAfterS, periodS);
     this._rateHz = rateHz;
     this._band = new Baseband(rateHz, 1.01 * periodS * (countCopies(periodS) - 1));
     this._powerSums = new PowerSums();
@@ -153,6 +153,18 @@ export class Decoder {
   _report(frame) {
     if (this._reported.isDue(frame.text, this._band.end)) this._heard.push(frame);
   }
+}
+
+/**
+ * Refuse times that a decoder cannot take.
+ *
+ * @param {number} [repeatAfterS]
+ * @param {number} [periodS]
+ * @throws {RangeError}
+ */
+export function requireTimes(repeatAfterS = 0, periodS = 0) {
+  const arePossible = repeatAfterS >= 0 && (periodS === 0 || (periodS >= 1 && periodS <= 60));
+  if (!arePossible) throw new RangeError("A period is 1 to 60 s, and a pause 0 or more.");
 }
 
 /**

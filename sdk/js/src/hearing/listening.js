@@ -1,6 +1,7 @@
 /** Hear frames through a microphone, or in a file of any format that the browser plays. */
 
 import { ChannelDecoder } from "./channels.js";
+import { requireTimes } from "./decoder.js";
 
 const FILE_RATE_HZ = 48_000;
 /** Samples that are decoded at a time: a tenth of a second. */
@@ -32,13 +33,15 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  * @param {number} [options.repeatAfterS] report a frame again that is heard this many seconds after it was reported
  * @param {number} [options.periodS] as of `Decoder`: repetitions of which each is too weak are heard together
  * @param {(state: "listening" | "interrupted") => void} [options.onState] called when the browser stops the sound, and
- *   when it goes on
+ *   when it goes on; if the decoder fails, with "interrupted", and the listening ends
  * @returns {Promise<Listening>}
  * @throws {DOMException} without permission or a microphone; NotSupportedError if the browser joins the microphone's
  *   rate to no rate that carries a frame
- * @throws {RangeError} for a microphone whose sample rate cannot carry a frame
+ * @throws {RangeError} for a microphone whose sample rate cannot carry a frame; before it is asked for, for times that
+ *   `Decoder` refuses
  */
-export async function listen(onFrame, { stream, repeatAfterS, periodS, onState } = {}) {
+export async function listen(onFrame, { stream, repeatAfterS, periodS, onState = () => {} } = {}) {
+  requireTimes(repeatAfterS, periodS);
   stream ??= await navigator.mediaDevices.getUserMedia({ audio: UNTREATED });
   const [track] = stream.getAudioTracks();
   /** @type {AudioContext | undefined} */
@@ -62,11 +65,15 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState }
       processorOptions: { repeatAfterS, periodS },
     });
     hearing.port.onmessage = ({ data }) => onFrame(data);
+    hearing.onprocessorerror = () => {
+      stop();
+      onState("interrupted");
+    };
     source.node.connect(analyser).connect(hearing);
     // During a call, or without a gesture of the person, a browser starts it later: `followState` tells when.
     const started = context.resume().catch(() => {});
     await Promise.race([started, new Promise((resolve) => setTimeout(resolve, STARTING_MS))]);
-    unfollow = followState(context, track, onState ?? (() => {}));
+    unfollow = followState(context, track, onState);
     return { analyser, track, stop };
   } catch (error) {
     await stop();
