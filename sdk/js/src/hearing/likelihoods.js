@@ -60,7 +60,7 @@ export function* findLikelihoods(powers, between, grid) {
     likelihoods = weigh(powers, background, chances);
     yield;
   }
-  doubtBands(likelihoods);
+  doubtBands(likelihoods, powers);
   return likelihoods;
 }
 
@@ -198,16 +198,19 @@ function addSteadyTones(powers, background) {
 /**
  * Believe a band as far as its known half bytes were heard: a filter may cut off everything that was sent there.
  *
+ * A tone without any power is in a group of which no sample exists, and says nothing.
+ *
  * @param {Float64Array} likelihoods changed in place
+ * @param {Float64Array} powers
  */
-function doubtBands(likelihoods) {
+function doubtBands(likelihoods, powers) {
   for (let nibble = 0; nibble < NIBBLES; nibble += 1) {
     let known = 1;
     for (let at = nibble; at < KNOWN_COUNT; at += NIBBLES) known *= likelihoods[at * TONES + KNOWN_NIBBLES[at]];
     const doubt = DEAD_BANDS / (DEAD_BANDS + (1 - DEAD_BANDS) * known);
     for (let at = nibble; at < NIBBLE_COUNT; at += NIBBLES) {
       for (let tone = at * TONES; tone < (at + 1) * TONES; tone += 1) {
-        likelihoods[tone] += doubt * (1 - likelihoods[tone]);
+        likelihoods[tone] += (powers[tone] ? doubt : 1) * (1 - likelihoods[tone]);
       }
     }
   }
