@@ -185,9 +185,13 @@ test("sound that the browser stops is told of, and asked to go on when it is sus
   audio.stream.track.muted = false;
   audio.stream.track.dispatchEvent(new Event("unmute"));
   assert.deepEqual(states.slice(2), ["interrupted", "listening"]);
+  // As when a microphone is unplugged.
+  audio.stream.track.readyState = "ended";
+  audio.stream.track.dispatchEvent(new Event("ended"));
+  assert.deepEqual(states.slice(4), ["interrupted"]);
   await stop();
   audio.context.change("suspended");
-  assert.equal(states.length, 4, "what was stopped is not interrupted");
+  assert.equal(states.length, 5, "what was stopped is not interrupted");
 });
 
 test("sound that the browser does not start yet, such as during a call, is interrupted and not an error", async (context) => {

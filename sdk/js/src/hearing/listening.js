@@ -119,7 +119,7 @@ function joinContext(stream, ownHz) {
 function followState(context, track, onState) {
   let wasHearing = true;
   const follow = () => {
-    const isHearing = context.state === "running" && !track.muted;
+    const isHearing = context.state === "running" && !track.muted && track.readyState === "live";
     if (isHearing !== wasHearing) onState(isHearing ? "listening" : "interrupted");
     wasHearing = isHearing;
     // Without a gesture of the person a browser may refuse; the next change, or click, asks again.
@@ -128,7 +128,7 @@ function followState(context, track, onState) {
   /** @type {[EventTarget | undefined, string[]][]} */
   const followed = [
     [context, ["statechange"]],
-    [track, ["mute", "unmute"]],
+    [track, ["mute", "unmute", "ended"]],
     [globalThis.document, ["visibilitychange", "click"]],
   ];
   const following = new AbortController();
