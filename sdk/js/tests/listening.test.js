@@ -33,8 +33,11 @@ class AudioContext extends EventTarget {
   }
 
   async close() {
-    this.state = "closed";
     this.closedCount += 1;
+    // As in a browser, it is closed a little later, and only once.
+    if (this.closedCount > 1) throw new DOMException("", "InvalidStateError");
+    await null;
+    this.state = "closed";
   }
 }
 
@@ -107,6 +110,7 @@ test("a decoder that fails switches the microphone off, and the page is told", a
   const states = [];
   await listen(() => {}, { onState: (state) => states.push(state) });
   audio.node.onprocessorerror();
+  await new Promise(setImmediate);
   assert.deepEqual([states, audio.stream.track.readyState, audio.context.state], [["interrupted"], "ended", "closed"]);
 });
 
@@ -120,7 +124,7 @@ test("another stream takes the place of the microphone, which is then not asked 
 test("stopping switches the microphone off and closes the audio context, once", async () => {
   const { stop } = await listen(() => {});
   assert.equal(audio.context.state, "running");
-  await stop();
+  await Promise.all([stop(), stop()]);
   await stop();
   assert.equal(audio.stream.track.readyState, "ended");
   assert.deepEqual([audio.context.state, audio.context.closedCount], ["closed", 1]);

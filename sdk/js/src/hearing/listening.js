@@ -46,11 +46,13 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState =
   const [track] = stream.getAudioTracks();
   /** @type {AudioContext | undefined} */
   let context;
-  let unfollow = () => {};
+  /** @type {Promise<void> | undefined} */
+  let closed;
+  const following = new AbortController();
   const stop = async () => {
-    unfollow();
+    following.abort();
     track.stop();
-    if (context?.state !== "closed") await context?.close();
+    await (closed ??= context?.close());
   };
   try {
     const source = joinContext(stream, track.getSettings().sampleRate);
@@ -73,7 +75,7 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState =
     // During a call, or without a gesture of the person, a browser starts it later: `followState` tells when.
     const started = context.resume().catch(() => {});
     await Promise.race([started, new Promise((resolve) => setTimeout(resolve, STARTING_MS))]);
-    unfollow = followState(context, track, onState);
+    followState(context, track, onState, following);
     return { analyser, track, stop };
   } catch (error) {
     await stop();
@@ -108,15 +110,16 @@ function joinContext(stream, ownHz) {
 }
 
 /**
- * Tell when the browser stops the sound and when it goes on, and ask it to go on. Return how to end that.
+ * Tell when the browser stops the sound and when it goes on, and ask it to go on.
  *
  * iOS interrupts a context for a call or a locked screen, and leaves it suspended afterwards.
  *
  * @param {AudioContext} context
  * @param {MediaStreamTrack} track
  * @param {(state: "listening" | "interrupted") => void} onState
+ * @param {AbortController} following ends that
  */
-function followState(context, track, onState) {
+function followState(context, track, onState, following) {
   let wasHearing = true;
   const follow = () => {
     const isHearing = context.state === "running" && !track.muted && track.readyState === "live";
@@ -131,10 +134,8 @@ function followState(context, track, onState) {
     [track, ["mute", "unmute", "ended"]],
     [globalThis.document, ["visibilitychange", "click"]],
   ];
-  const following = new AbortController();
   for (const [target, types] of followed) for (const type of types) target?.addEventListener(type, follow, following);
   follow();
-  return () => following.abort();
 }
 
 /**
