@@ -61,7 +61,7 @@ function makeStream(settings = {}) {
     getSettings: () => settings,
     stop: () => (track.readyState = "ended"),
   });
-  return { track, getAudioTracks: () => [track] };
+  return { track, getAudioTracks: () => [track], getTracks: () => [track] };
 }
 
 beforeEach(() => {
@@ -119,6 +119,18 @@ test("another stream takes the place of the microphone, which is then not asked 
   const { track } = await listen(() => {}, { stream });
   assert.equal(track, stream.track);
   assert.deepEqual([audio.asked, audio.context.sampleRate], [[], 44_100]);
+});
+
+test("stopping switches every track of a stream off, and so does a stream without sound, which is refused", async () => {
+  for (const hasSound of [true, false]) {
+    const [stream, camera] = [makeStream(), makeStream().track];
+    Object.assign(stream, { getTracks: () => [stream.track, camera] });
+    if (!hasSound) Object.assign(stream, { getAudioTracks: () => [] });
+    const begun = listen(() => {}, { stream });
+    if (hasSound) await (await begun).stop();
+    else await assert.rejects(begun, TypeError);
+    assert.equal(camera.readyState, "ended");
+  }
 });
 
 test("stopping switches the microphone off and closes the audio context, once", async () => {

@@ -18,7 +18,7 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  * @typedef {object} Listening
  * @property {AnalyserNode} analyser of the live spectrum
  * @property {MediaStreamTrack} track of the microphone
- * @property {() => Promise<void>} stop ends it, and switches the microphone off
+ * @property {() => Promise<void>} stop ends it, and every track of the stream: it switches the microphone off
  */
 
 /**
@@ -37,6 +37,7 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  * @returns {Promise<Listening>}
  * @throws {DOMException} without permission or a microphone; NotSupportedError if the browser joins the microphone's
  *   rate to no rate that carries a frame
+ * @throws {TypeError} for a stream without an audio track
  * @throws {RangeError} for a microphone whose sample rate cannot carry a frame; before it is asked for, for times that
  *   `Decoder` refuses
  */
@@ -51,7 +52,7 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState =
   const following = new AbortController();
   const stop = async () => {
     following.abort();
-    track.stop();
+    stream.getTracks().forEach((each) => each.stop());
     await (closed ??= context?.close());
   };
   try {
