@@ -83,8 +83,8 @@ export class Decoder {
   _addColumn(powers) {
     this._wait(this._powerSums.add(powers));
     for (const search of this._searches) this._wait(search.advance(this._band));
-    // One piece of reading, of at most half a millisecond, for each column of 5 ms. This bounds the work for sounds that
-    // look like a beginning all the time, and keeps a browser's audio thread in time.
+    // One piece of reading for each column of 5 ms, which keeps a browser's audio thread in time. This bounds the work for
+    // sounds that look like a beginning all the time.
     this._work(this._band.end);
   }
 

@@ -40,7 +40,7 @@ const KEYS = 65_536;
 /** @typedef {{content: Uint8Array, bits: number}} Decoded the unknown bytes of a frame, and the evidence for them */
 
 /**
- * Return the likeliest frame that was found, or null. It yields about every half millisecond, to let other work in.
+ * Return the likeliest frame that was found, or null. It yields every millisecond or so, to let other work in.
  *
  * @param {Float64Array} evidence how many bits speak for each value of each of the 26 unknown bytes
  * @param {number} enoughBits less is no frame, and a frame with as many ends the search
@@ -84,6 +84,7 @@ class BelievedSet {
     const slack = this.bits + sumOf(this.most) - enoughBits;
     if (slack < 0) return null;
     const changes = this._listChanges(slack);
+    yield;
     const patterns = listPatterns(changes, Math.min(slack, COST_MAX));
     yield;
     /** @type {Decoded | null} */

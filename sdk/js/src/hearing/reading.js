@@ -40,7 +40,7 @@ export class Reader {
   }
 
   /**
-   * Return the text of the frame at a place, or null. It yields about every half millisecond, to let other work in.
+   * Return the text of the frame at a place, or null. It yields every millisecond or so, to let other work in.
    *
    * @param {Candidate} candidate
    * @param {ToneGrid} grid
