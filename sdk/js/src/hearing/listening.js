@@ -73,7 +73,7 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState =
       onState("interrupted");
     };
     source.node.connect(analyser).connect(hearing);
-    // During a call, or without a gesture of the person, a browser starts it later: `followState` tells when.
+    // During a call, or without a gesture of the person, a browser starts it later: `followState` reports when.
     const started = context.resume().catch(() => {});
     await Promise.race([started, new Promise((resolve) => setTimeout(resolve, STARTING_MS))]);
     followState(context, track, onState, following);
@@ -87,7 +87,7 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState =
 /**
  * Return the sound of a stream in a context of its own rate, so nothing is resampled.
  *
- * Firefox does not tell the rate, and joins no stream to a context of another one: so the common ones are tried.
+ * Firefox does not report the rate, and joins no stream to a context of another one: so the common ones are tried.
  *
  * @param {MediaStream} stream
  * @param {number | undefined} ownHz
@@ -111,7 +111,7 @@ function joinContext(stream, ownHz) {
 }
 
 /**
- * Tell when the browser stops the sound and when it goes on, and ask it to go on.
+ * Report when the browser stops the sound and when it goes on, and ask it to go on.
  *
  * iOS interrupts a context for a call or a locked screen, and leaves it suspended afterwards.
  *

@@ -2,7 +2,7 @@
  * Finds the likeliest frame: ordered-statistics decoding of the Reed–Solomon code over its bytes.
  *
  * Any 16 of the 26 unknown bytes determine the others. The clearest 16 are believed, and then changed in up to four
- * places, the least unlikely changes first. Sets that leave out some of the clearest find what one wrong byte hides.
+ * places, the least unlikely changes first. A wrong byte among the clearest hides a frame; other sets find it.
  *
  * docs/sound-decoder.md lists 16,000 patterns and 12 targets. Here patterns are in the order of what they cost, so a
  * loop ends where nothing that follows can suffice; half as many patterns and twice the targets find more in less time.

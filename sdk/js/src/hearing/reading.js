@@ -11,7 +11,7 @@ import { boundBits, decode, normalise, SETS_MAX } from "./ordered_statistics.js"
  */
 const UNKNOWN_MIN_BITS = 106;
 const TOGETHER_MIN_BITS = 144;
-/** Less than that speaks for a place only by chance. */
+/** Below this, a place matches only by chance. */
 const KNOWN_MIN_BITS = 12;
 const CLEAR_KNOWN_BITS = 24;
 const SETS_OF_DOUBT = 2;
