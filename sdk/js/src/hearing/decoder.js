@@ -91,9 +91,10 @@ export class Decoder {
   /** @param {Candidate[]} candidates */
   _wait(candidates) {
     if (candidates.length === 0) return;
-    // Beginnings that are clear score alike. Of them the newest comes first, since it stays in the band for longest.
+    // Beginnings that are clear score alike. Of them the newest comes first, since it stays in the band for longest. Markers
+    // score 0, and are so many that the oldest comes first: otherwise a marker without end would push each out unread.
     this._waiting = [...this._waiting, ...candidates]
-      .sort((a, b) => Math.round(b.score) - Math.round(a.score) || b.start - a.start)
+      .sort((a, b) => Math.round(b.score) - Math.round(a.score) || (b.score && b.start - a.start))
       .slice(0, WAITING_MAX);
   }
 
@@ -123,17 +124,17 @@ export class Decoder {
    */
   _begin(end) {
     /** @type {Candidate[]} */
-    const unfinished = [];
+    const later = [];
     this._waiting = this._waiting.filter((each) => each.start > this._band.end - this._band.kept);
     for (const [at, candidate] of this._waiting.entries()) {
       const { protocol, start } = candidate;
       const isReady = start + LATENESS * gridOf(protocol).frame + COLUMN * 8 < end;
-      if (isReady && !unfinished.some((each) => each.score > candidate.score && isNear(candidate, each))) {
+      if (isReady && !later.some((each) => each.score > candidate.score && isNear(candidate, each))) {
         this._waiting.splice(at, 1);
         const isDoubtful = this._found.some((each) => isNear(candidate, each));
         return { candidate, steps: this._reader.read(candidate, gridOf(protocol), isDoubtful) };
       }
-      if (!isReady) unfinished.push(candidate);
+      if (!isReady) later.push(candidate);
     }
     return null;
   }
