@@ -2,11 +2,10 @@
 
 import { encode } from "./verifying/base64url.js";
 import { OfflineResolution } from "./verifying/offline_pack.js";
-import { getMeasurementProof } from "./verifying/verification.js";
+import { CLOCK_SKEW_MAX_MS, getMeasurementProof } from "./verifying/verification.js";
 
 const RECEIVER_CLASSES = "phone tablet computer television speaker wearable vehicle kiosk other".split(" ");
 const EVENT_ID_BYTES = 16;
-const CLOCK_SKEW_MAX_MS = 120_000;
 
 /** Nothing was measured: `obstacle` is `consentMissing`, `notMeasured` or `unverifiable`. */
 export class MeasurementRefused extends Error {

@@ -139,10 +139,9 @@ export class Receiver {
       headers: { Accept: "application/json", "Content-Type": "application/json" },
       body: JSON.stringify({ token, category, text, contact }),
     };
-    const { status, retryAfterS } = await this._service.send("/v1/abuse-reports", request);
-    if (status === 202) return;
-    const reason = findReason(status, {});
-    if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS);
+    const answer = await this._service.send("/v1/abuse-reports", request);
+    if (answer.status === 202) return;
+    requireNoFailure(answer, {});
     refuse("The service did not accept the report.");
   }
 
@@ -173,9 +172,9 @@ export class Receiver {
   async _get(path, headers, ofStatus) {
     const request = { headers: { Accept: "application/json", ...headers } };
     // Of another status the body does not matter: a Code that was revoked must not be answered from a pack.
-    const { status, body, retryAfterS, maxAgeS } = await this._service.send(path, request, 200);
-    const reason = findReason(status, ofStatus);
-    if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS, UNREACHABLE.includes(status));
+    const answer = await this._service.send(path, request, 200);
+    requireNoFailure(answer, ofStatus);
+    const { status, body, maxAgeS } = answer;
     if (status !== 200) refuse("The contract does not allow this status.");
     if (body === null) refuse("The body is too large.");
     return { body, maxAgeS };
@@ -188,13 +187,14 @@ function requireToken(token) {
 }
 
 /**
- * Return why a status is a failure, if it is one of those that the contract allows.
+ * Refuse an answer whose status is a failure, if it is one of those that the contract allows.
  *
- * @param {number} status
+ * @param {import("./network.js").Answer} answer
  * @param {Record<number, Reason | undefined>} ofStatus the reasons that only one path has
  */
-function findReason(status, ofStatus) {
+function requireNoFailure({ status, retryAfterS }, ofStatus) {
   /** @type {Record<number, Reason | undefined>} */
   const reasons = { 0: "network", 429: "rateLimited", ...ofStatus };
-  return status >= 500 ? "temporarilyUnavailable" : reasons[status];
+  const reason = status >= 500 ? "temporarilyUnavailable" : reasons[status];
+  if (reason) throw new ReceiverFailure(reason, undefined, retryAfterS, UNREACHABLE.includes(status));
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { ChannelDecoder } from "../src/hearing/channels.js";
+import { Decoder } from "../src/hearing/decoder.js";
 import { join, RATE_HZ, scale, silence, synthesize } from "./synthesis.js";
 
 const FRAME = "XRC1:brd_Abc-defGHI_01234";
@@ -18,7 +19,7 @@ function hear(channels, { times = 1, repeatAfterS } = {}) {
       frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + 4800))));
     }
   }
-  return [...frames, ...decoder.finish()].map((frame) => frame.text);
+  return [...frames, ...[...decoder.finishing()].flat()].map((frame) => frame.text);
 }
 
 /** Return noise whose amplitude is many times that of a frame, the same each time. */
@@ -46,11 +47,48 @@ test("different frames in different channels are all heard", () => {
   assert.deepEqual(hear([sound, other]).toSorted(), [FRAME, OTHER].toSorted());
 });
 
+test("channels that begin to differ are decoded from before that, with no piece that takes long", (context) => {
+  const pieces = [];
+  const { feed } = Decoder.prototype;
+  context.mock.method(Decoder.prototype, "feed", function (samples) {
+    pieces.push(samples.length);
+    return feed.call(this, samples);
+  });
+  const decoder = new ChannelDecoder(RATE_HZ);
+  const other = add(
+    sound,
+    sound.map((_, at) => (at < 0.6 * RATE_HZ ? 0 : -2 * sound[at])),
+  );
+  const spoilt = new Float32Array(128).fill(NaN);
+  decoder.feed([spoilt, spoilt.slice()]);
+  const [frames, piecesMost, alike] = [[], [], pieces.splice(0)];
+  for (let at = 0; at < sound.length; at += 128) {
+    frames.push(...decoder.feed([sound, other].map((samples) => samples.subarray(at, at + 128))));
+    piecesMost.push(pieces.splice(0).length);
+  }
+  assert.deepEqual([alike, Math.max(...piecesMost), piecesMost.at(-1)], [[128], 9, 3]);
+  assert.deepEqual(
+    [...frames, ...[...decoder.finishing()].flat()].map(({ text }) => text),
+    [FRAME],
+  );
+  // What has yet to be decoded at the end of the stream is decoded then.
+  const short = new ChannelDecoder(RATE_HZ);
+  for (let at = 0; at < 20; at += 1) short.feed([new Float32Array(128), new Float32Array(128).fill(at < 19 ? 0 : 1)]);
+  pieces.splice(0);
+  assert.deepEqual([...short.finishing()].flat(), []);
+  const tail = 0.6 * RATE_HZ;
+  assert.deepEqual(pieces, [tail, ...Array(16).fill(128), tail, ...Array(16).fill(128), tail]);
+});
+
 test("a repeated frame is reported once, or again after the stated time, though several channels hear it", () => {
   const channels = [sound, scale(sound, -0.5)];
   assert.deepEqual(hear(channels, { times: 3 }), [FRAME]);
   assert.deepEqual(hear(channels, { times: 3, repeatAfterS: 1 }), [FRAME, FRAME, FRAME]);
-  assert.deepEqual(hear(channels, { times: 3, repeatAfterS: 3 }), [FRAME, FRAME]);
+  const noise = makeNoise();
+  const inMean = [add(sound, noise, 10), add(sound, noise, -10)];
+  const inEach = [sound, scale(sound, -1)];
+  const inTurns = [0, 1].map((at) => join(inMean[at], inEach[at], inEach[at]));
+  assert.deepEqual(hear(inTurns, { repeatAfterS: 2.5 }), [FRAME, FRAME], "the mean heard it first");
 });
 
 test("floats beyond full scale are not clipped, even those that are whole numbers of 32 bits", () => {

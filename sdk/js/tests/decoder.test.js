@@ -134,6 +134,7 @@ test("repetitions with a stated period are heard together where none begins clea
   };
   assert.deepEqual(hearWith(0), []);
   assert.deepEqual(hearWith(2.5), [FRAME]);
+  for (const repeatAfterS of [-1, NaN]) assert.throws(() => new Decoder(RATE_HZ, repeatAfterS), RangeError);
   for (const periodS of [0.9, 61, -1, NaN]) assert.throws(() => new Decoder(RATE_HZ, Infinity, periodS), RangeError);
 });
 
@@ -157,6 +158,25 @@ test("a sound that looks like a beginning all the time is read a bounded number 
     const heard = [...decoder.feed(join(silence(1), sound, silence(2))), ...decoder.finish()];
     assert.deepEqual(textsOf(heard), [FRAME], "what follows it is heard");
   }
+});
+
+test("a clear frame after others that cannot be read is read before them, and what left the band is forgotten", () => {
+  // What begins like a frame and ends like none: its other groups are those of different frames.
+  const mixed = sound.slice();
+  for (let group = 4; group < 13; group += 1) {
+    const [from, to] = [group, group + 1].map((each) => (16 + 3 * each) * 1024);
+    mixed.set(synthesize(`XRC1:brd_${"AbCdEfGhI"[group - 4].repeat(16)}`).subarray(from, to), from);
+  }
+  const decoder = new Decoder(RATE_HZ);
+  assert.deepEqual(decoder.feed(join(mixed, mixed, mixed, mixed)), []);
+  assert.deepEqual(textsOf(decoder.feed(join(sound, silence(4)))), [FRAME]);
+  assert.ok(decoder._waiting.length > 0, "the others wait still");
+  // A reading that takes as long as the band is kept.
+  decoder._reading = { steps: { next: () => ({ done: false }) } };
+  decoder.feed(silence(11));
+  decoder._reading = null;
+  decoder.feed(silence(0.02));
+  assert.deepEqual([decoder._waiting, decoder._reading], [[], null]);
 });
 
 test("an hour of sound takes no more memory than its first seconds", () => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { listen } from "../src/hearing/listening.js";
+import { hearFile, listen } from "../src/hearing/listening.js";
+import { join, silence, synthesize } from "./synthesis.js";
 
 /** What a browser offers for listening, as far as `listen` uses it; `audio` remembers what was made of it. */
 let audio;
@@ -32,8 +33,11 @@ class AudioContext extends EventTarget {
   }
 
   async close() {
-    this.state = "closed";
     this.closedCount += 1;
+    // As in a browser, it is closed a little later, and only once.
+    if (this.closedCount > 1) throw new DOMException("", "InvalidStateError");
+    await null;
+    this.state = "closed";
   }
 }
 
@@ -46,7 +50,7 @@ class AnalyserNode {
 class AudioWorkletNode {
   constructor(_, name, options) {
     this.port = {};
-    Object.assign(audio, { name, options, port: this.port });
+    Object.assign(audio, { name, options, port: this.port, node: this });
   }
 }
 
@@ -57,7 +61,7 @@ function makeStream(settings = {}) {
     getSettings: () => settings,
     stop: () => (track.readyState = "ended"),
   });
-  return { track, getAudioTracks: () => [track] };
+  return { track, getAudioTracks: () => [track], getTracks: () => [track] };
 }
 
 beforeEach(() => {
@@ -91,6 +95,25 @@ test("the microphone is asked for sound as it is, and a frame of the worklet is 
   assert.deepEqual(heard, [{ token: "brd_Abc-defGHI_01234" }]);
 });
 
+test("times that a decoder refuses are refused before the microphone is asked for", async () => {
+  for (const times of [{ periodS: 0.5 }, { periodS: NaN }, { repeatAfterS: NaN }, { repeatAfterS: -1 }]) {
+    await assert.rejects(
+      listen(() => {}, times),
+      RangeError,
+      JSON.stringify(times),
+    );
+  }
+  assert.deepEqual(audio.asked, []);
+});
+
+test("a decoder that fails switches the microphone off, and the page is told", async () => {
+  const states = [];
+  await listen(() => {}, { onState: (state) => states.push(state) });
+  audio.node.onprocessorerror();
+  await new Promise(setImmediate);
+  assert.deepEqual([states, audio.stream.track.readyState, audio.context.state], [["interrupted"], "ended", "closed"]);
+});
+
 test("another stream takes the place of the microphone, which is then not asked for", async () => {
   const stream = makeStream({ sampleRate: 44_100 });
   const { track } = await listen(() => {}, { stream });
@@ -98,10 +121,22 @@ test("another stream takes the place of the microphone, which is then not asked 
   assert.deepEqual([audio.asked, audio.context.sampleRate], [[], 44_100]);
 });
 
+test("stopping switches every track of a stream off, and so does a stream without sound, which is refused", async () => {
+  for (const hasSound of [true, false]) {
+    const [stream, camera] = [makeStream(), makeStream().track];
+    Object.assign(stream, { getTracks: () => [stream.track, camera] });
+    if (!hasSound) Object.assign(stream, { getAudioTracks: () => [] });
+    const begun = listen(() => {}, { stream });
+    if (hasSound) await (await begun).stop();
+    else await assert.rejects(begun, TypeError);
+    assert.equal(camera.readyState, "ended");
+  }
+});
+
 test("stopping switches the microphone off and closes the audio context, once", async () => {
   const { stop } = await listen(() => {});
   assert.equal(audio.context.state, "running");
-  await stop();
+  await Promise.all([stop(), stop()]);
   await stop();
   assert.equal(audio.stream.track.readyState, "ended");
   assert.deepEqual([audio.context.state, audio.context.closedCount], ["closed", 1]);
@@ -166,9 +201,13 @@ test("sound that the browser stops is told of, and asked to go on when it is sus
   audio.stream.track.muted = false;
   audio.stream.track.dispatchEvent(new Event("unmute"));
   assert.deepEqual(states.slice(2), ["interrupted", "listening"]);
+  // As when a microphone is unplugged.
+  audio.stream.track.readyState = "ended";
+  audio.stream.track.dispatchEvent(new Event("ended"));
+  assert.deepEqual(states.slice(4), ["interrupted"]);
   await stop();
   audio.context.change("suspended");
-  assert.equal(states.length, 4, "what was stopped is not interrupted");
+  assert.equal(states.length, 5, "what was stopped is not interrupted");
 });
 
 test("sound that the browser does not start yet, such as during a call, is interrupted and not an error", async (context) => {
@@ -189,6 +228,28 @@ test("sound that the browser does not start yet, such as during a call, is inter
   }
 });
 
+test("a file is heard in pieces, and what is left at its end too, so a page does other work meanwhile", async (context) => {
+  const text = "XRC1:brd_Abc-defGHI_01234";
+  const channels = [synthesize(text), silence(synthesize(text).length / 48_000)];
+  const decodeAudioData = async () => ({
+    length: channels[0].length,
+    numberOfChannels: 2,
+    getChannelData: (channel) => channels[channel],
+  });
+  globalThis.OfflineAudioContext = class {
+    decodeAudioData = decodeAudioData;
+  };
+  const { mock } = context.mock.method(MessagePort.prototype, "postMessage");
+  const frames = await hearFile(new Blob([]));
+  delete globalThis.OfflineAudioContext;
+  assert.deepEqual(
+    frames.map((frame) => frame.text),
+    [text],
+  );
+  const pieceCount = Math.ceil(channels[0].length / 4800);
+  assert.ok(mock.callCount() > pieceCount + 20, `${mock.callCount()} pauses, ${pieceCount} pieces of the file`);
+});
+
 test("the worklet reports each frame that it hears, and listens on while no source plays", async () => {
   const posted = [];
   let Hearing;
@@ -200,7 +261,6 @@ test("the worklet reports each frame that it hears, and listens on while no sour
     registerProcessor: (name, processor) => ([audio.name, Hearing] = [name, processor]),
   });
   await import("../src/hearing/worklet.js");
-  const { join, silence, synthesize } = await import("./synthesis.js");
   const text = "XRC1:brd_Abc-defGHI_01234";
   const sound = join(synthesize(text), silence(0.2));
   const hearTwice = (repeatAfterS) => {

@@ -50,6 +50,16 @@ test("the powers of the vectors give their likelihoods and evidence", () => {
   }
 });
 
+test("a group of which no sample exists says nothing", () => {
+  const [each] = casesOf("likelihoods");
+  const [tones, between] = [each.tones, each.between].map((rows) =>
+    Float64Array.from(rows.flat()).fill(0, 96 * 9, 96 * 10),
+  );
+  const likelihoods = finish(findLikelihoods(tones, between, gridOf(each.protocol)));
+  assert.deepEqual(new Set(likelihoods.subarray(96 * 9, 96 * 10)), new Set([1]));
+  assert.ok(new Set(likelihoods.subarray(96 * 10)).size > 1);
+});
+
 test("the likelihoods of the vectors give their tokens and evidence", () => {
   for (const each of casesOf("decoding")) {
     const { evidence, knownBits } = findEvidence(Float64Array.from(each.likelihoods.flat(2)));

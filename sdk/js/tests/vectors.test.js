@@ -53,6 +53,12 @@ test("accepted JSON has exactly the published canonical form", () => {
   assert.ok(json.accepted.length > 0);
 });
 
+test("a string that is longer than a browser can match is refused", () => {
+  for (const text of ["a".repeat(3e7), "\\n".repeat(1e7)])
+    assert.throws(() => parse(encode(`{"version":"${text}"}`)), isUnverifiable);
+  assert.equal(parse(encode(`"${"a".repeat(1e6)}"`)).length, 1e6);
+});
+
 test("JSON that two programs could read differently is refused, and so is more depth and size than an intent may have", () => {
   const tooLarge = new Set([
     "33 levels of objects",

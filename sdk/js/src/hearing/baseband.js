@@ -16,7 +16,8 @@ const RATE_MIN_HZ = 40_000;
 const PHASES_MAX = 128;
 /** A file may exceed full scale, as one whose floats are whole numbers does. A sample beyond this is no sound. */
 const SAMPLE_MAX = 2 ** 32;
-const PIECE = 1024;
+/** Samples that are taken at a time, at most. */
+export const PIECE = 1024;
 
 /** The last seconds of the band, and a filter that continues it from samples of any rate from 40 kHz. */
 export class Baseband {
@@ -28,9 +29,10 @@ export class Baseband {
   constructor(rateHz, earlierS = 0) {
     if (!(rateHz >= RATE_MIN_HZ)) throw new RangeError(`Samples must come at ${RATE_MIN_HZ} Hz or more.`);
     this._rateHz = Math.round(rateHz);
-    this._kept = 2 ** Math.ceil(Math.log2((KEPT_S + earlierS) * BAND_RATE_HZ));
-    this._real = new Float32Array(this._kept);
-    this._imaginary = new Float32Array(this._kept);
+    /** How many samples of the band are kept. */
+    this.kept = 2 ** Math.ceil(Math.log2((KEPT_S + earlierS) * BAND_RATE_HZ));
+    this._real = new Float32Array(this.kept);
+    this._imaginary = new Float32Array(this.kept);
     /** How many samples of the band there were. */
     this.end = 0;
     const divisor = gcd(this._rateHz, BAND_RATE_HZ);
@@ -47,26 +49,23 @@ export class Baseband {
   }
 
   /**
-   * Take samples, any number at a time, of which 1 is full scale. One that is no sound is 0.
+   * Take at most `PIECE` samples, of which 1 is full scale. One that is no sound is 0.
    *
    * @param {Float32Array} samples
    */
   feed(samples) {
     const [real, imaginary] = this._turned;
     const period = this._cos.length;
-    for (let first = 0; first < samples.length; first += PIECE) {
-      const last = Math.min(first + PIECE, samples.length);
-      let phase = (this._before + this._filled) % period;
-      for (let at = first; at < last; at += 1) {
-        // One that is no number would spoil every sum that it is in.
-        const sample = Math.abs(samples[at]) <= SAMPLE_MAX ? samples[at] : 0;
-        real[this._filled] = sample * this._cos[phase];
-        imaginary[this._filled] = sample * this._sin[phase];
-        this._filled += 1;
-        phase = phase + 1 === period ? 0 : phase + 1;
-      }
-      this._filter();
+    let phase = (this._before + this._filled) % period;
+    for (let at = 0; at < samples.length; at += 1) {
+      // One that is no number would spoil every sum that it is in.
+      const sample = Math.abs(samples[at]) <= SAMPLE_MAX ? samples[at] : 0;
+      real[this._filled] = sample * this._cos[phase];
+      imaginary[this._filled] = sample * this._sin[phase];
+      this._filled += 1;
+      phase = phase + 1 === period ? 0 : phase + 1;
     }
+    this._filter();
   }
 
   /**
@@ -78,11 +77,11 @@ export class Baseband {
    * @param {Float32Array} imaginary
    */
   copy(start, window, real, imaginary) {
-    const [first, last] = [Math.max(0, this.end - this._kept - start), Math.min(window.length, this.end - start)];
+    const [first, last] = [Math.max(0, this.end - this.kept - start), Math.min(window.length, this.end - start)];
     real.fill(0);
     imaginary.fill(0);
     for (let at = Math.max(first, -start); at < last; at += 1) {
-      const place = (start + at) & (this._kept - 1);
+      const place = (start + at) & (this.kept - 1);
       real[at] = window[at] * this._real[place];
       imaginary[at] = window[at] * this._imaginary[place];
     }
@@ -105,8 +104,8 @@ export class Baseband {
         a += real[start + tap] * filter[tap];
         b += imaginary[start + tap] * filter[tap];
       }
-      this._real[this.end & (this._kept - 1)] = a;
-      this._imaginary[this.end & (this._kept - 1)] = b;
+      this._real[this.end & (this.kept - 1)] = a;
+      this._imaginary[this.end & (this.kept - 1)] = b;
       this.end += 1;
     }
     const gone = Math.min(start, this._filled);

@@ -5,6 +5,8 @@ import { Reported } from "./reported.js";
 
 /** Longer than any frame. */
 const KEPT_S = 4;
+/** Pieces that are decoded as one arrives, until none is left. All at once they would keep an audio thread too long. */
+const PIECES_AT_ONCE = 4;
 
 /** @import { Frame } from "./decoder.js" */
 
@@ -17,14 +19,17 @@ export class ChannelDecoder {
    * @throws {RangeError} for a lower rate, or another period
    */
   constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
-    this._makeDecoder = () => new Decoder(rateHz, repeatAfterS, periodS);
-    this._mean = this._makeDecoder();
-    /** @type {Decoder[]} one for each channel, once the channels differ */
-    this._decoders = [];
-    /** @type {Float32Array[]} what all channels had in common of late */
+    // What a channel has yet to decode begins with these pieces.
+    this._makeChannel = (/** @type {Float32Array[]} */ pieces) => ({
+      decoder: new Decoder(rateHz, 0, periodS),
+      pieces,
+    });
+    this._mean = this._makeChannel([]);
+    /** @type {{decoder: Decoder, pieces: Float32Array[]}[]} each channel, once they differ */
+    this._channels = [];
+    /** @type {{end: number, samples: Float32Array}[]} what all channels had in common of late */
     this._common = [];
     this._commonMax = KEPT_S * rateHz;
-    this._commonCount = 0;
     this._sampleCount = 0;
     this._reported = new Reported(repeatAfterS * rateHz);
   }
@@ -37,16 +42,22 @@ export class ChannelDecoder {
    */
   feed(channels) {
     this._sampleCount += channels[0].length;
-    const frames = this._mean.feed(channels.length === 1 ? channels[0] : computeMean(channels));
-    if (this._decoders.length > 0 || channels.some((samples) => differs(samples, channels[0])))
+    const frames = this._mean.decoder.feed(channels.length === 1 ? channels[0] : computeMean(channels));
+    if (
+      this._channels.length > 0 ||
+      channels.slice(1).some((each) => each.some((sample, at) => !Object.is(sample, channels[0][at])))
+    )
       frames.push(...this._feedEach(channels));
     else this._keep(channels[0]);
     return this._report(frames);
   }
 
-  /** Return the frames that the end of the stream completes. */
-  finish() {
-    return this._report([this._mean, ...this._decoders].flatMap((each) => each.finish()));
+  /** Yield the frames that the end of the stream completes, piece by piece, to let other work in. */
+  *finishing() {
+    for (const { decoder, pieces } of [this._mean, ...this._channels]) {
+      for (const each of pieces.splice(0)) yield this._report(decoder.feed(each));
+      for (const frames of decoder.finishing()) yield this._report(frames);
+    }
   }
 
   /**
@@ -55,23 +66,19 @@ export class ChannelDecoder {
    * @param {Float32Array[]} channels
    */
   _feedEach(channels) {
-    return channels.flatMap((samples, channel) => {
-      const pieces = [samples];
-      if (this._decoders[channel] === undefined) {
-        this._decoders[channel] = this._makeDecoder();
-        pieces.unshift(...this._common);
-      }
-      return pieces.flatMap((each) => this._decoders[channel].feed(each));
+    const frames = channels.flatMap((samples, at) => {
+      const { decoder, pieces } = (this._channels[at] ??= this._makeChannel(this._common.map((each) => each.samples)));
+      pieces.push(samples.slice());
+      return pieces.splice(0, PIECES_AT_ONCE).flatMap((each) => decoder.feed(each));
     });
+    this._common = [];
+    return frames;
   }
 
   /** @param {Float32Array} samples */
   _keep(samples) {
-    this._common.push(samples.slice());
-    this._commonCount += samples.length;
-    while (this._commonCount - this._common[0].length >= this._commonMax) {
-      this._commonCount -= /** @type {Float32Array} */ (this._common.shift()).length;
-    }
+    this._common.push({ end: this._sampleCount, samples: samples.slice() });
+    while (this._common[0].end <= this._sampleCount - this._commonMax) this._common.shift();
   }
 
   /** @param {Frame[]} frames */
@@ -83,12 +90,4 @@ export class ChannelDecoder {
 /** @param {Float32Array[]} channels */
 function computeMean(channels) {
   return channels[0].map((_, at) => channels.reduce((sum, samples) => sum + samples[at], 0) / channels.length);
-}
-
-/**
- * @param {Float32Array} samples
- * @param {Float32Array} others
- */
-function differs(samples, others) {
-  return samples !== others && samples.some((sample, at) => sample !== others[at]);
 }

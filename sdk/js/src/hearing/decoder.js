@@ -4,7 +4,7 @@
  * docs/sound-decoder.md describes how they are found and read.
  */
 
-import { BAND_RATE_HZ, Baseband } from "./baseband.js";
+import { BAND_RATE_HZ, Baseband, PIECE } from "./baseband.js";
 import { GROUP_BLOCKS, KNOWN_GROUPS } from "./frame_code.js";
 import { PowerSums } from "./power_sums.js";
 import { countCopies, PrefixSearch } from "./prefix_search.js";
@@ -13,13 +13,6 @@ import { Reported } from "./reported.js";
 import { COLUMN, Columns } from "./spectrum.js";
 import { gridOf } from "./tone_grid.js";
 
-/** Samples that are searched at a time. */
-const PIECE = 1024;
-/**
- * Pieces of reading, of at most half a millisecond, for each column of 5 ms. This bounds the work that a sound causes
- * which looks like a beginning all the time, and keeps a browser's audio thread in time.
- */
-const PIECES_PER_COLUMN = 1;
 const WAITING_MAX = 48;
 /** A frame whose clock is slow is longer, in parts of its length. */
 const LATENESS = 1.02;
@@ -40,10 +33,10 @@ export class Decoder {
    * @param {number} rateHz of the samples, at least 40,000
    * @param {number} [repeatAfterS] report a frame again that is heard this many seconds after it was reported
    * @param {number} [periodS] from one beginning of a repeated Code to the next: 1 to 60 seconds, by the sender's clock
-   * @throws {RangeError} for a lower rate, or another period
+   * @throws {RangeError} for a lower rate, another period, or what is no time
    */
   constructor(rateHz, repeatAfterS = Infinity, periodS = 0) {
-    if (periodS !== 0 && !(periodS >= 1 && periodS <= 60)) throw new RangeError("A period is 1 to 60 seconds.");
+    requireTimes(repeatAfterS, periodS);
     this._rateHz = rateHz;
     this._band = new Baseband(rateHz, 1.01 * periodS * (countCopies(periodS) - 1));
     this._powerSums = new PowerSums();
@@ -77,24 +70,32 @@ export class Decoder {
 
   /** Return the frames that the end of the stream completes, as if silence followed. */
   finish() {
-    const heard = this.feed(new Float32Array(Math.ceil(TAIL_S * this._rateHz)));
-    while (this._work(Infinity));
-    return [...heard, ...this._heard.splice(0)];
+    return [...this.finishing()].flat();
+  }
+
+  /** Yield these frames piece by piece, to let other work in. */
+  *finishing() {
+    yield this.feed(new Float32Array(Math.ceil(TAIL_S * this._rateHz)));
+    while (this._work(Infinity)) yield this._heard.splice(0);
   }
 
   /** @param {Float32Array} powers */
   _addColumn(powers) {
     this._wait(this._powerSums.add(powers));
     for (const search of this._searches) this._wait(search.advance(this._band));
-    for (let piece = 0; piece < PIECES_PER_COLUMN; piece += 1) this._work(this._band.end);
+    // One piece of reading for each column of 5 ms, which keeps a browser's audio thread in time. This bounds the work for
+    // sounds that look like a beginning all the time.
+    this._work(this._band.end);
   }
 
   /** @param {Candidate[]} candidates */
   _wait(candidates) {
     if (candidates.length === 0) return;
-    this._waiting.push(...candidates);
-    this._waiting.sort((a, b) => b.score - a.score);
-    this._waiting.length = Math.min(this._waiting.length, WAITING_MAX);
+    // Beginnings that are clear score alike. Of them the newest comes first, since it stays in the band for longest. Markers
+    // score 0, and are so many that the oldest comes first: otherwise a marker without end would push each out unread.
+    this._waiting = [...this._waiting, ...candidates]
+      .sort((a, b) => Math.round(b.score) - Math.round(a.score) || (b.score && b.start - a.start))
+      .slice(0, WAITING_MAX);
   }
 
   /**
@@ -123,16 +124,17 @@ export class Decoder {
    */
   _begin(end) {
     /** @type {Candidate[]} */
-    const stronger = [];
+    const later = [];
+    this._waiting = this._waiting.filter((each) => each.start > this._band.end - this._band.kept);
     for (const [at, candidate] of this._waiting.entries()) {
       const { protocol, start } = candidate;
       const isReady = start + LATENESS * gridOf(protocol).frame + COLUMN * 8 < end;
-      if (isReady && !stronger.some((each) => isNear(candidate, each))) {
+      if (isReady && !later.some((each) => each.score > candidate.score && isNear(candidate, each))) {
         this._waiting.splice(at, 1);
         const isDoubtful = this._found.some((each) => isNear(candidate, each));
         return { candidate, steps: this._reader.read(candidate, gridOf(protocol), isDoubtful) };
       }
-      if (!isReady) stronger.push(candidate);
+      if (!isReady) later.push(candidate);
     }
     return null;
   }
@@ -155,6 +157,18 @@ export class Decoder {
 }
 
 /**
+ * Refuse times that a decoder cannot take.
+ *
+ * @param {number} [repeatAfterS]
+ * @param {number} [periodS]
+ * @throws {RangeError}
+ */
+export function requireTimes(repeatAfterS = 0, periodS = 0) {
+  const arePossible = repeatAfterS >= 0 && (periodS === 0 || (periodS >= 1 && periodS <= 60));
+  if (!arePossible) throw new RangeError("A period is 1 to 60 s, and a pause 0 or more.");
+}
+
+/**
  * Return whether a candidate begins within what every frame begins with, before or after another one.
  *
  * @param {Candidate} candidate
@@ -165,7 +179,7 @@ function isNear(candidate, other) {
 }
 
 /**
- * Return the frames in a piece of sound, each once, in the order in which they end.
+ * Return the frames in a piece of sound, each once, in the order in which they are read.
  *
  * @param {Float32Array} samples of one channel, in -1..1
  * @param {number} rateHz at least 40,000

@@ -63,7 +63,7 @@ export function findCheckBytes(data, count) {
 }
 
 /** @param {string} text */
-const bytesOf = (text) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+export const bytesOf = (text) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 
 /**
  * Return the half byte that each tone of a frame carries, group by group.

@@ -34,6 +34,9 @@ const STEADY_MIN = 6;
 const LOG_MAX = 200;
 const KNOWN_COUNT = KNOWN_GROUPS * NIBBLES;
 const NIBBLE_COUNT = GROUPS * NIBBLES;
+/** How likely it is that each tone of the known groups was sent. */
+const KNOWN_CHANCES = new Float64Array(KNOWN_COUNT * TONES);
+KNOWN_NIBBLES.forEach((value, nibble) => (KNOWN_CHANCES[nibble * TONES + value] = 1));
 
 /** @import { ToneGrid } from "./tone_grid.js" */
 
@@ -49,15 +52,15 @@ export function* findLikelihoods(powers, between, grid) {
   const background = findBackground(powers, between, grid);
   addSteadyTones(powers, background);
   // The known half bytes alone tell the strengths first.
-  let likelihoods = weigh(powers, background, findKnownStrengths(powers, background));
+  let likelihoods = weigh(powers, background, KNOWN_CHANCES);
   yield;
   for (let round = 1; round < ROUNDS; round += 1) {
     const chances = likelihoods.map((each) => each / TONES);
-    fillKnown(chances);
-    likelihoods = weigh(powers, background, findStrengths(powers, background, chances));
+    chances.set(KNOWN_CHANCES);
+    likelihoods = weigh(powers, background, chances);
     yield;
   }
-  doubtBands(likelihoods);
+  doubtBands(likelihoods, powers);
   return likelihoods;
 }
 
@@ -70,16 +73,17 @@ export function* findLikelihoods(powers, between, grid) {
  */
 export function findKnownBits(powers, between, grid) {
   const background = findBackground(powers, between, grid);
-  const likelihoods = weigh(powers, background, findKnownStrengths(powers, background));
+  const likelihoods = weigh(powers, background, KNOWN_CHANCES);
   return KNOWN_NIBBLES.reduce((sum, value, nibble) => sum + Math.log2(likelihoods[nibble * TONES + value]), 0);
 }
 
 /**
  * @param {Float64Array} powers
  * @param {Float64Array} background
- * @param {Float64Array} strengths of each part of the band
+ * @param {Float64Array} chances that each tone was sent, as far as that is thought to be known
  */
-function weigh(powers, background, strengths) {
+function weigh(powers, background, chances) {
+  const strengths = findStrengths(powers, background, chances);
   const likelihoods = new Float64Array(powers.length);
   const strongest = Math.max(...strengths);
   for (let first = 0; first < powers.length; first += TONES) {
@@ -112,12 +116,6 @@ export function findEvidence(likelihoods) {
     }
   }
   return { evidence: normalise(evidence), knownBits };
-}
-
-/** @param {Float64Array} chances */
-function fillKnown(chances) {
-  chances.fill(0, 0, KNOWN_COUNT * TONES);
-  KNOWN_NIBBLES.forEach((value, nibble) => (chances[nibble * TONES + value] = 1));
 }
 
 /**
@@ -181,16 +179,6 @@ function findStrengths(powers, background, chances) {
 }
 
 /**
- * @param {Float64Array} powers
- * @param {Float64Array} background
- */
-function findKnownStrengths(powers, background) {
-  const chances = new Float64Array(KNOWN_COUNT * TONES);
-  fillKnown(chances);
-  return findStrengths(powers, background, chances);
-}
-
-/**
  * Add what sounds in nearly every group at the same place to the background: no frame does that.
  *
  * @param {Float64Array} powers
@@ -210,16 +198,19 @@ function addSteadyTones(powers, background) {
 /**
  * Believe a band as far as its known half bytes were heard: a filter may cut off everything that was sent there.
  *
+ * A tone without any power is in a group of which no sample exists, and says nothing.
+ *
  * @param {Float64Array} likelihoods changed in place
+ * @param {Float64Array} powers
  */
-function doubtBands(likelihoods) {
+function doubtBands(likelihoods, powers) {
   for (let nibble = 0; nibble < NIBBLES; nibble += 1) {
     let known = 1;
     for (let at = nibble; at < KNOWN_COUNT; at += NIBBLES) known *= likelihoods[at * TONES + KNOWN_NIBBLES[at]];
     const doubt = DEAD_BANDS / (DEAD_BANDS + (1 - DEAD_BANDS) * known);
     for (let at = nibble; at < NIBBLE_COUNT; at += NIBBLES) {
       for (let tone = at * TONES; tone < (at + 1) * TONES; tone += 1) {
-        likelihoods[tone] += doubt * (1 - likelihoods[tone]);
+        likelihoods[tone] += (powers[tone] ? doubt : 1) * (1 - likelihoods[tone]);
       }
     }
   }

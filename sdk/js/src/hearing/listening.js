@@ -1,8 +1,11 @@
 /** Hear frames through a microphone, or in a file of any format that the browser plays. */
 
 import { ChannelDecoder } from "./channels.js";
+import { requireTimes } from "./decoder.js";
 
 const FILE_RATE_HZ = 48_000;
+/** Samples that are decoded at a time: a tenth of a second. */
+const FILE_PIECE = 4800;
 const RATE_MIN_HZ = 44_100;
 const STARTING_MS = 1000;
 const COMMON_RATES_HZ = [48_000, 44_100, 96_000];
@@ -15,7 +18,7 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  * @typedef {object} Listening
  * @property {AnalyserNode} analyser of the live spectrum
  * @property {MediaStreamTrack} track of the microphone
- * @property {() => Promise<void>} stop ends it, and switches the microphone off
+ * @property {() => Promise<void>} stop ends it, and every track of the stream: it switches the microphone off
  */
 
 /**
@@ -30,22 +33,27 @@ const UNTREATED = { echoCancellation: false, autoGainControl: false, noiseSuppre
  * @param {number} [options.repeatAfterS] report a frame again that is heard this many seconds after it was reported
  * @param {number} [options.periodS] as of `Decoder`: repetitions of which each is too weak are heard together
  * @param {(state: "listening" | "interrupted") => void} [options.onState] called when the browser stops the sound, and
- *   when it goes on
+ *   when it goes on; if the decoder fails, with "interrupted", and the listening ends
  * @returns {Promise<Listening>}
  * @throws {DOMException} without permission or a microphone; NotSupportedError if the browser joins the microphone's
  *   rate to no rate that carries a frame
- * @throws {RangeError} for a microphone whose sample rate cannot carry a frame
+ * @throws {TypeError} for a stream without an audio track
+ * @throws {RangeError} for a microphone whose sample rate cannot carry a frame; before it is asked for, for times that
+ *   `Decoder` refuses
  */
-export async function listen(onFrame, { stream, repeatAfterS, periodS, onState } = {}) {
+export async function listen(onFrame, { stream, repeatAfterS, periodS, onState = () => {} } = {}) {
+  requireTimes(repeatAfterS, periodS);
   stream ??= await navigator.mediaDevices.getUserMedia({ audio: UNTREATED });
   const [track] = stream.getAudioTracks();
   /** @type {AudioContext | undefined} */
   let context;
-  let unfollow = () => {};
+  /** @type {Promise<void> | undefined} */
+  let closed;
+  const following = new AbortController();
   const stop = async () => {
-    unfollow();
-    track.stop();
-    if (context?.state !== "closed") await context?.close();
+    following.abort();
+    stream.getTracks().forEach((each) => each.stop());
+    await (closed ??= context?.close());
   };
   try {
     const source = joinContext(stream, track.getSettings().sampleRate);
@@ -53,18 +61,22 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState }
     if (context.sampleRate < RATE_MIN_HZ) throw new RangeError(`The microphone records at ${context.sampleRate} Hz.`);
     await context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
     const analyser = new AnalyserNode(context, { fftSize: 4096, smoothingTimeConstant: 0.5 });
-    /** @type {AudioWorkletNodeOptions} */
-    const stereo = { numberOfOutputs: 0, channelCount: 2, channelCountMode: "clamped-max" };
     const hearing = new AudioWorkletNode(context, "soundmark-hearing", {
-      ...stereo,
+      numberOfOutputs: 0,
+      channelCount: 2,
+      channelCountMode: "clamped-max",
       processorOptions: { repeatAfterS, periodS },
     });
     hearing.port.onmessage = ({ data }) => onFrame(data);
+    hearing.onprocessorerror = () => {
+      stop();
+      onState("interrupted");
+    };
     source.node.connect(analyser).connect(hearing);
-    // During a call, or without a gesture of the person, a browser starts it later: `followState` tells when.
+    // During a call, or without a gesture of the person, a browser starts it later: `followState` reports when.
     const started = context.resume().catch(() => {});
     await Promise.race([started, new Promise((resolve) => setTimeout(resolve, STARTING_MS))]);
-    unfollow = followState(context, track, onState ?? (() => {}));
+    followState(context, track, onState, following);
     return { analyser, track, stop };
   } catch (error) {
     await stop();
@@ -75,7 +87,7 @@ export async function listen(onFrame, { stream, repeatAfterS, periodS, onState }
 /**
  * Return the sound of a stream in a context of its own rate, so nothing is resampled.
  *
- * Firefox does not tell the rate, and joins no stream to a context of another one: so the common ones are tried.
+ * Firefox does not report the rate, and joins no stream to a context of another one: so the common ones are tried.
  *
  * @param {MediaStream} stream
  * @param {number | undefined} ownHz
@@ -99,18 +111,19 @@ function joinContext(stream, ownHz) {
 }
 
 /**
- * Tell when the browser stops the sound and when it goes on, and ask it to go on. Return how to end that.
+ * Report when the browser stops the sound and when it goes on, and ask it to go on.
  *
  * iOS interrupts a context for a call or a locked screen, and leaves it suspended afterwards.
  *
  * @param {AudioContext} context
  * @param {MediaStreamTrack} track
  * @param {(state: "listening" | "interrupted") => void} onState
+ * @param {AbortController} following ends that
  */
-function followState(context, track, onState) {
+function followState(context, track, onState, following) {
   let wasHearing = true;
   const follow = () => {
-    const isHearing = context.state === "running" && !track.muted;
+    const isHearing = context.state === "running" && !track.muted && track.readyState === "live";
     if (isHearing !== wasHearing) onState(isHearing ? "listening" : "interrupted");
     wasHearing = isHearing;
     // Without a gesture of the person a browser may refuse; the next change, or click, asks again.
@@ -119,14 +132,11 @@ function followState(context, track, onState) {
   /** @type {[EventTarget | undefined, string[]][]} */
   const followed = [
     [context, ["statechange"]],
-    [track, ["mute", "unmute"]],
+    [track, ["mute", "unmute", "ended"]],
     [globalThis.document, ["visibilitychange", "click"]],
   ];
-  const each = (/** @type {(target: EventTarget, type: string) => void} */ act) =>
-    followed.forEach(([target, types]) => target && types.forEach((type) => act(target, type)));
-  each((target, type) => target.addEventListener(type, follow));
+  for (const [target, types] of followed) for (const type of types) target?.addEventListener(type, follow, following);
   follow();
-  return () => each((target, type) => target.removeEventListener(type, follow));
 }
 
 /**
@@ -142,12 +152,19 @@ export async function hearFile(file) {
   const decoder = new ChannelDecoder(FILE_RATE_HZ);
   const frames = [];
   const { port1, port2 } = new MessageChannel();
-  for (let at = 0; at < sound.length; at += FILE_RATE_HZ) {
-    frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + FILE_RATE_HZ))));
-    // The page stays responsive. A timer would do that too, but in a hidden page it waits for seconds.
+  // The page stays responsive. A timer would do that too, but in a hidden page it waits for seconds.
+  const pause = () => {
     port2.postMessage(null);
-    await new Promise((resolve) => (port1.onmessage = resolve));
+    return new Promise((resolve) => (port1.onmessage = resolve));
+  };
+  for (let at = 0; at < sound.length; at += FILE_PIECE) {
+    frames.push(...decoder.feed(channels.map((samples) => samples.subarray(at, at + FILE_PIECE))));
+    await pause();
+  }
+  for (const heard of decoder.finishing()) {
+    frames.push(...heard);
+    await pause();
   }
   port1.close();
-  return [...frames, ...decoder.finish()];
+  return frames;
 }

@@ -2,13 +2,13 @@
  * Finds the likeliest frame: ordered-statistics decoding of the Reed–Solomon code over its bytes.
  *
  * Any 16 of the 26 unknown bytes determine the others. The clearest 16 are believed, and then changed in up to four
- * places, the least unlikely changes first. Sets that leave out some of the clearest find what one wrong byte hides.
+ * places, the least unlikely changes first. A wrong byte among the clearest hides a frame; other sets find it.
  *
  * docs/sound-decoder.md lists 16,000 patterns and 12 targets. Here patterns are in the order of what they cost, so a
  * loop ends where nothing that follows can suffice; half as many patterns and twice the targets find more in less time.
  */
 
-import { CODE_BASE, findEffects, LETTERS, multiply, TOKEN_BYTES, UNKNOWN_BYTES } from "./frame_code.js";
+import { bytesOf, CODE_BASE, findEffects, LETTERS, multiply, TOKEN_BYTES, UNKNOWN_BYTES } from "./frame_code.js";
 
 export const VALUES = 256;
 /** As good as impossible. */
@@ -40,7 +40,7 @@ const KEYS = 65_536;
 /** @typedef {{content: Uint8Array, bits: number}} Decoded the unknown bytes of a frame, and the evidence for them */
 
 /**
- * Return the likeliest frame that was found, or null. It yields about every half millisecond, to let other work in.
+ * Return the likeliest frame that was found, or null. It yields every millisecond or so, to let other work in.
  *
  * @param {Float64Array} evidence how many bits speak for each value of each of the 26 unknown bytes
  * @param {number} enoughBits less is no frame, and a frame with as many ends the search
@@ -84,6 +84,7 @@ class BelievedSet {
     const slack = this.bits + sumOf(this.most) - enoughBits;
     if (slack < 0) return null;
     const changes = this._listChanges(slack);
+    yield;
     const patterns = listPatterns(changes, Math.min(slack, COST_MAX));
     yield;
     /** @type {Decoded | null} */
@@ -305,7 +306,7 @@ function orderByClarity(evidence) {
   return [...clarities.keys()].sort((a, b) => clarities[b] - clarities[a]);
 }
 
-const LETTER_VALUES = Uint8Array.from(LETTERS, (letter) => letter.charCodeAt(0));
+const LETTER_VALUES = bytesOf(LETTERS);
 const ALL_VALUES = Uint8Array.from({ length: VALUES }, (_, value) => value);
 
 /**
@@ -316,7 +317,7 @@ const ALL_VALUES = Uint8Array.from({ length: VALUES }, (_, value) => value);
  */
 export function normalise(evidence) {
   for (let place = 0; place < UNKNOWN_BYTES; place += 1) {
-    const bits = evidence.subarray(place * VALUES, (place + 1) * VALUES);
+    const bits = bitsOf(evidence, place);
     const values = place < TOKEN_BYTES ? LETTER_VALUES : ALL_VALUES;
     let sum = 0;
     for (const value of values) sum += 2 ** bits[value];

@@ -1,7 +1,7 @@
 /** Reads the frame at one place: alignment, likelihoods, decoding, and the evidence that decides. */
 
 import { align, follow } from "./alignment.js";
-import { GROUPS, KNOWN_GROUPS, PREFIX, TOKEN_BYTES, TONE_COUNT } from "./frame_code.js";
+import { KNOWN_GROUPS, PREFIX, TOKEN_BYTES } from "./frame_code.js";
 import { findEvidence, findKnownBits, findLikelihoods } from "./likelihoods.js";
 import { boundBits, decode, normalise, SETS_MAX } from "./ordered_statistics.js";
 
@@ -11,7 +11,7 @@ import { boundBits, decode, normalise, SETS_MAX } from "./ordered_statistics.js"
  */
 const UNKNOWN_MIN_BITS = 106;
 const TOGETHER_MIN_BITS = 144;
-/** Less than that speaks for a place only by chance. */
+/** Below this, a place matches only by chance. */
 const KNOWN_MIN_BITS = 12;
 const CLEAR_KNOWN_BITS = 24;
 const SETS_OF_DOUBT = 2;
@@ -35,14 +35,12 @@ export class Reader {
   constructor(band, powerSums) {
     this._band = band;
     this._powerSums = powerSums;
-    this._powers = new Float64Array(GROUPS * TONE_COUNT);
-    this._between = new Float64Array(GROUPS * TONE_COUNT);
     /** @type {(Evidence & {protocol: number})[]} */
     this._failed = [];
   }
 
   /**
-   * Return the text of the frame at a place, or null. It yields about every half millisecond, to let other work in.
+   * Return the text of the frame at a place, or null. It yields every millisecond or so, to let other work in.
    *
    * @param {Candidate} candidate
    * @param {ToneGrid} grid
@@ -95,10 +93,8 @@ export class Reader {
    * @returns {Generator<undefined, number, undefined>}
    */
   *_findKnownBits(grid, { start, clock }) {
-    const groups = grid.groupsOf(start, clock, KNOWN_GROUPS);
-    const [powers, between] = [this._powers, this._between].map((each) => each.subarray(0, KNOWN_GROUPS * TONE_COUNT));
-    yield* grid.measure(this._band, groups, powers, between);
-    return findKnownBits(powers, between, grid);
+    const powers = yield* grid.measure(this._band, grid.groupsOf(start, clock, KNOWN_GROUPS));
+    return findKnownBits(...powers, grid);
   }
 
   /**
@@ -107,8 +103,8 @@ export class Reader {
    * @returns {Generator<undefined, Evidence, undefined>}
    */
   *_measure(grid, groups) {
-    yield* grid.measure(this._band, groups, this._powers, this._between);
-    return findEvidence(yield* findLikelihoods(this._powers, this._between, grid));
+    const powers = yield* grid.measure(this._band, groups);
+    return findEvidence(yield* findLikelihoods(...powers, grid));
   }
 
   /**
@@ -119,7 +115,7 @@ export class Reader {
    * @returns {Generator<undefined, string | null, undefined>}
    */
   *_judge({ evidence, knownBits }, setsMax) {
-    const neededBits = Math.max(UNKNOWN_MIN_BITS, TOGETHER_MIN_BITS - Math.max(knownBits, 0));
+    const neededBits = Math.max(UNKNOWN_MIN_BITS, TOGETHER_MIN_BITS - knownBits);
     if (knownBits < KNOWN_MIN_BITS || boundBits(evidence) < neededBits) return null;
     const sets = knownBits >= CLEAR_KNOWN_BITS ? setsMax : SETS_OF_DOUBT;
     const decoded = yield* decode(evidence, neededBits, sets);

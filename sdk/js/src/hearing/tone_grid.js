@@ -9,8 +9,6 @@ export const HOPS_PER_GROUP = 12;
 const CLOCK_MAX = 0.0052;
 /** Of a group, at each end: as it is sent. */
 const FADE = 0.15;
-/** Leakage is found to this part of a cell of the spectrum. */
-const FINE = 64;
 
 /** @import { Baseband } from "./baseband.js" */
 
@@ -42,15 +40,15 @@ export class ToneGrid {
   }
 
   /**
-   * Write the power of each tone of each group to `powers`, and to `between` that half-way to the next tone.
+   * Return the power of each tone of each group, 96 for each, and that half-way to the next tone.
    *
    * @param {Baseband} band
    * @param {Group[]} groups
-   * @param {Float64Array} powers 96 for each group
-   * @param {Float64Array} between
-   * @returns {Generator<undefined, void, undefined>}
+   * @returns {Generator<undefined, [Float64Array, Float64Array], undefined>}
    */
-  *measure(band, groups, powers, between) {
+  *measure(band, groups) {
+    const powers = new Float64Array(groups.length * TONE_COUNT);
+    const between = powers.slice();
     for (const [group, { start, clock }] of groups.entries()) {
       const [places, placesBetween] = [findPlaces(this.fine, clock), findPlaces(this.fine, clock, TONE_STEP_HZ / 2)];
       this.transform(band, start);
@@ -60,6 +58,7 @@ export class ToneGrid {
       }
       if (group % 4 === 3) yield;
     }
+    return [powers, between];
   }
 
   /**
@@ -154,6 +153,6 @@ function findLeakage(window) {
   const whole = powerAt(0);
   return Float64Array.from({ length: TONE_COUNT }, (_, distance) => {
     if (distance === 0) return 0;
-    return Math.max(...[-16, -8, 0, 8, 16].map((each) => powerAt(distance * step + each / FINE) / whole));
+    return Math.max(...[-1 / 4, -1 / 8, 0, 1 / 8, 1 / 4].map((each) => powerAt(distance * step + each) / whole));
   });
 }

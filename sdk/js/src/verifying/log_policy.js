@@ -1,4 +1,4 @@
-/** Whom to believe about a log: its keys, and how many witnesses must have seen the same log. */
+/** The keys that a receiver trusts for a log, and how many witnesses must have seen the same log. */
 
 import { decodeBase64 } from "./base64url.js";
 

@@ -31,7 +31,7 @@ export class OfflineResolution {
   /** @param {OfflinePack} pack @param {PackedCode} code */
   constructor(pack, code) {
     this.xrId = code.xrId;
-    // Anew, so that who changes an answer does not change the pack.
+    // A new copy, so that a caller who changes an answer does not change the pack.
     this.intent = readIntent(code.intent);
     this.asOf = new Date(pack.issuedAt);
     this.validUntil = new Date(Math.min(pack.validUntil, code.expiresAt));
@@ -85,7 +85,7 @@ export class OfflinePack {
   }
 
   /**
-   * Return whether whoever keeps this pack needs `other` no more, if it is `nowMs` or later.
+   * Return whether this pack makes `other` unnecessary, if it is `nowMs` or later.
    *
    * This one is newer, should name what `other` names, and lasts at least as long, unless `other` has ended. So it
    * answers what `other` still could, and leaves out what `other` left out. It needs a proof if `other` has one.

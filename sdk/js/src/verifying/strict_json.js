@@ -31,7 +31,8 @@ class Written {
  *
  * @param {Uint8Array} bytes
  * @returns {Parsed}
- * @throws {ReceiverFailure} unverifiable, for everything that is not I-JSON, and for more than 64 levels
+ * @throws {ReceiverFailure} unverifiable, for everything that is not I-JSON, for more than 64 levels, and for a string of
+ *   megabytes
  */
 export function parse(bytes) {
   let text;
@@ -68,11 +69,17 @@ class Parser {
     this.at = 0;
   }
 
+  /** @returns {string} */
   readToken() {
     TOKEN.lastIndex = this.at;
-    const [, token] = /** @type {RegExpExecArray} */ (TOKEN.exec(this.text));
-    this.at = TOKEN.lastIndex;
-    return token;
+    try {
+      const [, token] = /** @type {RegExpExecArray} */ (TOKEN.exec(this.text));
+      this.at = TOKEN.lastIndex;
+      return token;
+    } catch {
+      // An expression needs memory for each letter of a string. Nothing that is signed has one of megabytes.
+      refuse("A string in the JSON is too long.");
+    }
   }
 
   /**
