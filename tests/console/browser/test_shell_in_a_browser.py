@@ -174,6 +174,22 @@ async def test_the_palette_leads_to_a_campaign_with_the_keyboard_alone(
         await page.wait_for_url(re.compile(path))
 
 
+async def test_enter_opens_nothing_that_was_found_for_an_earlier_text(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    await tenant.make_campaign("Summer festival")
+    page = await served.open(f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}", clock.now())
+    await open_palette(page, "/")
+    await page.keyboard.type("festiv")
+    await expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("1 result")
+    await page.route("**/search?*", lambda route: route.continue_() if route.request.is_navigation_request() else None)
+
+    await page.keyboard.type("x")
+    await page.keyboard.press("Enter")
+
+    await page.wait_for_url(re.compile(r"/search\?.*q=festivx"))
+
+
 async def test_the_palette_keeps_out_of_the_way(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
     page = await served.open(f"/organizations/{tenant.organization_id}/settings", clock.now())
     await page.fill("#field-name", "")

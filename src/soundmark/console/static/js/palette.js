@@ -35,6 +35,8 @@ class Palette {
     this.dialog = document.createElement("dialog");
     this.dialog.id = "palette";
     this.latest = 0;
+    /** The text that the links on show were found for. */
+    this.shown = "";
   }
 
   /** Show the dialog, and load the search page into it; where that fails, go to the page. */
@@ -71,7 +73,9 @@ class Palette {
     if (number !== this.latest) return;
     if (search === null) return location.assign(url.href);
     const found = search.querySelector("#found");
-    if (found !== null) this.dialog.querySelector("#found")?.replaceWith(found);
+    if (found === null) return;
+    this.dialog.querySelector("#found")?.replaceWith(found);
+    this.shown = text;
   }
 
   /**
@@ -91,7 +95,8 @@ class Palette {
   }
 
   /**
-   * Move the focus between the field and the links by the arrow keys.
+   * Move the focus between the field and the links by the arrow keys. In the field, Enter opens the first link; while
+   * the links are those of an earlier text, it sends the form.
    *
    * @param {KeyboardEvent} event
    * @param {HTMLInputElement} input
@@ -99,7 +104,8 @@ class Palette {
   move(event, input) {
     const links = [...this.dialog.querySelectorAll("a")];
     const at = links.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
-    if (event.key === "Enter" && document.activeElement === input && links.length > 0) {
+    const isFound = links.length > 0 && input.value === this.shown;
+    if (event.key === "Enter" && document.activeElement === input && isFound) {
       event.preventDefault();
       links[0]?.click();
     }
