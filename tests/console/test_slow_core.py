@@ -8,6 +8,7 @@ import pytest
 from support.api.core_settings import OPERATOR_TOKEN
 from support.console.client import ConsoleClient
 from support.console.faulty_core import FaultyCore
+from support.console.search_pages import search_path
 from support.outside import misbehaving_server
 from support.outside.misbehaving_server import Behaviour
 from support.processes.fake_clock import FakeClock
@@ -115,6 +116,7 @@ async def test_a_part_that_is_late_is_left_out_and_said_to_be(
         f"{project}/integrations": (["billing/subscriptions", "audience/legacy-report"], ["Create an integration"]),
         f"{organization}/billing": (["usage"], ["Subscriptions"]),
         f"{organization}/webhooks/{endpoint['id']}": ([f"webhook-endpoints/{endpoint['id']}/deliveries"], [part]),
+        search_path(tenant, "api"): (["campaigns", "codes"], ["API keys", "Not every list was looked through."]),
         "/platform/status": (
             ["platform/abuse-reports", "platform/organizations", "billing/admin/catalog"],
             ["Core is ready.", "not known", "not known", "not known"],
