@@ -11,7 +11,7 @@ from soundmark.console.pages.search.finding import Finding, Place, SearchResult,
 from soundmark.console.pages.search.nearest import find_nearest
 from soundmark.console.troubles import TooManyListed
 from soundmark.console.visit import Visit
-from soundmark.kit.text.ids import may_be_id
+from soundmark.kit.text.ids import ID_CHARS, may_be_id
 
 # So that a person of a thousand organisations waits for a few calls at most; the organisation at hand is the first.
 _ORGANIZATIONS_MAX: Final = 8
@@ -30,6 +30,8 @@ async def find_id(visit: Visit, organizations: list[Organization], place: Place,
     if find is None:
         nearest = await find_or_nothing(find_nearest(visit, place, wanted))
         return SearchResult(nearest or [], nearest is not None)
+    if len(wanted.partition("_")[2]) < ID_CHARS:  # Half an id, by hand: it would be looked for at every pause.
+        return SearchResult([])
     at_hand = [] if place.organization is None else [place.organization]
     others = [each for each in organizations if each not in at_hand]
     within = [*at_hand, *others]
