@@ -37,8 +37,13 @@ def list_pages(visit: Visit, place: Place) -> list[Finding]:
     """Return the pages that lead to everything else, as far as the person's role may read them."""
     pages = []
     if (at := place.organization) is not None:
-        areas = [area for section in list_sections(at.role, at.id, place.project_id) for area in section.areas]
-        pages += [Finding("page", visit.say(f"layout.area.{area.name}"), area.path) for area in areas]
+        sections = list_sections(at.role, at.id, place.project_id)
+        names = [area.name for section in sections for area in section.areas]
+        for section in sections:
+            within = f" ({visit.say(f'layout.section.{section.kind}')})"
+            for area in section.areas:
+                name = visit.say(f"layout.area.{area.name}") + (within if names.count(area.name) > 1 else "")
+                pages.append(Finding("page", name, area.path))
     pages.append(Finding("page", visit.say("layout.organizations"), "/organizations"))
     pages.append(Finding("page", visit.say("layout.listen"), "/listen"))
     if offers_platform(visit.signed_in):
