@@ -170,7 +170,7 @@ async def test_a_report_does_without_what_stands_beside_it(
                 page = await operator.get(path)
             operator.core.recover()
             assert (page.status, page.trouble, read_totals(page)) == (200, None, ["3", "2", "1.5"])
-            is_said = "The choices are not available at the moment." in page.text
+            is_said = "Some choices cannot be shown at the moment." in page.text
             assert is_said is ("campaigns" in name)
 
 
