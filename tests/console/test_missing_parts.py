@@ -2,9 +2,11 @@
 
 import pytest
 from support.console.client import ConsoleClient
+from support.console.search_pages import search_path
 from support.tenancy.tenant import Tenant
 
 UNAVAILABLE = "This part cannot be shown at the moment."
+IN_PART = "Not every list was looked through."
 NO_MEMBERS = "The members cannot be read at the moment."
 
 
@@ -15,6 +17,7 @@ async def test_a_part_that_fails_leaves_the_rest_of_its_page(
     endpoint, integration = await tenant.make_webhook_endpoint(), await tenant.make_integration()
     organization = f"/organizations/{tenant.organization_id}"
     project = f"{organization}/projects/{tenant.project_id}"
+    certificate_id = f"dct_{'0' * 22}"
     by_address = f"{organization}/audit-log?actor=operator"
     for path, call, shown, said in (
         (
@@ -28,6 +31,9 @@ async def test_a_part_that_fails_leaves_the_rest_of_its_page(
         (f"{organization}/billing", "/v1/usage", "Starter", ""),
         (f"{project}/integrations", "/v1/billing/subscriptions", integration["id"], ""),
         (f"{project}/integrations", "/v1/audience/legacy-report", integration["id"], ""),
+        (search_path(tenant, "api"), "/v1/campaigns", "API keys", IN_PART),
+        (search_path(tenant, endpoint["id"]), f"/v1/webhook-endpoints/{endpoint['id']}", "0 results", IN_PART),
+        (search_path(tenant, certificate_id), f"/v1/deletion-certificates/{certificate_id}", "0 results", IN_PART),
     ):
         with subtests.test(path=path, call=call):
             operator.core.refuse(f"GET {call}", 503, "database_unavailable")

@@ -53,6 +53,10 @@ SENTENCES = [
     "must name a plan of Audience",
     "must name a plan that is active",
     "must be an existing third party of the accounting system",
+    "must name an active, recurring price at the card provider",
+    "must have at most two decimals",
+    "must be one secret, or two separated by a comma",
+    "must have no control characters, such as a line break",
     "is larger than 16384 bytes in canonical form",
 ]
 

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 import pytest
 from support.api.core_settings import OPERATOR_TOKEN
 from support.console.client import ConsoleClient
 from support.console.faulty_core import FaultyCore
+from support.console.search_pages import search_path
 from support.outside import misbehaving_server
 from support.outside.misbehaving_server import Behaviour
 from support.processes.fake_clock import FakeClock
@@ -97,6 +99,7 @@ async def test_a_part_that_is_late_is_left_out_and_said_to_be(
     code = await tenant.make_code(campaign_id=campaign["id"])
     endpoint = await tenant.make_webhook_endpoint()
     part = "This part cannot be shown at the moment."
+    choices = "Some choices cannot be shown at the moment."
     packs = "The offline packs could not be looked up."
     late = {
         organization: (
@@ -106,15 +109,16 @@ async def test_a_part_that_is_late_is_left_out_and_said_to_be(
         project: (["codes", "campaigns", "audience/integrations", "audit-log"], [part] * 4),
         f"{project}/campaigns/{campaign['id']}": (["codes", "audit-log"], [part, packs]),
         f"{project}/campaigns/{campaign['id']}/stop": (["audit-log"], [packs, "1 active Code will be revoked."]),
-        f"{project}/codes": (["campaigns"], [campaign["id"]]),
+        f"{project}/codes": (["campaigns"], [campaign["id"], choices]),
         f"{project}/codes/issue": (
             ["campaigns", "audience/integrations", "codes"],
-            ["The choices are not available at the moment."] * 2,
+            [choices] * 2,
         ),
         f"{project}/codes/{code['xr_id']}": (["keys/history", "campaigns"], [campaign["id"]]),
         f"{project}/integrations": (["billing/subscriptions", "audience/legacy-report"], ["Create an integration"]),
         f"{organization}/billing": (["usage"], ["Subscriptions"]),
         f"{organization}/webhooks/{endpoint['id']}": ([f"webhook-endpoints/{endpoint['id']}/deliveries"], [part]),
+        search_path(tenant, "api"): (["campaigns", "codes"], ["API keys", "Not every list was looked through."]),
         "/platform/status": (
             ["platform/abuse-reports", "platform/organizations", "billing/admin/catalog"],
             ["Core is ready.", "not known", "not known", "not known"],
@@ -133,3 +137,22 @@ async def test_a_part_that_is_late_is_left_out_and_said_to_be(
             assert page.status == 200
             assert [text for text in said if page.text.count(text) < said.count(text)] == [], page.text
         operator.core.recover()
+
+
+async def test_choices_that_were_read_before_a_list_was_late_are_offered(
+    operator: ConsoleClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = await tenant.make_campaign("Summer")
+
+    def stall_the_next(page: dict[str, Any]) -> dict[str, Any]:
+        operator.core.recover()
+        operator.core.stall("GET /v1/campaigns")
+        return {**page, "next_cursor": "more"}
+
+    operator.core.alter("GET /v1/campaigns", stall_the_next)
+    monkeypatch.setattr(parts, "_LATE_S", 1.0)
+
+    page = await operator.get(f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/codes/issue")
+
+    operator.core.recover()
+    assert campaign["id"] in [each.get("value") for each in page.find_all(".//select[@name='campaign_id']/option")]

@@ -21,6 +21,7 @@ _PHRASES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"Input should be less than or equal to (?P<limit>-?\d+)", "refusals.too_large"),
         (r"Input should be a valid (integer|number).*|must be written in decimal digits", "refusals.no_number"),
         (r"Input should be a valid boolean.*", "refusals.no_boolean"),
+        (r"must have at most two decimals", "refusals.too_many_decimals"),
         (r"List should have at least 1 item.*", "refusals.nothing_chosen"),
         (r"List should have at most (?P<limit>\d+) items?.*", "refusals.too_many_chosen"),
         (r"must be a DNS name in A-label form .*", "refusals.no_dns_name"),
@@ -30,7 +31,10 @@ _PHRASES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"Input should be a valid dictionary.*", "refusals.no_object"),
         (r"must have at most \d+ members|must have fewer values and levels", "refusals.too_many_members"),
         (r"Input should be '.*|must be a known event type|must be 3, 4 or 5", "refusals.not_offered"),
-        (r"String should match pattern '\^\[\^\\x00-.*", "refusals.invisible_characters"),
+        (
+            r"String should match pattern '\^\[\^\\x00-.*|must have no control characters, such as a line break",
+            "refusals.invisible_characters",
+        ),
         (r"String should match pattern .*", "refusals.malformed"),
         (r"must be in the future", "refusals.in_the_past"),
         (r"must be an RFC 3339 date-time .*|must be a date-time that exists, with an offset", "forms.not_a_time"),
@@ -55,6 +59,8 @@ _PHRASES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"must name another plan: this one is granted by contract only", "refusals.by_contract_only"),
         (r"must name a plan of Audience", "refusals.no_audience_plan"),
         (r"must name a plan that is active", "refusals.inactive_plan"),
+        (r"must name an active, recurring price at the card provider", "refusals.no_price"),
+        (r"must be one secret, or two separated by a comma", "refusals.too_many_secrets"),
         (r"must be an existing third party of the accounting system", "refusals.unknown_customer"),
         (
             r"must be a number that a double can hold exactly|contains a .*|is larger than .*|is nested too deeply.*",

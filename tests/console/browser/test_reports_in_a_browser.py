@@ -117,7 +117,7 @@ async def test_a_column_shows_its_values_and_days_are_chosen_by_dragging(
 
     await page.mouse.move(first, y)
     shown = await page.inner_text("section[aria-labelledby=by_day] .values")
-    assert re.fullmatch(r".+ · Events \d+ · Estimated reach \d+", shown)
+    assert re.fullmatch(r"\d+ \w+ \d{4} · Events \d+ · Estimated reach \d+", shown), "as the times of the page"
     await page.mouse.down()
     await page.mouse.move(last, y)
     await page.mouse.up()

@@ -1,10 +1,11 @@
 """The frame of the pages in a browser: its parts, its weight, its keys, and what it does without a script."""
 
+import asyncio
 import re
 
 import pytest
 from console.browser.conftest import ServedConsole
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from support.browser.accessibility import (
     NARROW,
     assert_no_page_breaks_a_rule,
@@ -174,6 +175,22 @@ async def test_the_palette_leads_to_a_campaign_with_the_keyboard_alone(
         await page.wait_for_url(re.compile(path))
 
 
+async def test_enter_opens_nothing_that_was_found_for_an_earlier_text(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    await tenant.make_campaign("Summer festival")
+    page = await served.open(f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}", clock.now())
+    await open_palette(page, "/")
+    await page.keyboard.type("festiv")
+    await expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("1 result")
+    await page.route("**/search?*", lambda route: route.continue_() if route.request.is_navigation_request() else None)
+
+    await page.keyboard.type("x")
+    await page.keyboard.press("Enter")
+
+    await page.wait_for_url(re.compile(r"/search\?.*q=festivx"))
+
+
 async def test_the_palette_keeps_out_of_the_way(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
     page = await served.open(f"/organizations/{tenant.organization_id}/settings", clock.now())
     await page.fill("#field-name", "")
@@ -190,6 +207,31 @@ async def test_the_palette_keeps_out_of_the_way(served: ServedConsole, tenant: T
     await page.context.clear_cookies()
     await page.keyboard.type("x")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to Soundmark"), "the session has ended"
+
+
+async def test_a_palette_that_was_closed_leaves_the_page_as_it_is(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    served.browsing.tolerate("ERR_FAILED")
+    page = await served.open(f"/organizations/{tenant.organization_id}/settings", clock.now())
+    await page.fill("#field-name", "Half typed")
+    await page.locator("h1").click()
+    await open_palette(page, "/")
+    asked: asyncio.Queue[Route] = asyncio.Queue()
+    await page.route("**/search?*", asked.put)
+    await page.keyboard.type("x")
+    search = await asked.get()
+    for _ in ("it empties the field", "it closes the dialog"):
+        await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+    async with page.expect_event("requestfailed"):
+        await search.abort()
+
+    await page.evaluate("void setTimeout(() => fetch('/search?q=next').catch(() => null), 300)")
+    async with asyncio.timeout(10):
+        assert (await asked.get()).request.url.endswith("q=next"), "the search is neither continued nor opened"
+    await expect(page.locator("#field-name")).to_have_value("Half typed")
 
 
 async def test_colours_of_the_system_and_reduced_motion_keep_every_part(

@@ -19,8 +19,8 @@ async def watch_sign(page: Page) -> asyncio.Event:
     is_shown = asyncio.Event()
     await page.expose_function("noteSign", is_shown.set)
     await page.evaluate(
-        "new MutationObserver(() => document.getElementById('awaited').checkVisibility() && noteSign())"
-        ".observe(document.getElementById('awaited'), { attributes: true })"
+        "new MutationObserver(() => document.getElementById('awaited').textContent && noteSign())"
+        ".observe(document.getElementById('awaited'), { childList: true })"
     )
     return is_shown
 
@@ -28,9 +28,15 @@ async def watch_sign(page: Page) -> asyncio.Event:
 async def test_a_late_page_is_awaited_with_a_sign(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
     project = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}"
     page = await served.open(f"{project}/api-keys", clock.now(), reduced_motion="reduce")
-    await page.evaluate("document.getElementById('awaited').hidden = false")
+    sign = page.get_by_role("status").and_(page.locator("#awaited"))
+    await expect(sign).to_have_text("")
+    await page.evaluate("import('/static/js/waiting.js').then(({ wait }) => wait())")
+    await expect(sign).to_have_text("Waiting for the service…")
     assert await find_broken_in_both_schemes(page) == {}
-    await page.evaluate("document.getElementById('awaited').hidden = true")
+    await page.emulate_media(reduced_motion="no-preference")
+    pulse = "each => each.getAnimations().flatMap((each) => each.effect.getKeyframes()).flatMap(Object.keys)"
+    assert "opacity" not in await sign.evaluate(pulse), "the text keeps its contrast"
+    await page.reload()
     is_shown = await watch_sign(page)
     served.client.core.stall("GET /v1/campaigns")
 
@@ -63,3 +69,48 @@ async def test_a_form_that_nobody_answers_is_back_with_what_was_typed(
     await expect(page.get_by_label("Name")).to_have_value("Radio Südwest")
     await expect(page.locator("#awaited")).to_be_hidden()
     served.client.core.recover()
+
+
+async def test_the_issuing_of_codes_is_awaited_with_a_sign(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    """A script keeps the request first, and then sends the form."""
+    served.browsing.tolerate("status of 503")
+    page = await served.open(
+        f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/codes/issue", clock.now()
+    )
+    await page.fill("#field-issuer", "Radio Nordlicht")
+    await page.fill("#field-url", "https://example.org/")
+    is_shown = await watch_sign(page)
+    await page.route("**/issue/tuple", lambda route: route.fulfill(status=503))
+    await page.click("#issuance button:not([name])")
+    await expect(page.locator("#verdict")).to_have_attribute("data-would-issue", "no")
+    await expect(page.locator("#awaited")).to_be_empty()
+    await page.unroute("**/issue/tuple")
+    served.client.core.stall("POST /v1/codes")
+
+    await page.click("#issuance button:not([name])", no_wait_after=True)
+
+    async with asyncio.timeout(10):
+        await is_shown.wait()
+    served.client.core.recover()
+    await page.wait_for_url("**/codes/xr_*")
+
+
+async def test_the_sign_stays_for_as_long_as_the_answer_may_take(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    """Of an answer within 25 s it goes after 30 s; a deletion takes as long as there is something to delete."""
+    organization = f"/organizations/{tenant.organization_id}"
+    page = await served.open(f"{organization}/settings", clock.now())
+    await page.clock.install()
+    for path, text in (("settings", ""), (f"projects/{tenant.project_id}/delete", "Waiting for the service…")):
+        await page.goto(f"{organization}/{path}")
+        await page.evaluate(
+            "document.querySelector('main form[method=post]')"
+            ".dispatchEvent(new SubmitEvent('submit', { bubbles: true, cancelable: true }))"
+        )
+        await page.clock.fast_forward(1_000)
+        await expect(page.locator("#awaited")).to_have_text("Waiting for the service…")
+        await page.clock.fast_forward(30_000)
+        await expect(page.locator("#awaited")).to_have_text(text)

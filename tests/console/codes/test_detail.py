@@ -237,7 +237,7 @@ async def test_codes_are_issued_while_audience_cannot_be_reached(
     await tenant.give_cell(rival)
     form = await mute.get(f"{codes}/issue")
     assert form.status == 200
-    assert "The choices are not available at the moment." in form.text
+    assert "Some choices cannot be shown at the moment." in form.text
 
     answer = await mute.submit(f"{codes}/issue", fields(integration_id="int_0000000000000000000000"))
     assert (answer.status, answer.trouble) == (503, "audience_unavailable")

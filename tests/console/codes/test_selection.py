@@ -44,6 +44,20 @@ async def test_a_selection_is_revoked_after_a_page_that_lists_it(
     assert await _statuses(tenant) == {chosen[0]: "revoked", chosen[1]: "revoked", kept: "active"}
 
 
+async def test_a_session_that_ends_after_a_revocation_leaves_it_told(
+    operator: ConsoleClient, tenant: Tenant, codes: str
+) -> None:
+    """The page of an ended session says that nothing was changed."""
+    xr_id = (await tenant.make_code())["xr_id"]
+    operator.core.refuse("GET /v1/audit-log", 401, "unauthenticated")
+
+    answer = await operator.submit(f"{codes}/revoke", {"xr_ids": [xr_id]})
+
+    assert answer.location == f"{codes}#revoked"
+    assert "1 Code was revoked." in (await operator.follow(answer)).text
+    assert await _statuses(tenant) == {xr_id: "revoked"}
+
+
 async def test_a_revocation_that_is_sent_again_changes_nothing(
     operator: ConsoleClient, tenant: Tenant, codes: str
 ) -> None:

@@ -1,6 +1,7 @@
 """The page keeps offline packs, and shows what they say only while the service cannot be reached."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -140,6 +141,26 @@ async def test_a_newer_pack_replaces_an_older_one_for_good(browsing: Browsing, l
         })"""
     )
     assert sorted(names) == ["keys", VECTORS["packs"]["newer, with the first Code"]["pack_id"]]
+
+
+async def test_of_several_files_each_is_added_or_said_not_to_be(
+    browsing: Browsing, listen_url: str, stand_in: Any
+) -> None:
+    page = await open_offline(browsing, listen_url, stand_in)
+    await add(page, NEWER, "added")
+    contents = {"old": PACK, "odd": {}, "other": VECTORS["packs"]["newer, of another campaign, empty"]}
+
+    await page.locator("#pack").set_input_files(
+        [
+            {"name": f"{name}.json", "mimeType": "application/json", "buffer": json.dumps(content).encode()}
+            for name, content in contents.items()
+        ]
+    )
+
+    await expect(page.locator("#pack-progress p")).to_have_text(
+        [re.compile(each) for each in ("^old.json: .* newer one", "^odd.json: .* genuine", "^other.json: .* was added")]
+    )
+    await expect(page.locator("#packs li")).to_have_count(2)
 
 
 async def test_an_answer_from_a_pack_is_past_after_two_minutes(

@@ -195,7 +195,10 @@ async def test_of_settings_that_are_refused_in_part_the_form_says_what_applies(
     unread = await operator.submit(path, {**typed, "smtp_port": "many"})
     assert (await read_settings(api))["configuration"]["smtp_host"]["source"] == "default"
     page = await operator.submit(path, typed)
+    again = await operator.submit(path, {**typed, "shown_smtp_host": "mail.example.org"})
 
+    assert ["Nothing was changed." in each.text for each in (unread, page, again)] == [True, False, True]
+    assert "Some settings were saved" in page.text
     assert unread.find(".//p[@id='refused-smtp_port']").text
     assert page.find(".//p[@id='refused-smtp_port']").text
     assert (page.value("smtp_host"), page.value("smtp_port")) == ("mail.example.org", "70000")

@@ -14,6 +14,7 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
+from soundmark.console import lookups, parts
 from soundmark.console.language import get_language
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
@@ -146,6 +147,31 @@ async def test_totals_are_compared_with_the_period_before_as_far_as_it_is_kept(
     assert read_notes(empty_before)[0] == "none in the period before"
     for page in (deleted_before, whole):
         assert read_notes(page) == ["events per measurement token"]
+
+
+async def test_a_report_does_without_what_stands_beside_it(
+    operator: ConsoleClient, measured: MeasuredTenant, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    """The names of campaigns and the comparison: a call that fails or is late, or a list that is too long."""
+    path = report_path(measured, **{"from": "2026-01-01"})
+    campaigns, integrations = "GET /v1/campaigns", "GET /v1/audience/integrations"
+    await measured.tenant.make_integration()
+    await operator.get(path)  # The names of the tenant are known from now on.
+    for name, fail in (
+        ("no campaigns", lambda: operator.core.refuse(campaigns, 503, "database_unavailable")),
+        ("late campaigns", lambda: operator.core.stall(campaigns)),
+        ("late integration", lambda: operator.core.stall(integrations)),
+        ("integration out of reach", lambda: monkeypatch.setattr(lookups, "LISTED_MAX", 0)),
+    ):
+        with subtests.test(name), monkeypatch.context() as patched:
+            patched.setattr(parts, "_LATE_S", 0.5)
+            fail()
+            async with asyncio.timeout(5):
+                page = await operator.get(path)
+            operator.core.recover()
+            assert (page.status, page.trouble, read_totals(page)) == (200, None, ["3", "2", "1.5"])
+            is_said = "Some choices cannot be shown at the moment." in page.text
+            assert is_said is ("campaigns" in name)
 
 
 async def test_no_page_has_inline_styles_or_scripts(operator: ConsoleClient, measured: MeasuredTenant) -> None:

@@ -117,6 +117,15 @@ async def test_a_page_of_an_organization_beyond_the_bound_says_that_it_is_out_of
     assert [each.url.path for each in operator.core.calls].count("/v1/organizations") == 1
 
 
+async def test_an_id_is_looked_for_once_it_is_whole(operator: ConsoleClient, tenant: Tenant) -> None:
+    """The palette searches at every pause of somebody who types, in up to eight organisations."""
+    looks = []
+    for chars in (21, 22):
+        await operator.get(search_path(tenant, f"inv_{'0' * chars}"))
+        looks.append([each.url.path for each in operator.core.calls].count("/v1/member-invitations"))
+    assert looks == [0, 1]
+
+
 async def test_an_id_is_found_from_a_page_of_no_organization(operator: ConsoleClient, tenant: Tenant) -> None:
     code = await tenant.make_code()
 

@@ -45,6 +45,17 @@ async def test_pages_are_found_by_their_names_as_far_as_the_role_goes(
         assert {name for name, path in found.items() if "event_type" not in path} == names, person
 
 
+async def test_pages_of_one_name_say_what_they_belong_to(operator: ConsoleClient, tenant: Tenant) -> None:
+    organization = f"/organizations/{tenant.organization_id}"
+
+    assert found_in(await operator.get(search_path(tenant, "settings"))) == {
+        "Settings (Project)": f"{organization}/projects/{tenant.project_id}/settings",
+        "Settings (Organisation)": f"{organization}/settings",
+    }
+    outside = await operator.get(f"/search?organization_id={tenant.organization_id}&q=settings")
+    assert found_in(outside) == {"Settings": f"{organization}/settings"}
+
+
 async def test_an_event_of_webhooks_leads_to_the_form_of_an_endpoint_for_it(
     visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock
 ) -> None:

@@ -20,7 +20,7 @@ _UNAVAILABLE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The options of a control as (value, text), newest first; not `are_known` while Core cannot list them."""
+    """The options of a control as (value, text), newest first; not `are_known` while Core cannot list them all."""
 
     options: tuple[tuple[str, str], ...]
     are_known: bool = True
@@ -92,10 +92,10 @@ async def _collect(named: AsyncIterator[tuple[str, str]]) -> Choices:
                 if len(options) == _OFFERED_MAX:
                     break
     except TimeoutError:
-        return Choices((), are_known=False)
+        return Choices(tuple(options), are_known=False)
     except ClientFailure as failure:
         if _is_unavailable(failure):
-            return Choices((), are_known=False)
+            return Choices(tuple(options), are_known=False)
         raise
     return Choices(tuple(options))
 

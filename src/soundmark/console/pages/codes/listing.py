@@ -77,7 +77,10 @@ async def revoke_selection(visit: Visit) -> Response:
     if _find_fault(visit, xr_ids) is not None:
         return await _show_selection(visit, xr_ids)
     revoked = await visit.core.codes.revoke_batch(xr_ids)
-    packs = await find_valid_packs(visit)  # Those made before, too: the Codes are in no later one.
+    try:
+        packs = await find_valid_packs(visit)  # Those made before, too: the Codes are in no later one.
+    except ClientFailure:
+        packs = None  # The session has ended since, and the Codes are revoked: the page must not say otherwise.
     return redirect_after_stop(
         visit,
         f"{visit.tenant_path}/codes#revoked",

@@ -86,14 +86,15 @@ async def put_system(visit: Visit) -> Response:
     """
     names = list(await _find_settings(visit))
     changed = [name for name in names if visit.form.text(name) != visit.form.text(f"shown_{name}")]
-    for name, value in [(name, _read_value(visit.form, name)) for name in changed]:
+    for index, (name, value) in enumerate([(name, _read_value(visit.form, name)) for name in changed]):
         try:
             await visit.core.platform.put_configuration(name, value)
         except ApiProblem as refused:
             if refused.code != _INVALID:
                 raise
             trouble = describe(refused, visit.language)
-            visit.trouble = replace(trouble, fields={name: " ".join(trouble.fields.values())})
+            detail = visit.say("platform.system_saved_in_part") if index else trouble.detail
+            visit.trouble = replace(trouble, detail=detail, fields={name: " ".join(trouble.fields.values())})
             return await show_system(visit)
     return visit.redirect("/platform", "platform.system_saved" if changed else "platform.system_unchanged")
 

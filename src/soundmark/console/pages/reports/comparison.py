@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import Final
 
-from soundmark_sdk.client import ClientFailure
 from soundmark_sdk.client.records import AudienceReport
 
 from soundmark.console.exports.report_request import ReportRequest
 from soundmark.console.lookups import find_integration
 from soundmark.console.pages.reports.report_filters import make_filters
-from soundmark.console.troubles import TenantUnknown
+from soundmark.console.parts import read_part
+from soundmark.console.troubles import TenantUnknown, TooManyListed
 from soundmark.console.visit import Visit
 
 _PRESETS: Final = (("days_7", 7), ("days_30", 30), ("all", None))
@@ -41,8 +41,10 @@ def list_presets(visit: Visit) -> list[PeriodPreset]:
 async def find_report_before(visit: Visit, request: ReportRequest) -> AudienceReport | None:
     """Return the report about as long a time before the request's period.
 
-    None if the period has no beginning, or if events of the time before are deleted already, or if the report fails,
-    since a page without a comparison is better than none.
+    None if the period has no beginning, or if events of the time before are deleted already, or if the report fails
+    or is late, since a page without a comparison is better than none.
+
+    Raises: as `read_part`.
     """
     if request.from_at is None:
         return None
@@ -51,9 +53,12 @@ async def find_report_before(visit: Visit, request: ReportRequest) -> AudienceRe
     try:
         before = replace(request, from_at=request.from_at - length, to_at=request.from_at)
         reading = visit.core.audience.report(request.integration_id, make_filters(before))
-        integration, report = await asyncio.gather(find_integration(visit), reading)
-    except (ClientFailure, TenantUnknown, OverflowError):
+        found = await read_part(asyncio.gather(find_integration(visit), reading))
+    except (TenantUnknown, TooManyListed, OverflowError):
         return None
+    if found is None:
+        return None
+    integration, report = found
     is_kept = request.from_at - length >= now - timedelta(days=integration.retention_days)
     return report if is_kept and length > timedelta() else None
 

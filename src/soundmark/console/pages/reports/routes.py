@@ -22,6 +22,7 @@ from soundmark.console.pages.reports.report_charts import (
 )
 from soundmark.console.pages.reports.report_filters import make_filters, read_request
 from soundmark.console.pages.reports.tables import ROWS_MAX, list_tables
+from soundmark.console.parts import read_part
 from soundmark.console.routing import page
 from soundmark.console.troubles import describe
 from soundmark.console.visit import Visit
@@ -30,11 +31,13 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 async def show_report(visit: Visit) -> Response:
     """Show the report of an integration. The filters stay on the page if there is no report for them."""
-    shown, campaign_names = await asyncio.gather(_find_report(visit), _name_campaigns(visit))
+    shown, campaigns = await asyncio.gather(_find_report(visit), read_part(visit.core.campaigns.page()))
     return visit.page(
         "reports/report.html",
         integration_id=visit.parameter("integration_id"),
-        campaign_names=campaign_names,
+        # The newest ones, which the form offers, whether or not there is a report.
+        campaign_names={each.id: each.name for each in campaigns.data} if campaigns else {},
+        campaigns_are_known=campaigns is not None,
         presets=list_presets(visit),
         **(shown if visit.trouble is None else {"report": None}),
     )
@@ -62,16 +65,6 @@ async def _find_report(visit: Visit) -> dict[str, Any]:
     except (FieldRefused, ClientFailure) as refused:
         visit.trouble = describe(refused, visit.language)
         return {}
-
-
-async def _name_campaigns(visit: Visit) -> dict[str, str]:
-    """Return the names of the newest campaigns, which the form offers, whether or not there is a report."""
-    try:
-        campaigns = await visit.core.campaigns.page()
-    except ClientFailure as failure:
-        visit.trouble = visit.trouble or describe(failure, visit.language)
-        return {}
-    return {campaign.id: campaign.name for campaign in campaigns.data}
 
 
 def _describe_report(

@@ -3,12 +3,13 @@
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final
 
 from soundmark_sdk.client import ApiProblem
 from soundmark_sdk.client.records import Organization
 
-_T = TypeVar("_T")
+from soundmark.console.parts import read_part
+
 # How Core says that there is nothing like that for this person: with that spelling, with their role, or at all.
 _NOTHING: Final = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY})
 
@@ -25,6 +26,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What was found; the search `is_complete` unless more may be where it did not look, or could not."""
+
+    found: list[Finding]
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """The organisation and project of the page that the search was opened on; no project without its organisation."""
 
@@ -32,14 +41,18 @@ class Place:
     project_id: str | None
 
 
-async def find_or_nothing(finding: Awaitable[_T], nothing: _T) -> _T:
-    """Return what is found, or `nothing` where Core has nothing for this person.
+async def find_or_nothing(finding: Awaitable[list[Finding]]) -> list[Finding] | None:
+    """Return what is found: nothing where Core has nothing for this person, and None if its call fails or is late.
 
-    Raises: soundmark_sdk.ClientFailure.
+    Raises: as `read_part`.
     """
-    try:
-        return await finding
-    except ApiProblem as problem:
-        if problem.status not in _NOTHING:
-            raise
-        return nothing
+
+    async def find() -> list[Finding]:
+        try:
+            return await finding
+        except ApiProblem as problem:
+            if problem.status not in _NOTHING:
+                raise
+            return []
+
+    return await read_part(find())

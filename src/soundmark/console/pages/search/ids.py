@@ -2,17 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from soundmark_sdk.client.records import Organization
 
 from soundmark.console.lookups import find_listed
-from soundmark.console.pages.search.finding import Finding, Place, find_or_nothing
+from soundmark.console.pages.search.finding import Finding, Place, SearchResult, find_or_nothing
 from soundmark.console.pages.search.nearest import find_nearest
 from soundmark.console.troubles import TooManyListed
 from soundmark.console.visit import Visit
-from soundmark.kit.text.ids import may_be_id
+from soundmark.kit.text.ids import ID_CHARS, may_be_id
 
 # So that a person of a thousand organisations waits for a few calls at most; the organisation at hand is the first.
 _ORGANIZATIONS_MAX: Final = 8
@@ -20,39 +19,40 @@ _ORGANIZATIONS_MAX: Final = 8
 _Find: TypeAlias = Callable[[Visit, Organization, Place, str], Awaitable[Finding | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class IdSearch:
-    """The page of an id, if there is one; nothing that was not looked at has it only if the search `is_complete`."""
-
-    found: list[Finding]
-    is_complete: bool = True
-
-
-async def find_id(visit: Visit, organizations: list[Organization], place: Place, wanted: str) -> IdSearch:
+async def find_id(visit: Visit, organizations: list[Organization], place: Place, wanted: str) -> SearchResult:
     """Return the page of an id, or nothing if it is no id, or the person may not see what it names.
 
-    Raises: soundmark_sdk.ClientFailure.
+    Raises: as `find_or_nothing`.
     """
     if not may_be_id(wanted):
-        return IdSearch([])
+        return SearchResult([])
     find = _FINDERS.get(wanted.partition("_")[0])
     if find is None:
-        return IdSearch(await find_or_nothing(find_nearest(visit, place, wanted), []))
+        nearest = await find_or_nothing(find_nearest(visit, place, wanted))
+        return SearchResult(nearest or [], nearest is not None)
+    if len(wanted.partition("_")[2]) < ID_CHARS:  # Half an id, by hand: it would be looked for at every pause.
+        return SearchResult([])
     at_hand = [] if place.organization is None else [place.organization]
     others = [each for each in organizations if each not in at_hand]
     within = [*at_hand, *others]
     answers = await asyncio.gather(*(_look(find, visit, each, place, wanted) for each in within[:_ORGANIZATIONS_MAX]))
-    found = [each for each in answers if isinstance(each, Finding)][:1]
-    return IdSearch(found, bool(found) or (len(within) <= _ORGANIZATIONS_MAX and TooManyListed not in answers))
+    found = [each for answer in answers for each in answer or []][:1]
+    return SearchResult(found, bool(found) or (len(within) <= _ORGANIZATIONS_MAX and None not in answers))
 
 
 async def _look(
     find: _Find, visit: Visit, organization: Organization, place: Place, wanted: str
-) -> Finding | type[TooManyListed] | None:
+) -> list[Finding] | None:
+    """Return the page of an id, if the organisation has it, or None if nobody can say."""
+
+    async def look() -> list[Finding]:
+        found = await find(visit, organization, place, wanted)
+        return [] if found is None else [found]
+
     try:
-        return await find_or_nothing(find(visit, organization, place, wanted), None)
+        return await find_or_nothing(look())
     except TooManyListed:
-        return TooManyListed
+        return None
 
 
 async def _find_organization(_: Visit, organization: Organization, __: Place, wanted: str) -> Finding | None:

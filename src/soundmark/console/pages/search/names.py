@@ -9,35 +9,41 @@ from soundmark_sdk.client.requests import CodeFilters
 
 from soundmark.console.event_types import EVENT_TYPES, name_type
 from soundmark.console.navigation import list_areas, list_sections, offers_platform
-from soundmark.console.pages.search.finding import Finding, Place, find_or_nothing
+from soundmark.console.pages.search.finding import Finding, Place, SearchResult, find_or_nothing
 from soundmark.console.visit import Visit
 
 _SHOWN_OF_A_KIND: Final = 8
 
 
-async def find_names(visit: Visit, organizations: list[Organization], place: Place, text: str) -> list[Finding]:
+async def find_names(visit: Visit, organizations: list[Organization], place: Place, text: str) -> SearchResult:
     """Return the pages whose names hold a text: those at hand first, and a few of each kind.
 
-    The API has no search for names, so each list is looked through as far as its first page goes.
+    The API has no search for names, so each list is looked through as far as its first page goes. The search is not
+    complete if one of them fails or is late.
 
-    Raises: soundmark_sdk.ClientFailure.
+    Raises: as `find_or_nothing`.
     """
     lists = [] if place.organization is None else _list_at_hand(visit, place.organization, place.project_id, text)
-    listed = await asyncio.gather(*(find_or_nothing(_collect(each), []) for each in lists))
+    listed = await asyncio.gather(*(find_or_nothing(_collect(each)) for each in lists))
     tenants = [Finding("organization", each.name, f"/organizations/{each.id}") for each in organizations]
     wanted = text.casefold()
     found = []
     for kind in (list_pages(visit, place), *listed, tenants, _list_event_types(visit, place, wanted)):
-        found += [each for each in kind if wanted in each.name.casefold()][:_SHOWN_OF_A_KIND]
-    return found
+        found += [each for each in kind or [] if wanted in each.name.casefold()][:_SHOWN_OF_A_KIND]
+    return SearchResult(found, None not in listed)
 
 
 def list_pages(visit: Visit, place: Place) -> list[Finding]:
     """Return the pages that lead to everything else, as far as the person's role may read them."""
     pages = []
     if (at := place.organization) is not None:
-        areas = [area for section in list_sections(at.role, at.id, place.project_id) for area in section.areas]
-        pages += [Finding("page", visit.say(f"layout.area.{area.name}"), area.path) for area in areas]
+        sections = list_sections(at.role, at.id, place.project_id)
+        names = [area.name for section in sections for area in section.areas]
+        for section in sections:
+            within = f" ({visit.say(f'layout.section.{section.kind}')})"
+            for area in section.areas:
+                name = visit.say(f"layout.area.{area.name}") + (within if names.count(area.name) > 1 else "")
+                pages.append(Finding("page", name, area.path))
     pages.append(Finding("page", visit.say("layout.organizations"), "/organizations"))
     pages.append(Finding("page", visit.say("layout.listen"), "/listen"))
     if offers_platform(visit.signed_in):

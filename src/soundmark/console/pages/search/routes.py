@@ -7,8 +7,8 @@ from soundmark_sdk.client.records import Organization
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.search.finding import Place
-from soundmark.console.pages.search.ids import IdSearch, find_id
+from soundmark.console.pages.search.finding import Place, SearchResult
+from soundmark.console.pages.search.ids import find_id
 from soundmark.console.pages.search.names import find_names, list_pages
 from soundmark.console.routing import page
 from soundmark.console.visit import Visit
@@ -23,16 +23,17 @@ async def show(visit: Visit) -> Response:
     answer = await visit.core.organizations.page()
     organizations = list(answer.data)
     place = await _find_place(visit, organizations)
-    by_id = IdSearch([])
+    by_id = by_name = SearchResult([])
     if text:
         by_id, by_name = await asyncio.gather(
             find_id(visit, organizations, place, text), find_names(visit, organizations, place, text)
         )
-        found = list({each.path: each for each in (*by_id.found, *by_name)}.values())
+        found = list({each.path: each for each in (*by_id.found, *by_name.found)}.values())
     else:
         found = list_pages(visit, place)
     within = {"organization_id": place.organization.id if place.organization else None, "project_id": place.project_id}
-    is_whole = by_id.is_complete and (answer.next_cursor is None or bool(by_id.found) or not may_be_id(text))
+    is_looked_through = answer.next_cursor is None or not may_be_id(text)
+    is_whole = bool(by_id.found) or (by_id.is_complete and by_name.is_complete and is_looked_through)
     return visit.page("search/search.html", text=text, found=found, within=within, is_whole=is_whole)
 
 

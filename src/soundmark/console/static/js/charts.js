@@ -1,10 +1,10 @@
 // Charts: the values of a column below the pointer, and days that are chosen by dragging.
 
 import { getData, getElement } from "./elements.js";
+import { findLocale } from "./local_times.js";
 
-const { lang } = document.documentElement;
-const numbers = new Intl.NumberFormat(lang);
-const days = new Intl.DateTimeFormat(lang, { dateStyle: "medium", timeZone: "UTC" });
+const numbers = new Intl.NumberFormat(findLocale());
+const days = new Intl.DateTimeFormat(findLocale(), { dateStyle: "medium", timeZone: "UTC" });
 
 /** @typedef {[text: string | number, ...values: number[]]} Column */
 

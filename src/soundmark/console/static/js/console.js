@@ -13,5 +13,5 @@ addCopyButtons(document);
 openDialogs(document);
 closeMenus(document);
 offerPalette(document);
-showWaiting(document);
+showWaiting();
 document.getElementById("trouble")?.focus();

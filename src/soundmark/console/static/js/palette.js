@@ -34,7 +34,9 @@ class Palette {
     this.url = url;
     this.dialog = document.createElement("dialog");
     this.dialog.id = "palette";
-    this.latest = 0;
+    this.loading = new AbortController();
+    /** The text that the links on show were found for. */
+    this.shown = "";
   }
 
   /** Show the dialog, and load the search page into it; where that fails, go to the page. */
@@ -45,7 +47,7 @@ class Palette {
     this.dialog.append(makeSkeleton());
     this.dialog.showModal();
     const search = await this.load(this.url);
-    if (search === null) return location.assign(this.url);
+    if (search === null) return;
     this.dialog.replaceChildren(search);
     const input = /** @type {HTMLInputElement} */ (search.querySelector("input[type=search]"));
     input.focus();
@@ -59,39 +61,46 @@ class Palette {
   }
 
   /**
-   * Show what is found. An answer that a later one has overtaken is dropped.
+   * Show what is found.
    *
    * @param {string} text
    */
   async find(text) {
-    const number = ++this.latest;
+    if (!this.dialog.isConnected) return;
     const url = new URL(this.url);
     url.searchParams.set("q", text);
-    const search = await this.load(url.href);
-    if (number !== this.latest) return;
-    if (search === null) return location.assign(url.href);
-    const found = search.querySelector("#found");
-    if (found !== null) this.dialog.querySelector("#found")?.replaceWith(found);
+    const found = (await this.load(url.href))?.querySelector("#found");
+    if (!found) return;
+    this.dialog.querySelector("#found")?.replaceWith(found);
+    this.shown = text;
   }
 
   /**
-   * Return the search of a search page; null if the session has ended, or the page cannot be loaded.
+   * Return the search of a search page; null once another is loaded, or the dialog is closed. Where the session has
+   * ended, or the page cannot be loaded, go to it.
    *
    * @param {string} url
    * @returns {Promise<HTMLElement | null>}
    */
   async load(url) {
+    this.loading.abort();
+    const { signal } = (this.loading = new AbortController());
+    let search = null;
     try {
-      const answer = await fetch(url);
+      const answer = await fetch(url, { signal });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      return answer.redirected ? null : page.getElementById("search");
+      if (!answer.redirected) search = page.getElementById("search");
     } catch {
-      return null;
+      // The page itself says what failed.
     }
+    if (signal.aborted || !this.dialog.isConnected) return null;
+    if (search === null) location.assign(url);
+    return search;
   }
 
   /**
-   * Move the focus between the field and the links by the arrow keys.
+   * Move the focus between the field and the links by the arrow keys. In the field, Enter opens the first link; while
+   * the links are those of an earlier text, it sends the form.
    *
    * @param {KeyboardEvent} event
    * @param {HTMLInputElement} input
@@ -99,7 +108,8 @@ class Palette {
   move(event, input) {
     const links = [...this.dialog.querySelectorAll("a")];
     const at = links.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
-    if (event.key === "Enter" && document.activeElement === input && links.length > 0) {
+    const isFound = links.length > 0 && input.value === this.shown;
+    if (event.key === "Enter" && document.activeElement === input && isFound) {
       event.preventDefault();
       links[0]?.click();
     }

@@ -2,6 +2,7 @@
 
 import { getData, getElement } from "../elements.js";
 import { clearRefusalsOnEdit } from "../refusals.js";
+import { stopWaiting, wait } from "../waiting.js";
 import { completeAddress, showPreview } from "./preview.js";
 import { find, makeHidden, remember } from "./remembering.js";
 
@@ -90,16 +91,17 @@ const isSentBefore = new Set([readField("idempotency_key")].filter((key) => find
 async function send() {
   isSending = true;
   asking.abort();
-  try {
-    if (await keep()) HTMLFormElement.prototype.submit.call(form);
-    else {
-      isSending = false;
-      show(getData(form, "unreachable"), false);
-    }
-  } catch {
-    isSending = false;
-    show(getData(form, "unreachable"), false);
+  wait();
+  // Nothing is sent unless it was kept.
+  if (await keep().catch(() => false)) {
+    // No event says that a script sends a form.
+    wait();
+    HTMLFormElement.prototype.submit.call(form);
+    return;
   }
+  stopWaiting();
+  isSending = false;
+  show(getData(form, "unreachable"), false);
 }
 
 /** Judge the form when somebody pauses, and show at once what it stands for. */

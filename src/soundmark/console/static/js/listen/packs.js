@@ -56,14 +56,23 @@ export class Packs {
     for (const packId of packIds) if (!known.has(packId)) await deletePack(packId);
   }
 
-  /** @param {File[]} files */
+  /**
+   * Add each of the files, and say of each what became of it.
+   *
+   * @param {File[]} files
+   */
   async _add(files) {
     say(this._progress, "pack", "reading");
+    const lines = [];
     for (const file of files) {
       const [outcome, pack] = await this._addFile(file);
-      say(this._progress, "pack", outcome, pack === null ? {} : describePack(pack));
-      if (pack === null) break;
+      const line = copyTemplate("pack_outcome");
+      fill(line, "file", file.name);
+      fill(line, "outcome", describe("pack", outcome, pack === null ? {} : describePack(pack)));
+      lines.push(line);
+      this._progress.dataset.state = outcome;
     }
+    this._progress.replaceChildren(...lines);
     // So that the same file can be chosen again.
     this._input.value = "";
     this._show();
