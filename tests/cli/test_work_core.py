@@ -145,10 +145,16 @@ async def test_a_worker_that_is_killed_after_the_mail_loses_nothing(
 ) -> None:
     """Killed after the server accepted the mail and before the row says so: the same mail is sent again."""
     async with worker() as process:
-        server.on_data = lambda _: os.kill(process.pid, signal.SIGKILL)
+
+        def kill(_: Any) -> None:
+            # The worker ends a moment after the process that stands for it, and must get no answer in that moment.
+            server.is_hanging = True
+            os.kill(process.pid, signal.SIGKILL)
+
+        server.on_data = kill
         invitation = await tenant.make_invitation()
         assert await asyncio.wait_for(process.wait(), END_S) == -signal.SIGKILL
-    server.on_data = None
+    server.on_data, server.is_hanging = None, False
     columns = "SELECT delivery_status, delivery_attempts, sealed_secret IS NOT NULL FROM invitations"
     assert await rival.rows(columns) == [("processing", 1, True)]
 

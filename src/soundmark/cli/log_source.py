@@ -50,7 +50,7 @@ class KnownLog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _Served:
     status: int
     content: bytes
     pause_s: float
@@ -138,12 +138,12 @@ class LogSource:
             raise LogFault(f"the log does not have {path or 'a description'}")
         return self._content(answer, path)
 
-    def _send(self, path: str) -> _Answer:
+    def _send(self, path: str) -> _Served:
         try:
             with self._client.stream("GET", self._prefix + path) as response:
                 is_ok = response.status_code == httpx2.codes.OK
                 content = self._read(response, path) if is_ok else b""
-                return _Answer(response.status_code, content, _read_pause_s(response))
+                return _Served(response.status_code, content, _read_pause_s(response))
         except httpx2.HTTPError as error:
             reason = explain_network_failure(self._base_url, error)
             raise Refused(f"{printable(reason)} Start it, or name another with --base-url.") from None
@@ -157,7 +157,7 @@ class LogSource:
                 raise Refused(f"{printable(self._prefix)}{path} sends more than {_BYTES_MAX // 2**20} MiB")
         return bytes(content)
 
-    def _content(self, answer: _Answer, path: str) -> bytes:
+    def _content(self, answer: _Served, path: str) -> bytes:
         if answer.status != httpx2.codes.OK:
             raise Refused(f"{printable(self._prefix)}{path} answers {answer.status}")
         return answer.content

@@ -84,10 +84,15 @@ async def test_a_wait_for_the_standby_that_somebody_cancels_is_no_confirmation(c
 async def test_without_a_synchronous_standby_nothing_is_written(core: Api, pair: PostgresPair) -> None:
     token = (await (await make_tenant(core)).make_code())["broadcast_token"]
     pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+    pair.primary.execute("ALTER SYSTEM SET autovacuum = off")  # It writes, too.
     pair.primary.execute("SELECT pg_reload_conf()")
     try:
         core.clock.advance(seconds=LEASE_S)
         assert (await core.resolve(token)).status == 200
+        await asyncio.to_thread(
+            pair.primary.wait_for,
+            "SELECT WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')",
+        )
         before = pair.primary.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
         for _ in range(3):
             core.clock.advance(seconds=LEASE_S)
@@ -96,6 +101,7 @@ async def test_without_a_synchronous_standby_nothing_is_written(core: Api, pair:
         leases = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%soundmark.lease%' AND pid <> pg_backend_pid()"
         assert pair.primary.execute(leases) == []
     finally:
+        pair.primary.execute("ALTER SYSTEM RESET autovacuum")
         pair.primary.require_standby()
 
 
