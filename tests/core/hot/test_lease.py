@@ -91,7 +91,7 @@ async def test_without_a_synchronous_standby_nothing_is_written(core: Api, pair:
         assert (await core.resolve(token)).status == 200
         await asyncio.to_thread(
             pair.primary.wait_for,
-            "SELECT WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')",
+            "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')",
         )
         before = pair.primary.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
         for _ in range(3):
