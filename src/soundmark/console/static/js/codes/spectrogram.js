@@ -1,6 +1,6 @@
 // A picture of a Code's sound: the power of the 96 tones of the broadcast band over time.
 
-import { Baseband } from "/static/receiver/hearing/baseband.js";
+import { Baseband, PIECE } from "/static/receiver/hearing/baseband.js";
 import { TONE_COUNT } from "/static/receiver/hearing/frame_code.js";
 import { Columns } from "/static/receiver/hearing/spectrum.js";
 
@@ -56,7 +56,7 @@ function analyse({ rateHz, samples }) {
   const columns = [];
   // The band keeps more than the sound of a Code.
   const band = new Baseband(rateHz);
-  band.feed(samples);
+  for (let at = 0; at < samples.length; at += PIECE) band.feed(samples.subarray(at, at + PIECE));
   new Columns(band, (powers) => columns.push(powers)).advance();
   return columns;
 }
