@@ -193,8 +193,8 @@ def find_trust(
 ) -> tuple[LogTrust, bool]:
     """Return whom to believe, and whether the log's keys are its own claim, which nobody has confirmed.
 
-    Raises: typer.BadParameter for a malformed key that was given, and for a quorum of more witnesses than were;
-        Refused for one that the state file or the log names.
+    Raises: typer.BadParameter for a malformed key in an option, and for a quorum of more witnesses than options name.
+        Refused for a malformed key in the state file or from the log.
     """
     needed = len(witnesses) if quorum is None else quorum
     if needed > len(witnesses):

@@ -19,7 +19,7 @@ from soundmark.operating_system.files import InUse, NotTrusted, kept_alone
 def serve_witness(state: Path, name: str | None, log_vkeys: list[str], host: str, port: int) -> None:
     """Serve the witness of these logs.
 
-    Raises: Refused; typer.BadParameter for a key that is none.
+    Raises: Refused. typer.BadParameter for a malformed key.
     """
     keys = [read_vkey(text) for text in log_vkeys]
     with ExitStack() as stack:
