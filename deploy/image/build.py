@@ -41,8 +41,10 @@ _LEFT_OUT = re.compile(
     r"|(?:^|/)(?:direct_url\.json|REQUESTED|INSTALLER|RECORD)$"
     # The console speaks two languages.
     r"|babel/locale-data/(?!(?:en|fr)(?:_|\.)|root\.)"
-    # Types alone.
-    r"|dist-packages/stripe/params/"
+    # Types alone, and classes of events that we do not take.
+    r"|dist-packages/stripe/(?:params|events)/"
+    # The documentation site, of 17 MB. Without it, no page of the console leads there.
+    r"|dist-packages/soundmark/console/documentation_site/"
     # For the colours of source text in a terminal.
     r"|pygments/lexers/(?!__init__|_mapping|python|special)"
 )
@@ -208,7 +210,7 @@ for name in ("soundmark", "soundmark_sdk"):
             try:
                 importlib.import_module(module.name)
             except ModuleNotFoundError as missing:
-                if missing.name not in {"matplotlib"}:  # An extra.
+                if missing.name not in {"matplotlib", "opentelemetry.exporter"}:  # Of extras, which the image lacks.
                     raise
 for module in list(sys.modules.values()):
     if (getattr(module, "__file__", None) or "").endswith(".py"):

@@ -19,6 +19,7 @@ from soundmark_sdk.client.records import Organization, Project
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from soundmark.console import documentation
 from soundmark.console import language as languages
 from soundmark.console.call_deadline import CallDeadline
 from soundmark.console.context import Console
@@ -63,6 +64,7 @@ def get_templates(language: Language) -> Environment:
         lstrip_blocks=True,
     )
     templates.globals |= {
+        "has_guide": lambda: documentation.find_site() is not None,
         "isolate": languages.isolate,
         "language": language,
         "mark_id": mark_id,
