@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
-from support.audience.client import AudienceApi, AudienceIntegration
+from support.audience.client import AudienceApi, AudienceIntegration, audience_settings, running_audience
 from support.audience.recorded_events import (
     read_report,
     store_events,
@@ -14,9 +14,14 @@ from support.audience.recorded_events import (
 )
 from support.audience.report_events import XR, make_event, refused
 from support.database.rival import Rival
+from support.outside.redis_server import running_redis
+from support.processes.fake_clock import FakeClock
 
 from soundmark.audience.features.reports import service
+from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.http.limits import shared_server
+from soundmark.kit.http.limits.shared_keys import SharedKeys
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.transaction import Tx
@@ -109,6 +114,23 @@ async def test_the_reports_of_one_organisation_do_not_block_the_others(
 
     assert ended.status == 503, "it was its turn"
     assert sorted([(await one).status for one in asking]) == [200, 200, 503]
+
+
+async def test_processes_that_share_a_redis_count_one_report_of_an_organisation_at_a_time(
+    audience_url: Secret, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_server, "_TIMEOUT_S", 10)  # A quarter of a second may pass on a busy machine.
+    async with running_redis() as redis:
+        settings = audience_settings(audience_url, rate_limit_url=redis.url)
+        prefix = b"soundmark:audience-reports:"
+        elsewhere = SharedKeys(Secret(redis.url), key_prefix=prefix, clock=clock, entropy=SystemEntropy())
+        async with running_audience(settings, clock) as audience, contextlib.aclosing(elsewhere):
+            own, other = [await audience.make_integration(organization_id=name) for name in ("org_own", "org_other")]
+            assert await elsewhere.take("org_own")
+            assert refused(await read_report(own, timeout_ms=300)) == (503, "deadline_passed")
+            assert (await read_report(other)).status == 200
+            elsewhere.release("org_own")
+            assert (await read_report(own)).status == 200
 
 
 async def test_a_database_that_goes_away_is_reported(
