@@ -34,6 +34,7 @@ from bench.retention import retention_cuts
 from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.soak import hostile_forms, soak
+from bench.tracing import tracing
 from bench.transparency import logged_issuing, transparency
 from bench.webhooks import webhooks
 from bench.wrk import Demand, Load, against
@@ -251,6 +252,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "issuing": issuing,
     "logged-issuing": logged_issuing,
     "transparency": transparency,
+    "tracing": tracing,
     "stopping": stopping,
     "listing": listing,
     "bundles": bundles,

@@ -1,6 +1,5 @@
 """The cost of issuing: batches, single Codes of many organisations and of one, an emergency stop, lists and bundles."""
 
-import json
 import re
 import subprocess
 import tempfile
@@ -45,8 +44,8 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
     database = seeded(cluster, 1_000)
     seed.seed_organizations(database.everything, _ORGANIZATIONS)
     bench_database = _pgbench_database(cluster)
-    batch = Demand(["/v1/codes/batch"], 1, _AUTHORIZATION, [_wanted(seed.ORGANIZATION_ID, count=_BATCH)])
-    own = [_wanted(seed.organization_id_of(number)) for number in range(_ORGANIZATIONS)]
+    batch = Demand(["/v1/codes/batch"], 1, _AUTHORIZATION, [seed.wanted_code(seed.ORGANIZATION_ID, count=_BATCH)])
+    own = [seed.wanted_code(seed.organization_id_of(number)) for number in range(_ORGANIZATIONS)]
     many = Demand(["/v1/codes"] * _ORGANIZATIONS, _ORGANIZATIONS, _AUTHORIZATION, own, is_in_order=True)
     alone = Demand(["/v1/codes"], _ORGANIZATIONS, _AUTHORIZATION, own[:1])
     names = ("batch", "bare", "many", "16", "statements", "alone", "1")
@@ -86,14 +85,14 @@ def issuing(cluster: RunningCluster) -> list[Figure]:
 
 def issuance_demand() -> Demand:
     """Return single issuances of one organisation, on as many connections as in `issuing`."""
-    return Demand(["/v1/codes"], _ORGANIZATIONS, _AUTHORIZATION, [_wanted(seed.ORGANIZATION_ID)])
+    return Demand(["/v1/codes"], _ORGANIZATIONS, _AUTHORIZATION, [seed.wanted_code(seed.ORGANIZATION_ID)])
 
 
 def stopping(cluster: RunningCluster) -> list[Figure]:
     """Measure the stop of a campaign with 100,000 active Codes while another organisation issues."""
     database = seeded(cluster, _STOPPED)
     seed.seed_organizations(database.everything, 1)
-    demand = Demand(["/v1/codes"], 4, _AUTHORIZATION, [_wanted(seed.organization_id_of(0))])
+    demand = Demand(["/v1/codes"], 4, _AUTHORIZATION, [seed.wanted_code(seed.organization_id_of(0))])
     stops_s: list[float] = []
     shares: list[float] = []
     key = key_of(database)
@@ -207,18 +206,6 @@ def bundles(cluster: RunningCluster) -> list[Figure]:
             " s",
         ),
     ]
-
-
-def _wanted(organization_id: str, **more: Any) -> str:
-    body = {
-        "organization_id": organization_id,
-        "project_id": seed.PROJECT_ID,
-        "issuer": "Bench",
-        "expires_at": "2999-01-01T00:00:00Z",
-        "intent": seed.INTENT,
-        **more,
-    }
-    return json.dumps(body)
 
 
 def _load(service: Service, demand: Demand) -> Load:

@@ -1,8 +1,10 @@
 """Filling Core's database with many genuine Codes, faster than the API: the same bytes and rows, in one COPY."""
 
 import hashlib
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 
@@ -119,6 +121,19 @@ def seed_callers(url: Secret, secret: str) -> None:
             "INSERT INTO api_key_digests (digest, organization_id, api_key_id) VALUES (%s, %s, %s)",
             (digest_of_secret(secret), ORGANIZATION_ID, API_KEY_ID),
         )
+
+
+def wanted_code(organization_id: str = ORGANIZATION_ID, **more: Any) -> str:
+    """Return the body of a request to issue one Code, with more members, such as `count`."""
+    body = {
+        "organization_id": organization_id,
+        "project_id": PROJECT_ID,
+        "issuer": "Bench",
+        "expires_at": "2999-01-01T00:00:00Z",
+        "intent": INTENT,
+        **more,
+    }
+    return json.dumps(body)
 
 
 def organization_id_of(number: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import uvicorn
 
+import soundmark
 from bench import seed, unchained, unlogged, webhook_reference
 from bench.naive import naive_app
 from soundmark import settings as declared
@@ -21,6 +22,7 @@ from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.kit import log
 from soundmark.kit.http.asgi import AsgiApp
 from soundmark.kit.http.server.serve import Listen, run
+from soundmark.kit.tracing.switch import recording_spans
 
 CONSTANT: Final = "/constant/"
 
@@ -47,11 +49,12 @@ def main() -> None:
         unchained.install()
     if os.environ.get(unlogged.SETTING):
         unlogged.install()
-    app = _app(settings)
-    if sys.argv[2:] == ["plain"]:
-        uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_config=None, access_log=False)
-    else:
-        run(app, Listen("127.0.0.1", int(sys.argv[1])))
+    with recording_spans("bench", soundmark.__version__, os.environ):
+        app = _app(settings)
+        if sys.argv[2:] == ["plain"]:
+            uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_config=None, access_log=False)
+        else:
+            run(app, Listen("127.0.0.1", int(sys.argv[1])))
 
 
 def _app(settings: declared.CoreSettings) -> AsgiApp:

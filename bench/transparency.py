@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import hashlib
-import json
 import os
 import resource
 import subprocess
@@ -41,8 +40,8 @@ def logged_issuing(cluster: RunningCluster) -> list[Figure]:
     """Measure batches and single Codes of one organisation, with the log and without, in turns."""
     with_log, without = seeded(cluster, 1_000), seeded(cluster, 1_001)
     demands = {
-        "Batches of 100": Demand(["/v1/codes/batch"], 1, _AUTHORIZATION, [_wanted(count=_BATCH)]),
-        "Single Codes": Demand(["/v1/codes"], _WRITERS, _AUTHORIZATION, [_wanted()]),
+        "Batches of 100": Demand(["/v1/codes/batch"], 1, _AUTHORIZATION, [seed.wanted_code(count=_BATCH)]),
+        "Single Codes": Demand(["/v1/codes"], _WRITERS, _AUTHORIZATION, [seed.wanted_code()]),
     }
     per_s: dict[tuple[str, bool], list[float]] = {(name, logged): [] for name in demands for logged in (True, False)}
     cost_ms: dict[tuple[str, bool], list[float]] = {place: [] for place in per_s}
@@ -173,15 +172,3 @@ def _value(database: Seeded, statement: str) -> Any:
         row = connection.execute(statement.encode()).fetchone()
     assert row is not None, "one row"
     return row[0]
-
-
-def _wanted(**more: Any) -> str:
-    body = {
-        "organization_id": seed.ORGANIZATION_ID,
-        "project_id": seed.PROJECT_ID,
-        "issuer": "Bench",
-        "expires_at": "2999-01-01T00:00:00Z",
-        "intent": seed.INTENT,
-        **more,
-    }
-    return json.dumps(body)
