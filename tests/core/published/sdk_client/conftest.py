@@ -53,7 +53,8 @@ class World:
         )
 
     async def document(self) -> dict[str, Any]:
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        # Rendering it takes a second of a processor that other tests use, too.
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
             document: dict[str, Any] = (await client.get(f"{self.url}/openapi.json")).json()
             return document
 
