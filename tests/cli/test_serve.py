@@ -143,8 +143,11 @@ def test_resolutions_of_several_core_processes_add_up_and_the_present_state_of_a
         **AUDIO,
     }
 
+    def read_metrics() -> list[str]:
+        return httpx2.get(core.metrics_url, trust_env=False).text.splitlines()
+
     def resolutions() -> dict[str, float]:
-        lines = httpx2.get(core.metrics_url, trust_env=False).text.splitlines()
+        lines = read_metrics()
         samples = [line.split() for line in lines if line.startswith("soundmark_resolutions_total{")]
         return {name.split('"')[1]: float(value) for name, value in samples if float(value)}
 
@@ -161,6 +164,8 @@ def test_resolutions_of_several_core_processes_add_up_and_the_present_state_of_a
         assert {resolve("DELETE", "brd_") for _ in range(8)} == {405}
         assert resolutions() == {"code_unavailable": 24, "refused": 8}
         assert status_of(f"{core.url}/metrics") == 404
+        log_state = [line.split()[0] for line in read_metrics() if line.startswith("soundmark_log_")]
+        assert log_state == ["soundmark_log_stopped", "soundmark_log_waiting_entries"], "without a worker, too"
 
         killed, other = _listening(parent)
         folder = Path(killed.environ()["PROMETHEUS_MULTIPROC_DIR"])

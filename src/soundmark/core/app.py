@@ -63,6 +63,7 @@ from soundmark.core.hot.lookup import QUERY_TIMEOUT_S, BroadcastLookup
 from soundmark.core.hot.resolve import PATH_PREFIX, PROOF_HEADER_NAME, ROUTE, Resolve
 from soundmark.core.live.clock_offset import ClockOffset
 from soundmark.core.live.draft_counts import DraftCounts
+from soundmark.core.live.log_state import keep_reading_log_state
 from soundmark.core.published.routes import publication_routes
 from soundmark.core.steps.cells import CellsInUse
 from soundmark.core.wiring import make_request_context
@@ -288,6 +289,7 @@ async def _running(
         await stack.enter_async_context(running("live_keyring", ctx.live_keyring.keep_current()))
         await stack.enter_async_context(running("audit-chain", ctx.chain.keep_sealing()))
         await stack.enter_async_context(running("draft-counts", DraftCounts(ctx.db, ctx.clock).keep_counting()))
+        await stack.enter_async_context(running("log-state", keep_reading_log_state(ctx.db)))
         await stack.enter_async_context(running("clock-offset", clock_offset.keep_measuring()))
         await stack.enter_async_context(running("lease", lease.keep_renewing()))
         stack.push_async_callback(lookup.aclose)

@@ -3,16 +3,14 @@
 Workers make the drafts and serve no metrics. So every serving process reads the counts from the database.
 """
 
-import asyncio
 from typing import Final, get_args
 
-import structlog
 from prometheus_client import Gauge
 
 from soundmark.core.domain.billing.accounting import DraftStatus
+from soundmark.core.live.repeating import keep_reading
 from soundmark.core.store.billing import outbox
 from soundmark.kit.clock import Clock
-from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import EVERY_TENANT, Database
 
 COUNT_EVERY_S: Final = 60.0  # The statement reads each payment of all times once.
@@ -26,7 +24,6 @@ _oldest_s: Final = Gauge(
     "Age of the oldest draft invoice that is neither completed nor failed; 0 without one.",
     multiprocess_mode="livemostrecent",
 )
-_log: Final = structlog.get_logger()
 
 
 class DraftCounts:
@@ -37,19 +34,8 @@ class DraftCounts:
         self._clock: Final = clock
 
     async def keep_counting(self) -> None:
-        """Count until cancelled. If counting fails, the last numbers stay until it succeeds."""
-        known_trouble: type[Exception] | None = None
-        while True:
-            try:
-                await self.count()
-                known_trouble = None
-            except DatabaseUnavailable:
-                pass  # Readiness and every request report it.
-            except Exception as error:  # noqa: BLE001 - if this loop ended, the numbers would stay as they are for ever
-                if type(error) is not known_trouble:
-                    known_trouble = type(error)
-                    _log.error("draft_invoices_not_counted", error=known_trouble.__name__, exc_info=error)
-            await asyncio.sleep(COUNT_EVERY_S)
+        """Count until cancelled."""
+        await keep_reading(self.count, every_s=COUNT_EVERY_S, failed="draft_invoices_not_counted")
 
     async def count(self) -> None:
         """Count, and export the numbers.

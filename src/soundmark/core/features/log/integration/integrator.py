@@ -5,12 +5,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
-from prometheus_client import Gauge
 
 from soundmark.core.context import Context
 from soundmark.core.features.log.integration.sequencing import integrate_some
 from soundmark.core.features.log.integration.witnessing import Witnesses
-from soundmark.core.store.log import queue, state
+from soundmark.core.live.log_state import READ_EVERY_S, read_log_state
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.notifications import Listener
 from soundmark.kit.tasks import running, wait_for_event
@@ -21,12 +20,9 @@ _LOOK_EVERY_S: Final = 1.0
 _LOOK_ON_S: Final = 10.0
 _LOOK_IDLE_S: Final = 30.0  # While notifications arrive.
 _ASK_AGAIN_S: Final = 10.0
-_WATCH_EVERY_S: Final = 15.0
 _REPORT_EVERY_S: Final = 60.0
 _TROUBLE_S: Final = 1.0
 
-_stopped: Final = Gauge("soundmark_log_stopped", "1 if the transparency log is stopped, which only an operator ends.")
-_waiting: Final = Gauge("soundmark_log_waiting_entries", "Entries that are not in the transparency log's tree yet.")
 _log: Final = structlog.get_logger()
 
 
@@ -52,7 +48,7 @@ class LogIntegrator:
                 await asyncio.gather(
                     self._keep("integrate", self._integrate, self._pause_of_integration, self._queued),
                     self._keep("witness", self.ask_once, self._pause_of_asking, self._signed),
-                    self._keep("watch", self.watch_once, lambda: _WATCH_EVERY_S, self._unset),
+                    self._keep("watch", self.watch_once, lambda: READ_EVERY_S, self._unset),
                 )
         finally:
             await self._witnesses.cancel()
@@ -86,15 +82,10 @@ class LogIntegrator:
 
         Raises: DatabaseUnavailable.
         """
-        async with self._ctx.db.transaction() as tx:
-            log = await state.find(tx)
-            waiting_count = await queue.count(tx)
-        reason = None if log is None else log.stopped_reason
+        reason, waiting_count = await read_log_state(self._ctx.db)
         if reason == "restored" and await self._witnesses.confirm_restored():
-            reason = None
+            reason, waiting_count = await read_log_state(self._ctx.db)
             self._queued.set()
-        _stopped.set(reason is not None)
-        _waiting.set(waiting_count)
         now_s = self._ctx.clock.monotonic_s()
         if reason is not None and now_s - self._reported_at_s >= _REPORT_EVERY_S:
             self._reported_at_s = now_s
