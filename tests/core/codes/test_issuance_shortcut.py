@@ -1,7 +1,9 @@
 """Single Codes are issued without the framework; every answer is the framework's to the byte, and logged as its own."""
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import httpx2
@@ -73,13 +75,24 @@ def restart_ids(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Callable[[
     return lambda: numbers.append(iter(range(1000)))
 
 
-async def answer(api: Api, content: bytes, headers: Mapping[str, str], query: str) -> tuple[Any, ...]:
+async def in_parts(content: bytes, size: int) -> AsyncIterator[bytes]:
+    for begin in range(0, len(content), size):
+        yield content[begin : begin + size]
+
+
+async def answer(
+    api: Api, content: bytes, headers: Mapping[str, str], query: str, part_bytes: int | None = None
+) -> tuple[Any, ...]:
     """Send a request; return the status, headers and body of the answer, and what was logged of the request."""
     transport = httpx2.ASGITransport(app=api.app, client=(api.peer, 40000), raise_app_exceptions=False)  # type: ignore[arg-type]  # httpx2 names the same protocol otherwise
     async with httpx2.AsyncClient(transport=transport, base_url=BASE_URL) as client:
         auth = {} if api.token is None else {"Authorization": f"Bearer {api.token}"}
         with capture_logs() as logs:
-            response = await client.post("/v1/codes" + query, content=content, headers={**auth, **headers})
+            response = await client.post(
+                "/v1/codes" + query,
+                content=content if part_bytes is None else in_parts(content, part_bytes),
+                headers={"Content-Length": str(len(content)), **auth, **headers},
+            )
     lines = [{**line, "duration_ms": None} for line in logs if line["event"] == "request"]
     return response.status_code, response.headers.raw, response.content, lines
 
@@ -92,12 +105,13 @@ async def compare(
     *,
     headers: Mapping[str, str] = PLAIN,
     query: str = "",
+    part_bytes: int | None = None,
 ) -> int:
     """Send the same request to the shortcut and to the framework; return the status of their equal answers."""
     answers = []
     for more in ({}, UNUSUAL):
         restart_ids()
-        answers.append(await answer(api, content, {**headers, **more}, query))
+        answers.append(await answer(api, content, {**headers, **more}, query, part_bytes))
         for table in ("broadcasts", "codes", "code_usage_days", "issuance_receipts"):
             await rival.run(f"DELETE FROM {table}")
     assert answers[0] == answers[1]
@@ -132,6 +146,87 @@ async def test_every_odd_body_is_answered_as_by_the_framework(
         with subtests.test(content[:200]):
             statuses.add(await compare(tenant.api, rival, restart_ids, content))
     assert statuses >= {201, 400, 404, 413, 422}
+
+
+async def test_a_body_that_comes_in_parts_is_read_whole(
+    tenant: Tenant, rival: Rival, restart_ids: Callable[[], None], framework: Framework
+) -> None:
+    valid = json.dumps(tenant.code_body()).encode()
+    not_valid, not_json = json.dumps(tenant.code_body(issuer="")).encode(), valid[:-1]
+    before = framework.requests_count
+    for part_bytes in (1, 50, len(valid) - 1):
+        assert await compare(tenant.api, rival, restart_ids, valid, part_bytes=part_bytes) == 201
+    assert framework.requests_count - before == 3  # The half that was sent to it.
+    for part_bytes in (1, 50, len(valid) - 2):
+        # The framework reads again what the shortcut has read.
+        assert await compare(tenant.api, rival, restart_ids, not_valid, part_bytes=part_bytes) == 422
+        assert await compare(tenant.api, rival, restart_ids, not_json, part_bytes=part_bytes) == 400
+
+
+@pytest.mark.parametrize("more", [{}, UNUSUAL], ids=["shortcut", "framework"])
+async def test_a_client_that_goes_within_its_body_issues_nothing(
+    tenant: Tenant, rival: Rival, framework: Framework, more: dict[str, str]
+) -> None:
+    body = json.dumps(tenant.code_body()).encode()
+    headers = {**PLAIN, **more, "Content-Length": str(len(body)), "Authorization": f"Bearer {tenant.api.token}"}
+    messages: list[dict[str, Any]] = [
+        {"type": "http.request", "body": body[:50], "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/v1/codes",
+        "raw_path": b"/v1/codes",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "client": (tenant.api.peer, 40000),
+        "server": ("core.test", 80),
+        "state": {},
+    }
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0) if len(messages) > 1 else messages[0]
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await tenant.api.app(scope, receive, send)  # type: ignore[arg-type]  # the protocol's loose dicts
+    assert framework.requests_count == 1, "the framework decides what becomes of it"
+    assert await rival.rows("SELECT xr_id FROM codes") == []
+    assert [message["status"] for message in sent if message["type"] == "http.response.start"] == [499], (
+        "nobody reads it"
+    )
+
+
+async def test_callers_that_go_away_get_nobody_elses_code(tenant: Tenant, rival: Rival) -> None:
+    """They leave at any moment: while the body is judged, between the statements, and before the answer."""
+    chance = random.Random(1)  # noqa: S311 - no secret
+    await tenant.make_quota(rival, 10_000)
+
+    async def issue(number: int) -> tuple[int, Any]:
+        made = await tenant.api.post("/v1/codes", json=tenant.code_body(issuer=f"Radio {number}"))
+        return number, made.json
+
+    answered: list[tuple[int, Any]] = []
+    for first in range(0, 600, 30):
+        tasks = [asyncio.create_task(issue(number)) for number in range(first, first + 30)]
+        for task in chance.sample(tasks, 20):
+            await asyncio.sleep(chance.uniform(0, 0.002))
+            task.cancel()
+        answered += [each for each in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(each, tuple)]
+    assert 200 <= len(answered) < 600
+    assert [made["issuer"] for _, made in answered] == [f"Radio {number}" for number, _ in answered]
+    stored = dict(await rival.rows("SELECT xr_id, issuer FROM codes"))
+    assert len(set(stored.values())) == len(stored), "each caller issues once at most"
+    assert {made["xr_id"]: made["issuer"] for _, made in answered}.items() <= stored.items()
+    counted = await rival.rows("SELECT sum(issued_count)::int FROM code_usage_days")
+    assert counted == [(len(stored),)]
 
 
 async def test_odd_headers_and_queries_are_answered_as_by_the_framework(
