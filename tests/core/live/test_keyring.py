@@ -117,6 +117,20 @@ async def test_a_key_activated_by_another_process_is_adopted(live_keyring: Watch
         assert live_keyring.keyring.active.key_id == new
 
 
+async def test_a_change_is_noticed_by_its_notification_alone(
+    live_keyring: Watched, ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a process would sign with the replaced key for as long as it waits between two looks."""
+    monkeypatch.setattr(keyring_module, "REFRESH_S", 3600)
+    monkeypatch.setattr(keyring_module, "_REFRESH_NOTIFIED_S", 3600)
+    async with keeping(live_keyring):
+        await live_keyring.until("read")  # Because it listens from now on.
+        new = await rotate(ctx)
+        async with asyncio.timeout(60):
+            while live_keyring.keyring.active.key_id != new:
+                await live_keyring.outcomes.get()
+
+
 @pytest.mark.parametrize(
     "failure",
     [SealBroken("sealed under another master key"), RuntimeError("a mistake of ours"), AssertionError("another")],

@@ -223,6 +223,28 @@ async def test_a_kept_connection_is_replaced_when_its_session_is_of_no_more_use(
             await kept.aclose()
 
 
+async def test_a_kept_connection_is_replaced_when_its_statements_are_forgotten(
+    db: Database, subtests: pytest.Subtests
+) -> None:
+    """Such as by a pooler that resets sessions."""
+    kept = KeptConnection(db, timeout_s=10)
+
+    async def ask(tx: PipelinedTx) -> int:
+        ((number,),) = await tx.rows("SELECT 7")
+        return int(number)
+
+    for forgetting in ("DISCARD ALL", "DEALLOCATE ALL"):
+        with subtests.test(forgetting):
+            assert await kept.run(ask) == await kept.run(ask) == 7
+
+            async def forget(tx: PipelinedTx, forgetting: str = forgetting) -> None:
+                await tx.run(forgetting)  # type: ignore[arg-type]  # one of the two above
+
+            await kept.run(forget)
+            assert await kept.run(ask) == 7
+    await kept.aclose()
+
+
 async def test_a_session_that_became_read_only_is_replaced(db: Database) -> None:
     """Its server was demoted without ending it, or the setting changed."""
     async with db.transaction() as tx:

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import psycopg
 
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.link import Link
+from soundmark.kit.postgres.link import STALE_ERRORS, Link
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 from soundmark.kit.postgres.sessions import HostsConnection
 from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Tx, describe_unavailable
@@ -36,8 +36,9 @@ class KeptConnection:
     async def run(self, work: Callable[[PipelinedTx], Awaitable[T]]) -> T:
         """Run `work` with the connection in autocommit mode, and return its result; it may begin a transaction itself.
 
-        If `work` raises because the connection was lost, it runs again on a new connection. If it may have committed by
-        then, it must raise something else, as `PipelinedTx.ending` does.
+        If `work` raises because the connection was lost, or because its server has forgotten a statement, it runs again
+        on a new connection. If it may have committed by then, it must raise something else, as `PipelinedTx.ending`
+        does.
 
         Raises: DatabaseUnavailable, also if `work` takes longer than `timeout_s`; whatever else `work` raises.
         """
@@ -47,7 +48,7 @@ class KeptConnection:
                     return await work(await self._open())
                 except TIMEOUT_ERRORS:
                     raise
-                except CONNECTION_ERRORS:
+                except (*CONNECTION_ERRORS, *STALE_ERRORS):
                     await self.aclose()
                     return await work(await self._open())
         except CONNECTION_ERRORS as error:
