@@ -1,6 +1,7 @@
 """`soundmark mix` and `soundmark scan`: usage, output, exit statuses, and the certificate that the service signs."""
 
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,10 @@ import pytest
 import soundfile
 from support.studio.fake_ffmpeg import install_fake_ffmpeg
 from support.studio.programmes import FRAME, RATE_HZ, make_programme, write_wav
+
+from soundmark.cli import Refused
+from soundmark.cli.mastering import require_certifiable
+from soundmark.wire.decode_certificate import REPETITIONS_MAX
 
 from .conftest import Tenant, answered, environ, run, run_in
 
@@ -61,6 +66,38 @@ def test_json_has_everything_that_the_table_has(programme: Path) -> None:
     assert set(done["true_peak_dbtp"]) == {"before", "after"}
     (repetition,) = done["repetitions"]
     assert (repetition["heard"], repetition["grade"], repetition["protocol"]) == (True, "good", 4)
+
+
+def test_a_repetition_is_placed_within_each_period_and_described_in_numbers(nowhere: Path) -> None:
+    write_wav(nowhere / "long.wav", make_programme(18.0))
+    mixed = ("mix", "long.wav", "--frame", FRAME, "--every", "6", "--level", "-12", "--out", "mixed.wav", "--json")
+    repetitions = answered(run(*mixed))["repetitions"]
+    assert [int(each["at_s"] // 6) for each in repetitions] == [0, 1, 2]
+    assert [each["level_db"] for each in repetitions] == pytest.approx([-12] * 3, abs=0.5)
+    assert [each["margin_db"] for each in repetitions] == pytest.approx([28] * 3, abs=3)
+    assert [each["cutoff_hz"] for each in repetitions] == [None] * 3
+    table = run(*("scan", "mixed.wav")).out
+    for each in repetitions:
+        assert f"0:00:{each['at_s']:04.1f}" in table
+
+
+def test_a_file_s_loudspeakers_say_where_the_code_goes(nowhere: Path) -> None:
+    """Left, right and the low-frequency channel, which would lose it."""
+    sound = np.rint(make_programme(6.0, 3) * 32767).astype("<i2")
+    mask = 0b1011
+    layout = struct.pack("<HHIIHHHHI", 0xFFFE, 3, RATE_HZ, RATE_HZ * 6, 6, 16, 22, 16, mask)
+    layout += struct.pack("<H", 1) + bytes.fromhex("000000001000800000aa00389b71")
+    body = b"WAVEfmt " + struct.pack("<I", 40) + layout + b"data" + struct.pack("<I", sound.nbytes) + sound.tobytes()
+    (nowhere / "three.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    assert run("mix", "three.wav", "--frame", FRAME, "--level", "-9", "--out", "mixed.wav").status == 0
+    after = np.frombuffer((nowhere / "mixed.wav").read_bytes()[-sound.nbytes :], "<i2").reshape(-1, 3)
+    assert [bool(np.any(after[:, place] != sound[:, place])) for place in range(3)] == [True, True, False]
+
+
+def test_more_repetitions_than_a_certificate_holds_are_refused() -> None:
+    require_certifiable(REPETITIONS_MAX)
+    with pytest.raises(Refused, match="holds 10,000 repetitions of a Code, and these are 10,001"):
+        require_certifiable(REPETITIONS_MAX + 1)
 
 
 WRONG_USAGE = (

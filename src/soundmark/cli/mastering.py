@@ -1,6 +1,7 @@
 """What `soundmark mix` and `soundmark scan` share: codecs, and the certificate as a table, as JSON and signed."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from soundmark.studio.mastering.margins import grade
 from soundmark.studio.mastering.programme import Programme, WouldClip, open_programme
 from soundmark.studio.mastering.repetitions import Repetition
 from soundmark.studio.mastering.wav_layout import NotReadable
+from soundmark.wire.decode_certificate import REPETITIONS_MAX
 
 Codecs = Annotated[
     str | None,
@@ -161,6 +163,9 @@ def save_certificates(
 
     Raises: Refused.
     """
+    counts = Counter(each.frame for each in repetitions)
+    for frame in xr_ids:
+        require_certifiable(counts[frame])
     digest = digest_file(programme.path)
     saved = []
     with open_client(connection, organization) as client:
@@ -177,6 +182,15 @@ def save_certificates(
                 file.write(json.dumps(certificate.document, ensure_ascii=False).encode() + b"\n")
             saved.append(target)
     return saved
+
+
+def require_certifiable(count: int) -> None:
+    """Raises: Refused if one certificate cannot hold so many repetitions of a Code."""
+    if count > REPETITIONS_MAX:
+        raise Refused(
+            f"a certificate holds {REPETITIONS_MAX:,} repetitions of a Code, and these are {count:,}: leave "
+            f"--certificate out, or divide the master"
+        )
 
 
 def resolve_frames(frames: Sequence[str], connection: Connection) -> dict[str, str]:

@@ -17,6 +17,7 @@ from soundmark.cli.mastering import (
     explaining,
     opening,
     read_codecs,
+    require_certifiable,
     resolve_frames,
     save_certificates,
     show_certificate,
@@ -83,6 +84,8 @@ def mix_command(
                 f"such as with ffmpeg -i {programme} NEW.{opened.encoding.lower()}"
             )
         places = _find_places(opened, tones, every, at)
+        if certificate is not None:
+            require_certifiable(len(places))
         try:
             mixed = mix(opened, tones, places, out, level_db=level_db, codecs=chosen)
         except NotPlaced as error:
