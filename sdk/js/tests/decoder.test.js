@@ -179,7 +179,7 @@ test("a clear frame after others that cannot be read is read before them, and wh
   assert.deepEqual([decoder._waiting, decoder._reading], [[], null]);
 });
 
-test("an hour of sound takes no more memory than its first seconds", () => {
+test("half a minute of sound takes no more memory than its first seconds", () => {
   const decoder = new Decoder(RATE_HZ);
   const piece = join(sound, silence(0.3));
   const measure = () => {
@@ -197,6 +197,23 @@ test("a sample that is no number or far too large deafens nothing, and rates tha
   const samples = new Float32Array(RATE_HZ).fill(NaN, 0, 1000).fill(Infinity, 1000, 2000);
   assert.deepEqual(hear(samples, RATE_HZ), []);
   for (const rateHz of [32_000, 39_999, 0, NaN]) assert.throws(() => new Decoder(rateHz), RangeError);
+});
+
+test("no hostile sound is heard as a Code, and none deafens for what follows", () => {
+  const count = 3 * RATE_HZ;
+  const make = (sample) => Float32Array.from({ length: count }, (_, at) => sample(at));
+  const sounds = {
+    silence: make(() => 0),
+    "direct current": make(() => 0.9),
+    clicks: make((at) => (at % 4800 === 0 ? 1 : 0)),
+    "level jumps": make((at) => (Math.floor(at / 4800) % 2 ? 1 : 1e-4) * Math.sin(at * at)),
+    "square wave": make((at) => Math.sign(Math.sin((2 * Math.PI * 16_000 * at) / RATE_HZ))),
+    "the quietest numbers": make(() => 1e-38),
+  };
+  for (const [name, hostile] of Object.entries(sounds)) {
+    assert.deepEqual(hear(hostile, RATE_HZ), [], name);
+    assert.deepEqual(textsOf(hear(join(hostile, silence(0.2), sound), RATE_HZ)), [FRAME], `after ${name}`);
+  }
 });
 
 test("a sound beyond full scale is heard as it is, as a file of floats may be", () => {

@@ -1,6 +1,7 @@
 import contextlib
 import io
 import struct
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,21 @@ def test_frames_at_any_place_of_a_long_recording_are_heard_once() -> None:
         start = int(at_s * RATE_HZ)
         sound[start : start + len(played)] = played[: len(sound) - start]
     assert hear_tokens(make_wav(sound)) == list(TOKENS)
+
+
+def test_a_recording_of_minutes_takes_no_more_memory_than_one_of_two(tmp_path: Path) -> None:
+    """Samples are read a minute at a time; whole, eight minutes would take 184 MB."""
+    peaks = []
+    for minutes in (2, 8):
+        path = tmp_path / f"{minutes}.wav"
+        path.write_bytes(make_wav(np.zeros(minutes * 60 * RATE_HZ), subtype="PCM_16").getvalue())
+        tracemalloc.start()
+        try:
+            assert hear_tokens(path) == []
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2**20
 
 
 def test_both_kinds_of_path_and_open_files_are_accepted(tmp_path: Path) -> None:
