@@ -32,7 +32,7 @@ async def test_a_worker_is_woken_by_what_others_commit(
     assert await stored.audit() >= 4, "the heads of audit chains enter it too"
 
 
-@pytest.mark.parametrize("table", ["log_leaves", "log_tiles", "log_checkpoints"])
+@pytest.mark.parametrize("table", ["log_leaves", "log_tiles", "log_checkpoints", "log_state"])
 async def test_a_worker_that_is_killed_while_it_integrates_leaves_nothing_or_all(
     killable: Killable, integrators: Integrators, stored: StoredLog, rival: Rival, table: str
 ) -> None:

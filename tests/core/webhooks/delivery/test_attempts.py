@@ -21,6 +21,7 @@ from soundmark.core.features.webhooks.fan_out.service import fan_out
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.outbound import guarded_client
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.postgres.notifications import Listener
 
 from .conftest import NEXT_SECRET, SECRET, Delivered, Endpoints, Steps, make_worker
 
@@ -319,6 +320,23 @@ async def test_a_running_worker_delivers_an_act_and_a_replay_that_it_is_notified
         await consumer.until_arrived(6)
     assert consumer.types == ["campaign.created"] * 6
     assert {found.status for found in await endpoints.deliveries(endpoint_id)} == {"delivered"}
+
+
+@pytest.mark.usefixtures("seldom")
+async def test_a_running_worker_that_is_notified_of_nothing_looks_by_itself(
+    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as while the connection on which it listens is lost."""
+
+    async def hear_nothing(_: Listener) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Listener, "keep_listening", hear_nothing)
+    await endpoints.make(consumer.url)
+    async with dispatching.dispatching(ctx, fan_out):
+        for count in (1, 2):
+            await tenant.make_campaign(f"Evening {count}")
+            await consumer.until_arrived(count)
 
 
 @pytest.mark.usefixtures("seldom")
