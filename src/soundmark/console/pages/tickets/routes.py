@@ -52,10 +52,8 @@ async def show_ticket(visit: Visit) -> Response:
 
 async def reply(visit: Visit) -> Response:
     """Add a reply to a ticket, or complete the one that this form began."""
-    request_id = _read_request_id(visit)
-    ticket = await visit.core.tickets.reply(
-        visit.parameter("ticket_id"), visit.form.raw("message"), request_id=request_id
-    )
+    ticket_id, request_id = visit.parameter("ticket_id"), _read_request_id(visit)
+    ticket = await visit.core.tickets.reply(ticket_id, visit.form.raw("message"), request_id=request_id)
     return visit.redirect(f"{visit.tenant_path}/tickets/{ticket.id}", "tickets.replied")
 
 
