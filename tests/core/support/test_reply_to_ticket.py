@@ -283,6 +283,34 @@ async def test_a_desk_that_may_still_be_working_is_not_sent_the_reply_again(
     assert (await count_replies(desk), len(given_up)) == (1, 1)
 
 
+async def test_a_slow_desk_gets_ten_seconds_in_all_and_one_thread(
+    tenant: Tenant, desk: RunningSandbox, ticket: dict[str, Any], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call takes four seconds, so there are two left to read the ticket afterwards."""
+    create, read = DeskClient.create_thread, DeskClient.get_conversation
+    timeouts_s: list[float] = []
+
+    async def post_slowly(*args: Any, timeout_s: float) -> int:
+        timeouts_s.append(timeout_s)
+        clock.advance(seconds=4)
+        return await create(*args, timeout_s=timeout_s)
+
+    async def read_slowly(*args: Any, timeout_s: float) -> Any:
+        timeouts_s.append(timeout_s)
+        clock.advance(seconds=4)
+        if timeout_s < 4:
+            raise DeskCallFailed("deadline")
+        return await read(*args, timeout_s=timeout_s)
+
+    monkeypatch.setattr(DeskClient, "create_thread", post_slowly)
+    monkeypatch.setattr(DeskClient, "get_conversation", read_slowly)
+    assert (await reply(tenant, ticket)).code == "support_unavailable"
+    first_s, second_s, third_s = timeouts_s
+    assert 10 >= first_s >= second_s + 4 >= third_s + 8
+    assert (await reply(tenant, ticket)).status == 200
+    assert await count_replies(desk) == 1
+
+
 async def test_eight_repeats_at_once_are_one_thread(
     tenant: Tenant, desk: RunningSandbox, rival: Rival, ticket: dict[str, Any]
 ) -> None:
