@@ -1,4 +1,4 @@
-"""`soundmark tickets`: opening, listing and showing support tickets."""
+"""`soundmark tickets`: opening, answering, listing and showing support tickets."""
 
 from collections.abc import Iterator
 
@@ -62,6 +62,21 @@ def test_after_a_failure_the_same_request_completes_the_ticket(asking: tuple[Ten
     repeated = answered(run(tenant, "create", "No sound", "It is quiet.", "--request-id", key, "--json"))
     assert (repeated["request_id"], repeated["status"]) == (key, "active")
     assert len(cells(run(tenant, "list"))) == 1
+
+
+def test_a_reply_is_added_once(asking: tuple[Tenant, str]) -> None:
+    tenant, url = asking
+    ticket_id = run(tenant, "create", "No sound", "It is quiet.", "--quiet").out.strip()
+    switch = {"system": "desk", "kind": "server_error", "operation": "create_thread", "times": 0}
+    httpx2.post(f"{url}/control/switches", json=switch, trust_env=False).raise_for_status()
+    failed = run(tenant, "reply", ticket_id, "It is \x1b[31mon.")
+    assert (failed.status, "support_unavailable (503)" in failed.err) == (1, True)
+    (key,) = [word.rstrip(":") for word in failed.err.split() if word.startswith("supreq_")]
+    httpx2.post(f"{url}/control/switches/reset", json={}, trust_env=False).raise_for_status()
+    replied = answered(run(tenant, "reply", ticket_id, "It is \x1b[31mon.", "--request-id", key, "--json"))
+    assert [message["body"] for message in replied["messages"]] == ["It is quiet.", "It is \x1b[31mon."]
+    assert "It is \\u001b[31mon." in run(tenant, "show", ticket_id).out
+    assert run(tenant, "reply", ticket_id, "").refusal.startswith("validation_failed (422)")
 
 
 def test_a_refused_request_is_not_to_be_repeated(asking: tuple[Tenant, str]) -> None:

@@ -209,3 +209,77 @@ async def test_a_customer_writes_again_and_the_status_changes_over_the_api(sandb
     assert (document["status"], document["threadsCount"]) == ("closed", 3)
     refused = await sandbox.client.put(url, json={"status": "closed"}, headers=headers(sandbox))
     assert refused.status_code == 400
+
+
+async def add_thread(sandbox: RunningSandbox, **fields: Any) -> httpx2.Response:
+    body = {"type": "customer", "text": "Still<br>quiet", **fields}
+    url = "/desk/api/conversations/1/threads"
+    return await sandbox.client.post(url, json=body, headers=headers(sandbox))
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({}, "active"),
+        ({"status": "pending"}, "pending"),
+        ({"type": "message", "user": 1}, "pending"),
+        ({"type": "message", "user": 1, "status": "closed"}, "closed"),
+        ({"type": "note", "user": 1}, "closed"),
+    ],
+)
+async def test_a_thread_changes_the_status_and_only_the_threads_webhook_says_so(
+    sandbox: RunningSandbox, core: ReceivedWebhooks, fields: dict[str, Any], status: str
+) -> None:
+    await create(sandbox)
+    await sandbox.control("/desk/conversations/1/status", status="closed")
+    added = await add_thread(sandbox, **fields)
+    assert (added.status_code, added.headers["resource-id"]) == (201, "2")
+    assert added.json().keys() == THREAD
+    await sandbox.settle()
+    *_, closed, followed = core.requests
+    assert (closed.headers["x-freescout-event"], json.loads(closed.body)["status"]) == ("convo.status", "closed")
+    assert followed.headers["x-freescout-event"].endswith((".reply.created", ".note.created"))
+    assert json.loads(followed.body)["status"] == status == (await read(sandbox))["status"]
+
+
+async def test_who_writes_last_is_the_customer_of_the_conversation(sandbox: RunningSandbox) -> None:
+    """Agents answer that person."""
+    await create(sandbox)
+    await add_thread(sandbox, customer={"email": "other@example.org"})
+    document = await read(sandbox)
+    assert document["customer"]["email"] == "other@example.org"
+    newest, oldest = (thread["createdBy"]["email"] for thread in document["_embedded"]["threads"])
+    assert (newest, oldest) == ("other@example.org", "asker@example.org")
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"type": "letter"}, "type"),
+        ({"text": ""}, "text"),
+        ({"customer": {}}, "customer"),
+        ({"type": "message"}, "user"),
+        ({"status": "spam"}, "status"),
+    ],
+)
+async def test_a_wrong_thread_is_refused_and_changes_nothing(
+    sandbox: RunningSandbox, fields: dict[str, Any], path: str
+) -> None:
+    await create(sandbox)
+    before = await read(sandbox)
+    refused = await add_thread(sandbox, **fields)
+    assert (refused.status_code, refused.json()["_embedded"]["errors"][0]["path"]) == (400, path)
+    assert await read(sandbox) == before
+
+
+async def test_a_thread_needs_a_conversation(sandbox: RunningSandbox) -> None:
+    assert (await add_thread(sandbox)).status_code == 404
+
+
+async def test_the_same_thread_twice_is_two_threads_and_a_lost_answer_did_its_work(sandbox: RunningSandbox) -> None:
+    await create(sandbox)
+    await sandbox.misbehave("desk", "lost_answer", operation="create_thread")
+    with pytest.raises((httpx2.RemoteProtocolError, httpx2.ReadError)):
+        await add_thread(sandbox)
+    assert (await add_thread(sandbox)).status_code == 201
+    assert (await read(sandbox))["threadsCount"] == 3

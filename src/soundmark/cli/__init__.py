@@ -43,7 +43,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "integrations": ("soundmark.cli.integrations:app", "Create, list, change and revoke Audience integrations."),
     "webhooks": ("soundmark.cli.webhooks:app", "Create, list, change and test webhook endpoints; listen to events."),
     "billing": ("soundmark.cli.billing:app", "List offers, buy plans, and list subscriptions."),
-    "tickets": ("soundmark.cli.tickets:app", "Open, list and show support tickets."),
+    "tickets": ("soundmark.cli.tickets:app", "Open, answer, list and show support tickets."),
     "use": ("soundmark.cli.use:app", "Choose the default organisation and project."),
     "console": ("soundmark.cli.console:app", "Print a link that signs in to the console of `soundmark up`."),
     "archive": ("soundmark.cli.archive:app", "Verify an exported archive, with or without the service."),

@@ -1,6 +1,8 @@
 """`soundmark tickets`: support tickets."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Final
 
 import typer
@@ -13,6 +15,8 @@ from soundmark.cli.intents import printable
 from soundmark.cli.options import OrganizationCall, Paging, Quiet, command
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+_Message = Annotated[str, typer.Argument(metavar="MESSAGE", help="The message; - reads it from standard input.")]
 
 _HEADINGS: Final = ("Ticket", "Subject", "Status", "Created")
 _STANDARD_INPUT: Final = "-"
@@ -27,7 +31,7 @@ def tickets() -> None:
 @command(app)
 def create(
     subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="The subject, in one line.")],
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message; - reads it from standard input.")],
+    message: _Message,
     *,
     request_id: Annotated[
         str | None,
@@ -37,16 +41,34 @@ def create(
     call: OrganizationCall,
 ) -> None:
     """Open a support ticket. The answer arrives by e-mail and in `soundmark tickets show`."""
-    text = sys.stdin.read() if message == _STANDARD_INPUT else message
-    with open_client(call.connection, call.organization) as client:
-        key = choose_request_id(request_id)
-        try:
-            ticket = client.tickets.create(subject, text, request_id=key)
-        except ClientFailure as failure:
-            is_refused = isinstance(failure, ApiProblem) and failure.status < _SERVER_ERROR
-            if not is_refused:  # A refused request opened no ticket, and is refused again.
-                typer.echo(f"Repeat the command with --request-id {key}: it opens no second ticket.", err=True)
-            raise
+    text = _read(message)
+    with (
+        open_client(call.connection, call.organization) as client,
+        _requesting(request_id, "it opens no second ticket") as key,
+    ):
+        ticket = client.tickets.create(subject, text, request_id=key)
+    show_made(ticket, _HEADINGS, _row(ticket), as_json=call.as_json, quiet=quiet)
+
+
+@command(app)
+def reply(
+    ticket_id: Annotated[str, typer.Argument(metavar="TICKET", help="The ticket's id.")],
+    message: _Message,
+    *,
+    request_id: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Repeating the command with the same key adds no second reply."),
+    ] = None,
+    quiet: Quiet = False,
+    call: OrganizationCall,
+) -> None:
+    """Reply to a support ticket, which reopens a closed one."""
+    text = _read(message)
+    with (
+        open_client(call.connection, call.organization) as client,
+        _requesting(request_id, "it adds no second reply") as key,
+    ):
+        ticket = client.tickets.reply(ticket_id, text, request_id=key)
     show_made(ticket, _HEADINGS, _row(ticket), as_json=call.as_json, quiet=quiet)
 
 
@@ -72,6 +94,23 @@ def show(
     for message in ticket.messages:
         typer.echo(f"\n{message.author}, {message.created_at:%Y-%m-%d %H:%M} UTC")
         typer.echo(printable(message.body))
+
+
+def _read(message: str) -> str:
+    return sys.stdin.read() if message == _STANDARD_INPUT else message
+
+
+@contextmanager
+def _requesting(request_id: str | None, promise: str) -> Iterator[str]:
+    """Yield the key of a request, and say how to repeat one that failed."""
+    key = choose_request_id(request_id)
+    try:
+        yield key
+    except ClientFailure as failure:
+        is_refused = isinstance(failure, ApiProblem) and failure.status < _SERVER_ERROR
+        if not is_refused:  # A refused request did nothing, and is refused again.
+            typer.echo(f"Repeat the command with --request-id {key}: {promise}.", err=True)
+        raise
 
 
 def _row(ticket: ListedTicket) -> tuple[object, ...]:

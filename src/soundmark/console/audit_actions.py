@@ -48,6 +48,7 @@ SUBJECTS: Final[Mapping[str, str | None]] = {
     "project.exported": "project_id",
     "project.updated": "project_id",
     "support.ticket_created": "ticket_id",
+    "support.ticket_replied": "ticket_id",
     "webhook_endpoint.created": "endpoint_id",
     "webhook_endpoint.deleted": "endpoint_id",
     "webhook_endpoint.secret_rotated": "endpoint_id",

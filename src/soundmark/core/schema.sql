@@ -1271,6 +1271,25 @@ CREATE TABLE tickets (
 CREATE INDEX tickets_newest_first ON tickets (organization_id, created_at DESC, id DESC);
 CREATE INDEX tickets_by_id ON tickets (id);
 
+-- A reply is kept and posted like the message of its ticket.
+CREATE TABLE ticket_replies (
+    organization_id text        NOT NULL,
+    id              text        NOT NULL,
+    ticket_id       text        NOT NULL,
+    subject_id      text        NOT NULL,
+    request_id      text        NOT NULL,
+    sealed_message  bytea,
+    thread_id       bigint,
+    attempts        integer     NOT NULL DEFAULT 0,
+    post_after      timestamptz NOT NULL,
+    created_at      timestamptz NOT NULL,
+    CONSTRAINT ticket_replies_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT ticket_replies_ticket_fkey FOREIGN KEY (organization_id, ticket_id)
+        REFERENCES tickets (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT ticket_replies_request_key UNIQUE (organization_id, ticket_id, subject_id, request_id),
+    CONSTRAINT ticket_replies_message_check CHECK ((sealed_message IS NULL) = (thread_id IS NOT NULL))
+);
+
 -- By which the desk's webhooks, which name no organisation, find their ticket.
 CREATE TABLE desk_conversations (
     conversation_id bigint NOT NULL,
@@ -1295,6 +1314,13 @@ CREATE POLICY tickets_of_tenant ON tickets USING (organization_id = current_tena
 CREATE POLICY tickets_of_everybody ON tickets FOR SELECT USING (current_tenant() = '*');
 CREATE POLICY tickets_resealed ON tickets FOR UPDATE USING (current_tenant() = '*');
 CREATE POLICY tickets_of_backup ON tickets FOR SELECT USING (is_backup());
+
+ALTER TABLE ticket_replies ENABLE ROW LEVEL SECURITY;
+ALTER TABLE ticket_replies FORCE ROW LEVEL SECURITY;
+CREATE POLICY ticket_replies_of_tenant ON ticket_replies USING (organization_id = current_tenant());
+CREATE POLICY ticket_replies_of_everybody ON ticket_replies FOR SELECT USING (current_tenant() = '*');
+CREATE POLICY ticket_replies_resealed ON ticket_replies FOR UPDATE USING (current_tenant() = '*');
+CREATE POLICY ticket_replies_of_backup ON ticket_replies FOR SELECT USING (is_backup());
 
 -- What people call an Audience integration, which is a row of Audience's database. Until Audience has answered,
 -- `named_id` is the id of the audit intent with which the integration is created.

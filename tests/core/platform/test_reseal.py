@@ -40,6 +40,7 @@ ROW_IDS = {
     "invitations": "id",
     "webhook_endpoints": "id",
     "tickets": "id",
+    "ticket_replies": "id",
     "abuse_reports": "id",
 }
 
@@ -132,6 +133,13 @@ async def vault(api: Api, rival: Rival) -> Vault:
         " created_at) SELECT id, 'tkt_one', 'ada', 'supreq_1', 'No sound', 'pending', %s, now(), now()"
         " FROM organizations LIMIT 1",
         OLD.seal(b"quiet", **place),
+    )
+    place = {"table": "ticket_replies", "column": "sealed_message", "row": "rpl_one"}
+    await rival.run(
+        "INSERT INTO ticket_replies (organization_id, id, ticket_id, subject_id, request_id, sealed_message,"
+        " post_after, created_at) SELECT organization_id, 'rpl_one', id, 'ada', 'supreq_1', %s, now(), now()"
+        " FROM tickets",
+        OLD.seal(b"still quiet", **place),
     )
     sealed = {
         column: OLD.seal(column.encode(), table="abuse_reports", column=column, row="abr_one")

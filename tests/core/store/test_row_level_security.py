@@ -136,6 +136,11 @@ async def insert_billing_rows(rival: Rival, tenant: Tenant) -> None:
         " created_at) VALUES (%s, 'tkt_1', 'operator', 'supreq_1', 'A question', 'pending', '', now(), now())",
         organization_id,
     )
+    await rival.run(
+        "INSERT INTO ticket_replies (organization_id, id, ticket_id, subject_id, request_id, sealed_message,"
+        " post_after, created_at) VALUES (%s, 'rpl_1', 'tkt_1', 'operator', 'supreq_1', '', now(), now())",
+        organization_id,
+    )
 
 
 async def insert_webhook_rows(rival: Rival, tenant: Tenant, endpoint_id: str) -> None:
@@ -215,6 +220,8 @@ async def test_every_other_policy_is_known(rival: Rival) -> None:
         ("webhook_events_of_everybody", "SELECT"),
         ("tickets_of_everybody", "SELECT"),
         ("tickets_resealed", "UPDATE"),
+        ("ticket_replies_of_everybody", "SELECT"),
+        ("ticket_replies_resealed", "UPDATE"),
         *((f"{table}_of_backup", "SELECT") for table in await tenant_tables(rival)),
     }
 
@@ -350,6 +357,7 @@ OF_EVERYBODY: Final = {
     "webhook_endpoints",
     "webhook_events",
     "tickets",
+    "ticket_replies",
 }
 
 

@@ -1,8 +1,9 @@
-"""Rules of support tickets that need no desk: when an attempt may be made, and for how long."""
+"""Rules of tickets and replies that need no desk: when an attempt may be made, and how each is found again."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from soundmark.core.domain.support.reply import REPLY_PREFIX, TicketReply, add_reference, split_reference
 from soundmark.core.domain.support.ticket import (
     ATTEMPT_MAX,
     LEASE,
@@ -62,3 +63,38 @@ def test_a_conversation_belongs_to_the_ticket_that_its_subject_names_last() -> N
     assert [names_ticket(subject, ticket) for ticket in ("tkt_other", "tkt_mine")] == [True, True]
     assert [belongs_to_ticket(subject, ticket) for ticket in ("tkt_other", "tkt_mine")] == [False, True]
     assert not belongs_to_ticket("No sound", "tkt_mine")
+
+
+REPLY: Final = TicketReply(
+    organization_id="org_1",
+    id="rpl_" + "A" * 22,
+    ticket_id="tkt_1",
+    subject_id="ada",
+    request_id="request-1",
+    sealed_message=b"MARKsealed",
+    thread_id=None,
+    attempts=0,
+    post_after=NOW,
+    created_at=NOW,
+)
+
+
+def test_a_reply_takes_turns_like_a_ticket_and_keeps_its_message_to_itself() -> None:
+    assert REPLY.may_post_at(NOW)
+    assert not REPLY.may_post_at(NOW - LEASE)
+    assert REPLY.may_post_at(NOW - LEASE - timedelta(microseconds=1)), "the clock was set back"
+    assert REPLY.id.startswith(REPLY_PREFIX)
+    assert "MARK" not in repr(REPLY)
+
+
+def test_the_last_reference_of_a_message_is_its_own() -> None:
+    """A customer may have written the reference of another reply before it."""
+    other = "[rpl_" + "B" * 22 + "]"
+    for text in ("It is on.", "", other, f"It is on.\n\n{other}", "[rpl_short]"):
+        assert split_reference(add_reference(text, REPLY.id)) == (text, REPLY.id)
+
+
+def test_a_message_without_a_reference_at_its_end_is_left_as_it_is() -> None:
+    reference = f"[{REPLY.id}]"
+    for text in ("", "It is on.\n", f"{reference} it says", reference[1:], reference.upper(), f"{reference}\n"):
+        assert split_reference(text) == (text, None)

@@ -36,6 +36,7 @@ from support.api.prepared_calls import (
     make_invitation,
     make_key,
     make_project,
+    make_reply,
     make_ticket,
     make_token,
     make_unreachable_endpoint,
@@ -208,6 +209,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "recover_codes": Row(issue_two_before, roles=ADMINS, foreign="code_issue_not_found"),
     # Everybody may leave: test_remove_member.py.
     "remove_member": Row(remove_member, roles=EVERYBODY, foreign="member_not_found", audited="member.removed"),
+    "reply_to_ticket": Row(make_reply, roles=EVERYBODY, foreign="ticket_not_found", audited="support.ticket_replied"),
     "rename_api_key": Row(rename_key, roles=ADMINS, foreign="api_key_not_found", audited="api_key.renamed"),
     "rename_integration": Row(
         rename_integration, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_renamed"

@@ -10,7 +10,7 @@ from soundmark.kit.text import base64url
 from support.api.world import OPERATIONS, Call, World, count_rows, send
 from support.audience.event_delivery import make_event, sign_body
 from support.codes.measurements import make_measurement
-from support.outside.desk import configure_desk, sign_as_sent, ticket_body
+from support.outside.desk import configure_desk, reply_body, sign_as_sent, ticket_body
 from support.tenancy.release_evidence import insert_evidence
 
 ROOT: Final = {"realm_access": {"roles": ["svc_platform_admin"]}}
@@ -257,9 +257,16 @@ async def fill_ticket(world: World) -> Call:
 
 
 async def make_ticket(world: World) -> Call:
-    made = await send(world.people.person("owner"), OPERATIONS["create_ticket"], await fill_ticket(world))
+    fresh = ticket_body(1000 + await count_rows(world, "tickets"))  # Another ticket than one that is prepared.
+    call = replace(await fill_ticket(world), json=fresh)
+    made = await send(world.people.person("owner"), OPERATIONS["create_ticket"], call)
     assert made.status == 201, made.body
     return Call(path={"ticket_id": made.json["id"]}, params=world.tenant.query)
+
+
+async def make_reply(world: World) -> Call:
+    """Prepare a reply to a new ticket."""
+    return replace(await make_ticket(world), json=reply_body())
 
 
 async def sign_desk_delivery(world: World) -> Call:

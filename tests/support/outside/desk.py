@@ -39,6 +39,11 @@ def ticket_body(number: int = 1, **changes: Any) -> dict[str, Any]:
     }
 
 
+def reply_body(number: int = 1, **changes: Any) -> dict[str, Any]:
+    """Return a valid body of a reply, except for `changes`."""
+    return {"request_id": f"supreq_reply-of-the-tests-{number:04}", "message": "It is on.\nStill quiet.", **changes}
+
+
 def desk_headers(desk: RunningSandbox, body: bytes, delivery_id: str = "delivery-1") -> dict[str, str]:
     """Return the headers with which the desk would send `body`."""
     digest = hmac.digest(desk.secret("SUPPORT_WEBHOOK_SECRET").encode(), body, "sha256")

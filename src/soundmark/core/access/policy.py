@@ -111,6 +111,7 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "ticket.create": Rule(roles=_EVERY_MEMBER),
     "ticket.list": Rule(roles=_EVERY_MEMBER),
     "ticket.read": Rule(roles=_EVERY_MEMBER),
+    "ticket.reply": Rule(roles=_EVERY_MEMBER),
     "webhook_endpoint.create": Rule(roles=_ADMINS),
     "webhook_endpoint.read": Rule(roles=_ADMINS),
     "webhook_endpoint.change": Rule(roles=_ADMINS),

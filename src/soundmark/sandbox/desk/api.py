@@ -11,7 +11,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from soundmark.sandbox.desk.conversations import AGENT, STATUSES, Conversation, Conversations, render_conversation
+from soundmark.sandbox.desk.conversations import (
+    AGENT,
+    STATUSES,
+    Conversation,
+    Conversations,
+    Thread,
+    render_conversation,
+    render_thread,
+)
 from soundmark.sandbox.operation import Api, Handler, Shared
 from soundmark.sandbox.options import PREFIXES
 
@@ -77,19 +85,19 @@ class DeskApi:
         status = _read_status(fields.get("status", "active"))
         conversation = self._desk.open(self._mailbox_id, subject, customer, status, kind)
         for thread in reversed(threads):  # The newest comes first.
-            self._add_thread(conversation, thread)
+            self._add_thread(conversation, thread, "threads.")
         self._desk.announce("convo.created", conversation)
         return _created(conversation.id, render_conversation(conversation))
 
     async def _create_thread(self, request: Request) -> Response:
         conversation = self._get(request)
         fields = await _read_json(request)
-        thread_id, kind = self._add_thread(conversation, fields)
+        status = _read_status(fields["status"]) if "status" in fields else None
+        thread = self._add_thread(conversation, fields)
+        self._desk.take_thread(conversation, thread, status)
         events = {"customer": "convo.customer.reply.created", "message": "convo.agent.reply.created"}
-        self._desk.announce(events.get(kind, "convo.note.created"), conversation)
-        if "status" in fields:
-            self._desk.set_status(conversation, _read_status(fields["status"]))
-        return _created(thread_id, {})
+        self._desk.announce(events.get(thread.type, "convo.note.created"), conversation)
+        return _created(thread.id, render_thread(conversation, thread))
 
     async def _read(self, request: Request) -> Response:
         document = render_conversation(self._get(request))
@@ -134,18 +142,21 @@ class DeskApi:
             raise _RequestInvalid("customer", "Invalid or missing parameter")
         return self._desk.find_customer(fields["email"], fields.get("firstName", ""), fields.get("lastName", ""))
 
-    def _add_thread(self, conversation: Conversation, fields: Any) -> tuple[int, str]:
+    def _add_thread(self, conversation: Conversation, fields: Any, path: str = "") -> Thread:
+        """Add a thread; `path` is that of its members, as errors name them."""
         kind = fields.get("type") if isinstance(fields, dict) else None
-        if kind not in {"customer", "message", "note"} or not isinstance(fields.get("text"), str):
-            raise _RequestInvalid("threads.type", "Invalid or missing parameter")
+        if kind not in {"customer", "message", "note"}:
+            raise _RequestInvalid(f"{path}type", "Invalid or missing parameter")
+        if not isinstance(fields.get("text"), str) or not fields["text"]:
+            raise _RequestInvalid(f"{path}text", "Invalid or missing parameter")
         if kind == "customer":
             author = self._read_customer(fields["customer"]) if "customer" in fields else dict(conversation.customer)
         elif isinstance(fields.get("user"), int):
             author = AGENT
         else:
-            raise _RequestInvalid("threads.user", "Invalid or missing parameter")
+            raise _RequestInvalid(f"{path}user", "Invalid or missing parameter")
         # The text is kept as HTML, as the real desk does.
-        return self._desk.add_thread(conversation, kind, fields["text"], author).id, kind
+        return self._desk.add_thread(conversation, kind, fields["text"], author)
 
 
 def make_error(status: int) -> Response:

@@ -118,6 +118,19 @@ class Conversations:
         conversation.updated_at = now
         return thread
 
+    def take_thread(self, conversation: Conversation, thread: Thread, status: str | None) -> None:
+        """Change a conversation as a thread of the API does: no webhook says that its status changed.
+
+        A customer's thread makes it active, also a closed one, and its author the customer to whom agents answer. An
+        agent's makes it pending. Either may name another status.
+        """
+        conversation.status = status or {"customer": "active", "message": "pending"}.get(
+            thread.type, conversation.status
+        )
+        conversation.closed_at = thread.created_at if conversation.status == "closed" else None
+        if thread.type == "customer":
+            conversation.customer = thread.author
+
     def set_status(self, conversation: Conversation, status: str) -> None:
         """Change the status, which is announced as well."""
         now = self._clock.now()
@@ -188,11 +201,12 @@ def render_conversation(conversation: Conversation) -> dict[str, Any]:
         "bcc": [],
         "customer": dict(conversation.customer),
         "customFields": [],
-        "_embedded": {"threads": [_render_thread(conversation, thread) for thread in reversed(conversation.threads)]},
+        "_embedded": {"threads": [render_thread(conversation, thread) for thread in reversed(conversation.threads)]},
     }
 
 
-def _render_thread(conversation: Conversation, thread: Thread) -> dict[str, Any]:
+def render_thread(conversation: Conversation, thread: Thread) -> dict[str, Any]:
+    """Return a thread, as the API writes it."""
     return {
         "id": thread.id,
         "type": thread.type,

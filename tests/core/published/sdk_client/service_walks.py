@@ -116,6 +116,11 @@ async def walk_support(tenant: Tenant) -> None:
     with pytest.raises(ApiProblem) as unread:
         await tickets.get(listed.id, **tenant_ids)
     assert unread.value.code == "support_unavailable"
+    with pytest.raises(ApiProblem) as waiting:
+        await tickets.reply(listed.id, "It is still quiet.", **tenant_ids)
+    assert waiting.value.code == "support_unavailable"
+    with pytest.raises(ValueError, match="supreq_"):
+        await tickets.reply(listed.id, "It is still quiet.", request_id="too short", **tenant_ids)
     with pytest.raises(ValueError, match="supreq_"):
         await tickets.create("No sound", "It is quiet.", request_id="too short", **tenant_ids)
 

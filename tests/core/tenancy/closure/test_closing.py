@@ -21,7 +21,7 @@ ADDING: Final[frozenset[Action]] = frozenset(
         *("project.create", "campaign.create", "code.issue", "api_key.create", "invitation.create"),
         *("invitation.accept", "audience.create", "audience.revoke", "audience.rotate_secret"),
         *("audience.change_retention", "audience.replace_core_key", "checkout.create", "ticket.create"),
-        *("project.delete", "webhook_endpoint.create", "decode_certificate.issue"),
+        *("ticket.reply", "project.delete", "webhook_endpoint.create", "decode_certificate.issue"),
         "offline_pack.make",
     }
 )
@@ -48,7 +48,10 @@ OUTSIDE: Final[frozenset[Action]] = frozenset(
 )
 # A project's closure leaves the rest of its organisation alone.
 OF_ORGANIZATION: Final = frozenset(
-    {"project.create", "invitation.create", "invitation.accept", "checkout.create", "ticket.create", "project.delete"}
+    {
+        *("project.create", "invitation.create", "invitation.accept", "checkout.create", "ticket.create"),
+        *("ticket.reply", "project.delete"),
+    }
 )
 
 OPERATIONS_OF: Final = {

@@ -1,4 +1,4 @@
-"""The keys under which support tickets are opened."""
+"""The keys under which support tickets are opened and replied to."""
 
 import re
 import secrets
@@ -9,7 +9,7 @@ _KEY: Final = re.compile(r"supreq_[A-Za-z0-9_-]{16,64}")
 
 
 def choose_request_id(request_id: str | None = None) -> str:
-    """Return the key of a request for a support ticket, a new one unless it is given.
+    """Return the key of a request to open a support ticket or to reply to one, a new one unless it is given.
 
     Raises: ValueError for a malformed key.
     """

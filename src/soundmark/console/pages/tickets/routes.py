@@ -1,6 +1,7 @@
 """The pages of support tickets."""
 
 import re
+from http import HTTPStatus
 from typing import Final
 
 from starlette.responses import Response
@@ -27,31 +28,47 @@ async def show_list(visit: Visit) -> Response:
 
 async def show_new(visit: Visit) -> Response:
     """Show the form of a new ticket. A form that is shown again is the same ticket when it is sent again."""
-    typed = visit.form.text("request_id")
-    request_id = typed if _REQUEST_ID.fullmatch(typed) else _make_request_id(visit)
-    return visit.page("tickets/new.html", request_id=request_id)
+    return visit.page("tickets/new.html", request_id=_choose_request_id(visit))
 
 
 async def open_ticket(visit: Visit) -> Response:
     """Open a ticket, or complete the one that this form began."""
-    request_id = visit.form.text("request_id")
-    if _REQUEST_ID.fullmatch(request_id) is None:
-        raise FormMalformed
-    ticket = await visit.core.tickets.create(
-        visit.form.text("subject"), visit.form.raw("message"), request_id=request_id
-    )
+    request_id = _read_request_id(visit)
+    subject, message = visit.form.text("subject"), visit.form.raw("message")
+    ticket = await visit.core.tickets.create(subject, message, request_id=request_id)
     return visit.redirect(f"{visit.tenant_path}/tickets/{ticket.id}", "tickets.opened")
 
 
 async def show_ticket(visit: Visit) -> Response:
-    """Show a ticket with its messages."""
-    ticket_id = visit.parameter("ticket_id")
+    """Show a ticket with its messages, and the form of a reply. A form that is shown again is the same reply."""
+    ticket_id, request_id = visit.parameter("ticket_id"), _choose_request_id(visit)
+    # The desk has just failed, and the messages are there.
+    if visit.trouble is not None and visit.trouble.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return visit.page("tickets/reply.html", ticket_id=ticket_id, request_id=request_id)
     ticket = await visit.core.tickets.get(ticket_id)
     messages = [(each.author, each.created_at, each.body.translate(_UNPRINTABLE)) for each in ticket.messages]
-    return visit.page("tickets/ticket.html", ticket=ticket, messages=messages)
+    return visit.page("tickets/ticket.html", ticket=ticket, messages=messages, request_id=request_id)
 
 
-def _make_request_id(visit: Visit) -> str:
+async def reply(visit: Visit) -> Response:
+    """Add a reply to a ticket, or complete the one that this form began."""
+    ticket_id, request_id = visit.parameter("ticket_id"), _read_request_id(visit)
+    ticket = await visit.core.tickets.reply(ticket_id, visit.form.raw("message"), request_id=request_id)
+    return visit.redirect(f"{visit.tenant_path}/tickets/{ticket.id}", "tickets.replied")
+
+
+def _read_request_id(visit: Visit) -> str:
+    """Raises: FormMalformed."""
+    request_id = visit.form.text("request_id")
+    if _REQUEST_ID.fullmatch(request_id) is None:
+        raise FormMalformed
+    return request_id
+
+
+def _choose_request_id(visit: Visit) -> str:
+    typed = visit.form.text("request_id")
+    if _REQUEST_ID.fullmatch(typed) is not None:
+        return typed
     return f"supreq_{base64url.encode(visit.console.entropy.take(_KEY_BYTES))}"
 
 
@@ -59,5 +76,5 @@ _ALL: Final = "/organizations/{organization_id}/tickets"
 routes: Final[list[Route]] = [
     page(_ALL, show_list),
     form_page(f"{_ALL}/new", show_new, open_ticket),
-    page(f"{_ALL}/{{ticket_id}}", show_ticket),
+    form_page(f"{_ALL}/{{ticket_id}}", show_ticket, reply),
 ]

@@ -64,8 +64,7 @@ class Ticket:
 
     def may_post_at(self, now: datetime) -> bool:
         """Return whether no other attempt can be posting at `now`, nor the desk still be working on an earlier one."""
-        # No attempt waits longer than this, so the clock was set back.
-        return now >= self.post_after or self.post_after - now > LEASE
+        return may_post_at(self.post_after, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +82,12 @@ class TicketMessage:
     author: MessageAuthor
     body: str = field(repr=False)
     created_at: datetime
+
+
+def may_post_at(post_after: datetime, now: datetime) -> bool:
+    """Return whether an attempt that must wait until `post_after` may post at `now`."""
+    # No attempt waits longer than the lease, so the clock was set back.
+    return now >= post_after or post_after - now > LEASE
 
 
 def names_ticket(desk_subject: str, ticket_id: str) -> bool:

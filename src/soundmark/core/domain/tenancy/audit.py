@@ -50,6 +50,7 @@ AuditAction = Literal[
     "project.exported",
     "project.updated",
     "support.ticket_created",
+    "support.ticket_replied",
     "webhook_endpoint.created",
     "webhook_endpoint.deleted",
     "webhook_endpoint.secret_rotated",

@@ -1,10 +1,10 @@
-"""Calls of the support desk: finding, making and reading conversations.
+"""Calls of the support desk: finding, making and reading conversations, and adding threads to them.
 
-The desk has no idempotency keys and makes a conversation at each post, so the caller searches before it posts again.
-Error bodies may hold anything and are never read.
+The desk has no idempotency keys and makes a conversation or a thread at each post, so the caller searches before it
+posts again. Error bodies may hold anything and are never read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -17,13 +17,13 @@ from soundmark.core.domain.support.ticket import (
     BRIEF_SETTLING,
     SETTLING,
     CustomerMessage,
-    TicketMessage,
     belongs_to_ticket,
 )
 from soundmark.core.providers.freescout.html_text import to_html
 from soundmark.core.providers.freescout.server import DeskServer
 from soundmark.core.providers.freescout.shapes import (
     DeskConversation,
+    DeskDetail,
     DeskShapeInvalid,
     read_created_id,
     read_detail,
@@ -92,16 +92,20 @@ class DeskClient:
             "threads": [{"type": "customer", "text": to_html(message.text), "customer": customer}],
             "status": "active",
         }
-        content = msgspec.json.encode(body)
-        response = await self._send(server, "POST", "/conversations", content, timeout_s=timeout_s)
-        _require(response, HTTPStatus.CREATED)
-        header = response.headers.get("resource-id")
-        return _read(lambda value: read_created_id(value, header), None if header is not None else _parse(response))
+        return await self._create(server, "/conversations", body, timeout_s=timeout_s)
 
-    async def get_conversation(
-        self, server: DeskServer, conversation_id: int, *, timeout_s: float
-    ) -> tuple[DeskConversation, list[TicketMessage]]:
-        """Return a conversation, and the messages that its customer may see, the oldest first.
+    async def create_thread(
+        self, server: DeskServer, conversation_id: int, message: CustomerMessage, *, timeout_s: float
+    ) -> int:
+        """Add a customer's message to a conversation, which reopens it, and return the id of the thread.
+
+        Raises: DeskCallFailed. The thread may have been made all the same, so search before the next attempt.
+        """
+        body = {"type": "customer", "text": to_html(message.text), "customer": {"email": message.email}}
+        return await self._create(server, f"/conversations/{conversation_id}/threads", body, timeout_s=timeout_s)
+
+    async def get_conversation(self, server: DeskServer, conversation_id: int, *, timeout_s: float) -> DeskDetail:
+        """Return a conversation with its messages.
 
         Raises: DeskCallFailed.
         """
@@ -112,6 +116,12 @@ class DeskClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+    async def _create(self, server: DeskServer, path: str, body: Mapping[str, Any], *, timeout_s: float) -> int:
+        response = await self._send(server, "POST", path, msgspec.json.encode(body), timeout_s=timeout_s)
+        _require(response, HTTPStatus.CREATED)
+        header = response.headers.get("resource-id")
+        return _read(lambda value: read_created_id(value, header), None if header is not None else _parse(response))
 
     async def _send(
         self, server: DeskServer, method: str, path: str, content: bytes | None = None, *, timeout_s: float

@@ -4,12 +4,14 @@ Source: the documents of FreeScout's module for the API and webhooks.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
 
+from soundmark.core.domain.support.reply import split_reference
 from soundmark.core.domain.support.ticket import MessageAuthor, TicketMessage
 from soundmark.core.providers.freescout.html_text import to_text
 from soundmark.kit.text.timestamps import parse_timestamp
@@ -35,6 +37,18 @@ class DeskConversation:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class DeskDetail:
+    """A conversation with the messages that its customer may see, the oldest first.
+
+    `reply_threads` is the thread of each reply, by the reply's id: of several the first, and hidden ones too.
+    """
+
+    conversation: DeskConversation
+    messages: list[TicketMessage] = field(repr=False)
+    reply_threads: Mapping[str, int]
+
+
 class _Conversation(msgspec.Struct):
     id: DeskId
     mailbox_id: DeskId = msgspec.field(name="mailboxId")
@@ -52,7 +66,7 @@ class _ConversationPage(msgspec.Struct):
 
 
 class _Thread(msgspec.Struct):
-    id: int
+    id: DeskId
     type: str
     state: str
     created_at: str = msgspec.field(name="createdAt")
@@ -76,24 +90,31 @@ def read_found(value: Any) -> list[DeskConversation]:
     return [_conversation_of(each) for each in page.embedded.conversations]
 
 
-def read_detail(value: Any) -> tuple[DeskConversation, list[TicketMessage]]:
-    """Return a conversation with the messages that its customer may see, the oldest first.
+def read_detail(value: Any) -> DeskDetail:
+    """Return a conversation with its messages. They are without the references of replies.
 
     Raises: DeskShapeInvalid.
     """
     detail: _Detail = _convert(value, _Detail)
-    visible = [
-        (_read_moment(thread.created_at), thread.id, _AUTHORS[thread.type], thread.body or "")
-        for thread in detail.embedded.threads
-        if thread.type in _AUTHORS and thread.state == "published"
-    ]
-    visible.sort(key=lambda each: each[:2])
-    messages = [TicketMessage(author, to_text(body), created_at) for created_at, _, author, body in visible]
-    return _conversation_of(detail), messages
+    messages: list[TicketMessage] = []
+    reply_threads: dict[str, int] = {}
+    for thread in sorted(detail.embedded.threads, key=lambda each: each.id):
+        author = _AUTHORS.get(thread.type)
+        if author is None:
+            continue
+        text, reply_id = to_text(thread.body or ""), None
+        if author == "customer":
+            text, reply_id = split_reference(text)
+        if reply_id is not None:
+            reply_threads.setdefault(reply_id, thread.id)
+        if thread.state == "published":
+            messages.append(TicketMessage(author, text, _read_moment(thread.created_at)))
+    messages.sort(key=lambda each: each.created_at)  # Those of one second stay in the order of their ids.
+    return DeskDetail(_conversation_of(detail), messages, reply_threads)
 
 
 def read_created_id(value: Any, header: str | None) -> int:
-    """Return the id of a new conversation, which is in a header, or else in the body.
+    """Return the id of a new conversation or thread, which is in a header, or else in the body.
 
     Raises: DeskShapeInvalid.
     """

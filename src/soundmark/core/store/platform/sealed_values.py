@@ -45,13 +45,14 @@ SEALED_COLUMNS: Final = SealedColumns(
         _of_tenants("webhook_endpoints", "sealed_secret"),
         _of_tenants("webhook_endpoints", "sealed_earlier_secret"),
         _of_tenants("tickets", "sealed_message"),
+        _of_tenants("ticket_replies", "sealed_message"),
         _of_platform("abuse_reports", "sealed_text", "id"),
         _of_platform("abuse_reports", "sealed_contact", "id"),
         _of_platform("abuse_reports", "sealed_note", "id"),
     ),
     lock="""
     LOCK TABLE signing_keys, log_keys, platform_secrets, instance_secrets, invitations, webhook_endpoints, tickets,
-               abuse_reports
+               ticket_replies, abuse_reports
             IN EXCLUSIVE MODE
     """,
     tenant=EVERY_TENANT,

@@ -26,6 +26,18 @@ class Tickets(Group):
         body = write_body({"request_id": choose_request_id(request_id), "subject": subject, "message": message})
         return self._sender.call(Ticket, Call("POST", _PATH, tenant, body, is_repeatable=True))
 
+    def reply(
+        self, ticket_id: str, message: str, *, request_id: str | None = None, organization_id: str | None = None
+    ) -> Ticket:
+        """Add a message to a support ticket, and return the ticket with all its messages.
+
+        It is one message for one `request_id`, as in `create`.
+        """
+        tenant = self._sender.choose_organization(organization_id)
+        body = write_body({"request_id": choose_request_id(request_id), "message": message})
+        path = f"{_PATH}/{quote_id(ticket_id)}/messages"
+        return self._sender.call(Ticket, Call("POST", path, tenant, body, is_repeatable=True))
+
     def get(self, ticket_id: str, *, organization_id: str | None = None) -> Ticket:
         """Return a support ticket with its messages and its current status."""
         tenant = self._sender.choose_organization(organization_id)

@@ -5,10 +5,11 @@ from typing import Final
 
 from soundmark.core.domain.support.ticket import Ticket, TicketMessage
 from soundmark.core.edge.examples import ISSUED_AT, MEMBER, ORGANIZATION
-from soundmark.core.features.support.tickets.service import ReadTicket
+from soundmark.core.features.support.tickets.reading import ReadTicket
 
 _QUESTION: Final = TicketMessage("customer", "Since this morning no phone hears it.\nWhat should we check?", ISSUED_AT)
 _ANSWER: Final = TicketMessage("agent", "Is the loudspeaker's equaliser off?", ISSUED_AT + timedelta(minutes=20))
+_REPLY: Final = TicketMessage("customer", "It is off.\nWhat else?", ISSUED_AT + timedelta(minutes=30))
 TICKET: Final = Ticket(
     organization_id=ORGANIZATION.id,
     id="tkt_dGhlLWZlc3RpdmFscy1Db2",
@@ -26,3 +27,4 @@ TICKET: Final = Ticket(
 )
 OPENED: Final = ReadTicket(TICKET, [_QUESTION])
 ANSWERED: Final = ReadTicket(TICKET, [_QUESTION, _ANSWER])
+REPLIED: Final = ReadTicket(TICKET, [_QUESTION, _ANSWER, _REPLY])

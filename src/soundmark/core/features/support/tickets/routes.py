@@ -8,12 +8,14 @@ from fastapi import Path, Response
 from soundmark.core.edge.ids import ResourceId
 from soundmark.core.edge.operations import Operation, Operations
 from soundmark.core.edge.parameters import Ctx, CursorText, Limit, Tenant
-from soundmark.core.features.support.tickets import example, service
+from soundmark.core.features.support.tickets import example, replies, service
 from soundmark.core.features.support.tickets.wire import (
     CreateTicket,
     ListedTicketView,
+    ReplyToTicket,
     TicketPage,
     TicketView,
+    new_reply,
     new_ticket,
     ticket_view,
 )
@@ -73,3 +75,31 @@ async def list_tickets(ctx: Ctx, scope: Tenant, limit: Limit = LIMIT_DEFAULT, cu
 async def get_ticket(ctx: Ctx, scope: Tenant, ticket_id: TicketIdPath) -> TicketView:
     """Return a support ticket with its messages and its current status from the support desk."""
     return ticket_view(await service.get_ticket(ctx, scope, ticket_id))
+
+
+@operations.add(
+    "POST",
+    "/v1/support/tickets/{ticket_id}/messages",
+    Operation("ticket.reply", problems=(TicketNotFound, ResourceDeletionInProgress, SupportUnavailable)),
+    status=HTTPStatus.CREATED,
+    responses={
+        HTTPStatus.OK: {
+            "model": TicketView,
+            "description": "A repeated request: the ticket with the reply that the first request added.",
+        }
+    },
+    example=ticket_view(example.REPLIED),
+)
+async def reply_to_ticket(
+    ctx: Ctx, scope: Tenant, ticket_id: TicketIdPath, body: ReplyToTicket, response: Response
+) -> TicketView:
+    """Add a message to a support ticket, which reopens a closed one, and return the ticket with all its messages.
+
+    A repeated `request_id` of the same person for the same ticket adds nothing and returns 200, whatever its message
+    says, and completes the reply if the first request was interrupted. After a 503, the reply exists, and the support
+    desk may not have it yet: send the same request again, or let Core pass the reply on.
+    """
+    replied = await replies.reply_to_ticket(ctx, scope, ticket_id, new_reply(body))
+    if not replied.is_new:
+        response.status_code = HTTPStatus.OK
+    return ticket_view(replied)

@@ -3,25 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-import structlog
-
 from soundmark.core.context import Context
-from soundmark.core.domain.support.ticket import (
-    ATTEMPT_MAX,
-    TICKET_PREFIX,
-    CustomerMessage,
-    Ticket,
-    TicketMessage,
-    names_ticket,
-    status_of,
-)
+from soundmark.core.domain.support.ticket import TICKET_PREFIX, CustomerMessage, Ticket, TicketMessage
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.core.features.support.tickets.completion import complete, find_desk, report_failure, seal_message
+from soundmark.core.features.support.tickets.completion import TABLE, complete
+from soundmark.core.features.support.tickets.reading import ReadTicket, read_at_desk
+from soundmark.core.features.support.tickets.turns import make_deadline_s, seal_message
 from soundmark.core.problems import TicketNotFound
-from soundmark.core.providers.freescout.client import DeskCallFailed
 from soundmark.core.steps import audit
 from soundmark.core.steps.tenancy import hold_authority, require_open_organization
-from soundmark.core.steps.tickets import take_status
 from soundmark.core.store.support import tickets
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.postgres.transaction import Tx
@@ -29,7 +19,6 @@ from soundmark.kit.text.ids import mint
 from soundmark.kit.text.paging import Page, Position, cut_page
 
 COMPLETE: Final = "complete_ticket"  # The job that brings a ticket to the desk.
-_log: Final = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +30,8 @@ class NewTicket:
     message: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTicket:
-    """A ticket with the messages that the customer may see. `is_new` says whether this request has made it."""
-
-    ticket: Ticket
-    messages: list[TicketMessage] = field(repr=False)
-    is_new: bool = False
-
-
 async def create_ticket(ctx: Context, scope: TenantScope, new: NewTicket) -> ReadTicket:
-    """Open a ticket, as one conversation at the support desk; `completion` has the phases.
+    """Open a ticket, as one conversation at the support desk; `turns` has the phases.
 
     A request that repeats a `request_id` of the same person in the same organisation gets the same ticket, whatever
     else it says, and completes it if it was cut short.
@@ -62,9 +42,9 @@ async def create_ticket(ctx: Context, scope: TenantScope, new: NewTicket) -> Rea
     ticket, is_new = await _insert_or_find(ctx, scope, new)
     completed = await complete(ctx, scope.organization_id, ticket.id)
     if completed.message is None:
-        return await _read_at_desk(ctx, completed.ticket)
-    message = TicketMessage("customer", completed.message, completed.ticket.created_at)
-    return ReadTicket(completed.ticket, [message], is_new)
+        return await read_at_desk(ctx, completed.row, deadline_s=make_deadline_s(ctx))
+    message = TicketMessage("customer", completed.message.text, completed.row.created_at)
+    return ReadTicket(completed.row, [message], is_new)
 
 
 async def list_tickets(ctx: Context, scope: TenantScope, *, before: Position | None, limit: int) -> Page[Ticket]:
@@ -85,7 +65,7 @@ async def get_ticket(ctx: Context, scope: TenantScope, ticket_id: str) -> ReadTi
         ticket = await tickets.find(tx, scope.organization_id, ticket_id)
     if ticket is None:
         raise TicketNotFound
-    return await _read_at_desk(ctx, ticket)
+    return await read_at_desk(ctx, ticket, deadline_s=make_deadline_s(ctx))
 
 
 async def _insert_or_find(ctx: Context, scope: TenantScope, new: NewTicket) -> tuple[Ticket, bool]:
@@ -122,7 +102,7 @@ def _make_ticket(ctx: Context, scope: TenantScope, new: NewTicket) -> Ticket:
         request_id=new.request_id,
         subject=new.subject,
         status="pending",
-        sealed_message=seal_message(ctx.sealer, ticket_id, message),
+        sealed_message=seal_message(ctx.sealer, TABLE, ticket_id, message),
         conversation_id=None,
         mailbox_id=None,
         desk_updated_at=None,
@@ -135,39 +115,3 @@ def _make_ticket(ctx: Context, scope: TenantScope, new: NewTicket) -> Ticket:
 async def _record(ctx: Context, tx: Tx, scope: TenantScope, ticket: Ticket) -> None:
     await audit.record(tx, scope, ctx.entropy, "support.ticket_created", now=ticket.created_at, ticket_id=ticket.id)
     await ctx.queue.defer(tx, COMPLETE, lock=ticket.id, organization_id=ticket.organization_id, ticket_id=ticket.id)
-
-
-async def _read_at_desk(ctx: Context, ticket: Ticket) -> ReadTicket:
-    """Read a ticket's conversation, and take its status from there.
-
-    Raises: SupportUnavailable.
-    """
-    server = await find_desk(ctx)
-    if ticket.conversation_id is None:
-        raise report_failure(DeskCallFailed("not_at_desk"))
-    try:
-        conversation, messages = await ctx.desk.get_conversation(
-            server, ticket.conversation_id, timeout_s=ATTEMPT_MAX.total_seconds()
-        )
-    except DeskCallFailed as failed:
-        raise report_failure(failed) from None
-    status = status_of(conversation.status)
-    is_same = (conversation.id, conversation.mailbox_id) == (ticket.conversation_id, ticket.mailbox_id)
-    if not is_same or not names_ticket(conversation.subject, ticket.id):
-        _log.error("ticket_changed_at_desk", ticket_id=ticket.id)
-        raise report_failure(DeskCallFailed("another_conversation"))
-    if status is None:
-        raise report_failure(DeskCallFailed("unknown_status"))
-    async with ctx.db.transaction(tenant=ticket.organization_id) as tx:
-        locked = await tickets.lock(tx, ticket.organization_id, ticket.id)
-        if locked is None:
-            raise TicketNotFound
-        taken = await take_status(
-            tx,
-            locked,
-            ctx.entropy,
-            status=status,
-            desk_updated_at=conversation.updated_at,
-            now=ctx.clock.now(),
-        )
-    return ReadTicket(taken or locked, messages)

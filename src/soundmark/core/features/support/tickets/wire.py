@@ -5,17 +5,25 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from soundmark.core.domain.support.ticket import MessageAuthor, TicketStatus
-from soundmark.core.features.support.tickets.service import NewTicket, ReadTicket
+from soundmark.core.features.support.tickets.reading import ReadTicket
+from soundmark.core.features.support.tickets.replies import NewReply
+from soundmark.core.features.support.tickets.service import NewTicket
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp, Wire
 
 _SUBJECT_CHARS_MAX: Final = 200
 _MESSAGE_CHARS_MAX: Final = 10_000
 _INNER: Final = r"\x00-\x1f\x7f"
 
+_REQUEST_ID: Final = StringConstraints(pattern=r"^supreq_[A-Za-z0-9_-]{16,64}$")
 _RequestId = Annotated[
     str,
-    StringConstraints(pattern=r"^supreq_[A-Za-z0-9_-]{16,64}$"),
+    _REQUEST_ID,
     Field(description="Chosen by the caller. A repeated request with the same id opens no second ticket."),
+]
+_ReplyRequestId = Annotated[
+    str,
+    _REQUEST_ID,
+    Field(description="Chosen by the caller. A repeated request with the same id adds no second reply to the ticket."),
 ]
 _Subject = Annotated[
     str,
@@ -53,6 +61,19 @@ class CreateTicket(Wire):
 
     request_id: _RequestId
     subject: _Subject
+    message: _Message
+
+
+class ReplyToTicket(Wire):
+    """A message for a support ticket."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"request_id": "supreq_Zmlyc3QtcmVwbHktb2Yt", "message": "It is off.\nWhat else?"}]
+        }
+    )
+
+    request_id: _ReplyRequestId
     message: _Message
 
 
@@ -95,6 +116,11 @@ class TicketPage(Wire):
 def new_ticket(body: CreateTicket) -> NewTicket:
     """Return the arguments of the command from its body."""
     return NewTicket(body.request_id, body.subject, body.message)
+
+
+def new_reply(body: ReplyToTicket) -> NewReply:
+    """Return the arguments of the command from its body."""
+    return NewReply(body.request_id, body.message)
 
 
 def ticket_view(read: ReadTicket) -> TicketView:
