@@ -1,4 +1,4 @@
-"""`soundmark billing checkout`, `show` and `portal` against a real Core and the card provider of the sandbox."""
+"""`soundmark billing` buys, shows and gives up, against a real Core and the card provider of the sandbox."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -82,6 +82,20 @@ def test_a_person_reads_where_to_pay(buyer: Tenant, card: CardProvider) -> None:
     assert (done.status, done.err) == (0, "")
     assert done.out.endswith(f" is pending; pay at {session['url']}\n")
     assert "pending" in run(buyer, "show", session["client_reference_id"]).out
+
+
+def test_what_waits_for_a_payment_is_listed_and_given_up(buyer: Tenant, card: CardProvider) -> None:
+    first, second = (answered(run(buyer, "checkout", OFFER, "--json")) for _ in range(2))
+    listed = answered(run(buyer, "checkouts", "--json"))["data"]
+    assert [each["id"] for each in listed] == [first["id"], second["id"]]
+
+    done = run(buyer, "cancel", first["id"])
+    again = answered(run(buyer, "cancel", first["id"], "--json"))
+
+    assert (done.out, again["status"]) == (f"{first['id']} is expired\n", "expired")
+    assert [each["status"] for each in card.look("sessions")] == ["open", "expired"]
+    shown = run(buyer, "checkouts").out
+    assert (first["id"] in shown, second["id"] in shown) == (False, True)
 
 
 def test_a_command_that_is_repeated_with_its_key_prints_the_same_page(buyer: Tenant, card: CardProvider) -> None:

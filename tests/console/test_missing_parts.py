@@ -29,6 +29,7 @@ async def test_a_part_that_fails_leaves_the_rest_of_its_page(
         (f"{organization}/audit-log", "/v1/members", "operator created the organisation", NO_MEMBERS),
         (by_address, "/v1/members", "operator created the organisation", NO_MEMBERS),
         (f"{organization}/billing", "/v1/usage", "Starter", ""),
+        (f"{organization}/billing", "/v1/billing/checkouts", "Starter", UNAVAILABLE),
         (f"{project}/integrations", "/v1/billing/subscriptions", integration["id"], ""),
         (f"{project}/integrations", "/v1/audience/legacy-report", integration["id"], ""),
         (search_path(tenant, "api"), "/v1/campaigns", "API keys", IN_PART),

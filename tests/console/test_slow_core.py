@@ -116,7 +116,7 @@ async def test_a_part_that_is_late_is_left_out_and_said_to_be(
         ),
         f"{project}/codes/{code['xr_id']}": (["keys/history", "campaigns"], [campaign["id"]]),
         f"{project}/integrations": (["billing/subscriptions", "audience/legacy-report"], ["Create an integration"]),
-        f"{organization}/billing": (["usage"], ["Subscriptions"]),
+        f"{organization}/billing": (["usage", "billing/checkouts"], ["Subscriptions", part]),
         f"{organization}/webhooks/{endpoint['id']}": ([f"webhook-endpoints/{endpoint['id']}/deliveries"], [part]),
         search_path(tenant, "api"): (["campaigns", "codes"], ["API keys", "Not every list was looked through."]),
         "/platform/status": (

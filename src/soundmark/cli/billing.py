@@ -14,6 +14,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 _OFFER_HEADINGS: Final = ("Offer", "Plan", "A month", "Provider", "Price", "For")
 _UNITS: Final = {"codes": "Codes", "audience": "events"}
+_CHECKOUT_HEADINGS: Final = ("Checkout", "Offer", "Status", "Created", "Expires")
 _SUBSCRIPTION_HEADINGS: Final = (
     "Subscription", "Plan", "Product", "Provider", "Status", "Paid through", "Ends", "Invoice",
 )  # fmt: skip
@@ -74,7 +75,30 @@ def show(
     if call.as_json:
         show_json(found.document)
     else:
-        show_facts(_checkout_facts(found))
+        show_facts(zip(_CHECKOUT_HEADINGS, _checkout_row(found), strict=True))
+
+
+@command(app)
+def checkouts(*, call: OrganizationCall) -> None:
+    """List the checkouts that wait for a payment."""
+    with open_client(call.connection, call.organization) as client:
+        listed = client.billing.pending_checkouts()
+    if call.as_json:
+        show_json(listed.document)
+    else:
+        show_table(_CHECKOUT_HEADINGS, map(_checkout_row, listed.data))
+
+
+@command(app)
+def cancel(
+    checkout_id: Annotated[str, typer.Argument(metavar="CHECKOUT", help="The checkout's id.")],
+    *,
+    call: OrganizationCall,
+) -> None:
+    """Give up a checkout that waits for a payment. The card provider closes its page; the local one closes none."""
+    with open_client(call.connection, call.organization) as client:
+        ended = client.billing.cancel_checkout(checkout_id)
+    show_outcome(ended, f"{ended.id} is {ended.status}", as_json=call.as_json)
 
 
 @command(app)
@@ -112,14 +136,8 @@ def _write_price(offer: Offer) -> str:
     return f"{amount_of(offer.amount_minor, offer.currency):f} {offer.currency}"
 
 
-def _checkout_facts(found: Checkout) -> list[tuple[str, object]]:
-    return [
-        ("Checkout", found.id),
-        ("Offer", found.offer_id),
-        ("Status", found.status),
-        ("Created", found.created_at),
-        ("Expires", found.expires_at),
-    ]
+def _checkout_row(found: Checkout) -> tuple[object, ...]:
+    return (found.id, found.offer_id, found.status, found.created_at, found.expires_at)
 
 
 def _subscription_row(one: Subscription) -> tuple[object, ...]:

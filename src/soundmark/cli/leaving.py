@@ -28,7 +28,7 @@ Out = Annotated[
 _SERVER_ERROR: Final = 500
 # What helps against a blocker, by the code of its problem.
 ADVICE: Final = {
-    "deletion_billing_active": ("(cancel these subscriptions, and wait until these checkouts end)",),
+    "deletion_billing_active": ("(cancel these subscriptions, and give up these checkouts: soundmark billing cancel)",),
     "deletion_operations_pending": ("(wait until these are done, then try again)",),
     "resource_deletion_in_progress": ("(wait until this deletion is complete)",),
     "audience_unavailable": ("(try again when Audience can be reached)",),

@@ -18,6 +18,7 @@ SUBJECTS: Final[Mapping[str, str | None]] = {
     "audience.integration_secret_rotation": "integration_id",
     "billing.accounting_customer_changed": None,
     "billing.audience_contract_changed": "subscription_id",
+    "billing.checkout_cancelled": "checkout_id",
     "billing.checkout_created": "checkout_id",
     "billing.entitlement_changed": None,
     "campaign.archived": "campaign_id",

@@ -34,10 +34,16 @@ def find_path(organization_id: str, project_id: str | None, identity: str) -> st
     return path.format(organization_id=organization_id, project_id=project_id, id=identity)
 
 
-def mark_id(organization_id: str, project_id: str | None, identity: str) -> Markup:
-    """Return an id without its middle, as `copy_id` of the components does, and as a link to what it names, if any."""
+def mark_id(organization_id: str, project_id: str | None, identity: str, name: str | None = None) -> Markup:
+    """Return an id without its middle, as `copy_id` of the components does, and as a link to what it names, if any.
+
+    A `name` takes the place of the id.
+    """
     # A page of a list has hundreds: `Markup.format` would take longer than all the rest.
-    shown = f'<code class="id" title="{escape(identity)}">{_leave_out_middle(identity)}</code>'
+    if name is None:
+        shown = f'<code class="id" title="{escape(identity)}">{_leave_out_middle(identity)}</code>'
+    else:
+        shown = f'<bdi title="{escape(identity)}">{escape(name)}</bdi>'
     path = find_path(organization_id, project_id, identity)
     return Markup(shown if path is None else f'<a href="{escape(path)}">{shown}</a>')  # noqa: S704 - escaped above
 

@@ -1,11 +1,14 @@
 """Deleting an organisation or a project for good."""
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from soundmark_sdk.client.records import ClosurePreflight, Organization, Project
 from starlette.responses import Response
 
+from soundmark.console.purchases import name_purchases
 from soundmark.console.visit import Visit
+
+_PURCHASES: Final = "deletion_billing_active"
 
 
 class Tenants(Protocol):
@@ -22,7 +25,8 @@ async def show_deletion(visit: Visit, tenants: Tenants, tenant: Organization | P
     """Show what the deletion of the tenant in the URL would delete, and ask for its confirmation."""
     preflight = await tenants.closure_preflight()
     assert tenant is not None, "the route loads it"
-    return visit.page("organizations/delete.html", preflight=preflight, name=tenant.name, id=tenant.id)
+    names = await name_purchases(visit) if any(each.code == _PURCHASES for each in preflight.blockers) else {}
+    return visit.page("organizations/delete.html", preflight=preflight, names=names, name=tenant.name, id=tenant.id)
 
 
 async def delete_tenant(visit: Visit, tenants: Tenants) -> Response:

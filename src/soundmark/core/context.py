@@ -82,9 +82,10 @@ class RequestContext(Context):
     `pipelined`. `exports` limits the exports that run at a time, with one for each organisation; `packs` does so for
     offline packs, `webhook_tests` for the messages that test an endpoint, and `webhook_test_limit` limits them by time.
     `local_questions` are those under way to the local provider for a notification, by the payment's id. By client IP
-    address, `local_notification_limit` limits these notifications, `certificate_limit` who reads decode certificates,
-    and `log_proof_limit` requests for proofs. `webhook_replays` lets one replay of an organisation have a connection at
-    a time. With `support_native_signature`, the desk signs webhooks in its own way.
+    address, `local_notification_limit` limits these notifications, and by organisation the questions of those who give
+    up a purchase; `certificate_limit` limits who reads decode certificates, and `log_proof_limit` requests for proofs.
+    `webhook_replays` lets one replay of an organisation have a connection at a time. With `support_native_signature`,
+    the desk signs webhooks in its own way.
     """
 
     organizations_per_user: int

@@ -79,6 +79,12 @@ class CampaignNotOpen(Problem):
     kind, code, title = Kind.CONFLICT, "campaign_not_open", "This campaign has not started or has ended."
 
 
+class CheckoutNotCancellable(Problem):
+    """The checkout can still be paid: its provider cannot close the page, or a payment is under way."""
+
+    kind, code, title = Kind.CONFLICT, "checkout_not_cancellable", "This checkout cannot be given up yet."
+
+
 class CheckoutNotFound(Problem):
     """The organisation has no checkout with this id."""
 

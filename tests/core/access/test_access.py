@@ -24,7 +24,7 @@ OF_ORGANIZATION = {
     *("create_invitation", "create_project", "get_usage", "list_api_keys", "list_audit_entries", "list_codes"),
     *("list_invitations", "list_members", "list_projects", "rename_organization", "verify_audit_log"),
     *("delete_organization", "preview_organization_deletion"),
-    *("create_checkout", "export_organization", "list_subscriptions", "open_portal"),
+    *("create_checkout", "export_organization", "list_checkouts", "list_subscriptions", "open_portal"),
     *("create_ticket", "list_tickets", "list_webhook_endpoints"),
 }
 

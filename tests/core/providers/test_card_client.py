@@ -100,11 +100,14 @@ async def test_a_session_is_read_and_closed(server: RunningSandbox, client: Card
     made = await server.client.post("/card/v1/checkout/sessions", data={**params, **urls}, headers=headers)
     reference = made.json()["id"]
 
-    await client.expire_session(reference)
+    closed = await client.expire_session(reference)
 
-    assert (await client.read_session(reference)).status == "expired"
+    assert (closed.status, await client.read_session(reference)) == ("expired", closed)
+    assert await client.expire_session(reference) == closed, "the provider refuses, and the session says why"
     assert [call["operation"] for call in await server.calls("card")] == [
         "create_session",
+        "expire_session",
+        "read_session",
         "expire_session",
         "read_session",
     ]

@@ -98,6 +98,18 @@ class Checkouts(AppMachine):
             if outcome == "completed" or purchase.status == "pending":
                 purchase.status = outcome
 
+    @rule(purchase=purchases)
+    def give_up(self, purchase: Purchase) -> None:
+        self.clock.advance(minutes=1)  # As above.
+        path = f"/v1/billing/checkouts/{purchase.id}/cancel"
+        answer = self.wait(self.api.post(path, params=self.tenant.query))
+        if purchase.shown(self.now) == "pending" and purchase.outcome is None:
+            assert answer.code == "checkout_not_cancellable"
+            return
+        if purchase.shown(self.now) == "pending" and purchase.outcome is not None:
+            purchase.status, purchase.is_settled = purchase.outcome, True
+        assert (answer.status, answer.json["status"]) == (200, purchase.shown(self.now))
+
     @rule(hours=st.sampled_from([1, 12, 24]))
     def wait_for_hours(self, hours: int) -> None:
         self.clock.advance(hours=hours)

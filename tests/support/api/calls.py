@@ -64,6 +64,7 @@ from support.api.prepared_calls import (
     store_evidence,
 )
 from support.api.prepared_payments import (
+    begin_checkout,
     buy_offer,
     fill_accounting_customer,
     fill_contract,
@@ -111,6 +112,12 @@ ROWS: Final[Mapping[str, Row]] = {
     "accept_invitation": Row(invite_caller, audited="invitation.accepted"),
     "archive_campaign": Row(make_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.archived"),
     "bundle_codes": Row(select_code_of_project, roles=READERS, foreign="code_not_found"),
+    "cancel_checkout": Row(
+        begin_checkout,
+        roles=BUYERS,
+        foreign="checkout_not_found",
+        audited="billing.checkout_cancelled",
+    ),
     "change_integration_retention": Row(
         change_retention, roles=ADMINS, foreign="integration_not_found", audited="audience.integration_retention_update"
     ),
@@ -168,6 +175,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "list_api_keys": Row(name_organization, roles=ADMINS),
     "list_audit_entries": Row(name_organization, roles=ADMINS),
     "list_campaigns": Row(name_project, roles=EVERYBODY, foreign="project_not_found"),
+    "list_checkouts": Row(name_organization, roles=BUYERS),
     "list_codes": Row(name_organization, roles=READERS),
     "list_integrations": Row(name_project, roles=READERS, foreign="project_not_found"),
     "list_invitations": Row(name_organization, roles=ADMINS),

@@ -36,12 +36,19 @@ async def buy_offer(world: World) -> Call:
     return Call(params=world.tenant.query, json={"offer_id": await make_card_offer(world.rival)})
 
 
-async def make_checkout(world: World) -> Call:
-    """Make a checkout that has ended, so that it does not keep its organisation."""
+async def begin_checkout(world: World) -> Call:
+    """Make a checkout that waits for a payment. Those before end: an organisation has only ten."""
+    await world.rival.run("UPDATE checkouts SET status = 'failed' WHERE status = 'pending'")
     made = await send(world.people.person("owner"), OPERATIONS["create_checkout"], await buy_offer(world))
     assert made.status == 201, made.body
-    await world.rival.run("UPDATE checkouts SET status = 'failed'")
     return Call(path={"checkout_id": made.json["id"]}, params=world.tenant.query)
+
+
+async def make_checkout(world: World) -> Call:
+    """Make a checkout that has ended, so that it does not keep its organisation."""
+    call = await begin_checkout(world)
+    await world.rival.run("UPDATE checkouts SET status = 'failed'")
+    return call
 
 
 async def find_portal(world: World) -> Call:

@@ -101,6 +101,7 @@ POLICY: Final[Mapping[Action, Rule]] = {
     "audience.legacy_report": Rule(roles=_READERS, key_scope="audience:read"),
     "usage.read": Rule(roles=_EVERY_MEMBER),
     "checkout.create": Rule(roles=_BUYERS),
+    "checkout.cancel": Rule(roles=_BUYERS),
     "checkout.read": Rule(roles=_BUYERS),
     "portal.open": Rule(roles=_BUYERS),
     "platform.read": Rule(roles=None, mfa=True, is_platform=True),

@@ -17,7 +17,7 @@ from support.outside.running_sandbox import RunningSandbox
 from support.processes.killable import Doomed, Killable, until_alone
 from support.tenancy.tenant import Tenant
 
-from soundmark.core.features.billing.webhooks import card_reconciliation, local_reconciliation
+from soundmark.core.steps import card_reconciliation, local_reconciliation
 from soundmark.kit.clock import SystemClock
 
 CHECKOUTS = "SELECT FROM checkouts FOR UPDATE"

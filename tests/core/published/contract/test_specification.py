@@ -101,6 +101,8 @@ GET    /v1/log/checkpoint
 GET    /v1/log/tile/entries/{number}
 GET    /v1/log/tile/{level}/{number}
 GET    /v1/log/proofs/{digest}
+GET    /v1/billing/checkouts
+POST   /v1/billing/checkouts/{checkout_id}/cancel
 GET    /v1/billing/webhooks/local
 POST   /v1/billing/webhooks/local/{secret}
 GET    /v1/billing/webhooks/local/{secret}

@@ -46,9 +46,13 @@ async def walk_billing(tenant: Tenant) -> None:
     with pytest.raises(ApiProblem) as unavailable:  # The provider has no credentials here.
         await billing.create_checkout("offer_local", **tenant_ids)
     assert unavailable.value.code == "payment_provider_unavailable"
+    assert (await billing.pending_checkouts(**tenant_ids)).data == ()
     with pytest.raises(ApiProblem) as missing:
         await billing.get_checkout("bco_unknown", **tenant_ids)
     assert missing.value.code == "checkout_not_found"
+    with pytest.raises(ApiProblem) as not_found:
+        await billing.cancel_checkout("bco_unknown", **tenant_ids)
+    assert not_found.value.code == "checkout_not_found"
     with pytest.raises(ApiProblem) as without_customer:
         await billing.open_portal(**tenant_ids)
     assert without_customer.value.code == "customer_unavailable"

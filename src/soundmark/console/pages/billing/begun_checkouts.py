@@ -3,7 +3,6 @@
 A payment provider sends people back to `/billing/checkouts/{id}`, which names no organisation.
 """
 
-import asyncio
 import re
 from typing import Final
 
@@ -12,13 +11,11 @@ from soundmark_sdk.client import ApiProblem
 from soundmark_sdk.client.records import Checkout
 from starlette.responses import Response
 
-from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
 _NAME: Final = "checkouts"
 _KEPT_MAX: Final = 20
-_SHOWN_MAX: Final = 5
 # A checkout expires after a day at the latest; a person may return to its page later.
 _KEPT_S: Final = 7 * 24 * 3600
 _ASKED_MAX: Final = 100
@@ -54,16 +51,6 @@ async def find(visit: Visit, checkout_id: str) -> tuple[str, Checkout]:
         if checkout is not None:
             return organization.id, checkout
     raise TenantUnknown
-
-
-async def list_pending(visit: Visit) -> list[Checkout]:
-    """Return the checkouts of the organisation in the URL that wait for a payment, as far as this browser began them.
-
-    The API has no list of them.
-    """
-    begun = [each for each, organization_id in _read(visit).items() if organization_id == visit.organization_id]
-    found = await asyncio.gather(*(read_part(_get(visit, each, visit.organization_id)) for each in begun[-_SHOWN_MAX:]))
-    return [each for each in found if each is not None and each.status == "pending"]
 
 
 async def _get(visit: Visit, checkout_id: str, organization_id: str) -> Checkout | None:

@@ -15,9 +15,9 @@ from starlette.routing import Route
 from soundmark.console.forms import FormMalformed
 from soundmark.console.lookups import list_entitling
 from soundmark.console.pages.billing import begun_checkouts
-from soundmark.console.pages.billing.begun_checkouts import list_pending
 from soundmark.console.pages.billing.offered import find_offer, list_offers, read_country, remember_country
 from soundmark.console.parts import read_part
+from soundmark.console.purchases import list_pending
 from soundmark.console.routing import form_page, page
 from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit
@@ -103,6 +103,15 @@ async def show_checkout(visit: Visit) -> Response:
     return response
 
 
+async def give_up_checkout(visit: Visit) -> Response:
+    """Give up a purchase that waits for a payment, and show what became of it: it may have been paid meanwhile."""
+    checkout_id = visit.parameter("checkout_id")
+    organization_id, _ = await begun_checkouts.find(visit, checkout_id)
+    checkout = await visit.core.billing.cancel_checkout(checkout_id, organization_id=organization_id)
+    notice = None if checkout.status == "completed" else "billing.checkout.given_up"
+    return visit.redirect(f"/billing/checkouts/{checkout_id}", notice)
+
+
 async def answer_checkout_status(visit: Visit) -> Response:
     """Answer the script of the waiting page."""
     _, checkout = await begun_checkouts.find(visit, visit.parameter("checkout_id"))
@@ -128,8 +137,8 @@ _BILLING: Final = "/organizations/{organization_id}/billing"
 _CHECKOUT: Final = "/billing/checkouts/{checkout_id}"
 routes: Final[list[Route]] = [
     page("/billing", show_return),
-    page(_CHECKOUT, show_checkout),
     page(f"{_CHECKOUT}/status", answer_checkout_status),
+    form_page(_CHECKOUT, show_checkout, give_up_checkout),
     form_page(_BILLING, show_subscriptions, open_portal),
     form_page(f"{_BILLING}/offers", show_offers, begin_checkout),
 ]

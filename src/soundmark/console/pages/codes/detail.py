@@ -3,6 +3,7 @@
 import asyncio
 import re
 from typing import Final, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from soundmark_sdk import KeySet, verify_signed_code
 from soundmark_sdk.client.records import Code
@@ -14,8 +15,10 @@ from soundmark.console.intents import find_link, write_headline, write_json
 from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.parts import read_part
+from soundmark.console.qr_codes import draw_qr_code
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
+from soundmark.kit.text.validation import is_loopback_host
 
 Protocol: TypeAlias = Literal[3, 4, 5]
 PROTOCOLS: Final[tuple[Protocol, ...]] = (4, 3, 5)  # The default first.
@@ -31,6 +34,7 @@ async def show(visit: Visit) -> Response:
     )
     is_just_revoked = visit.may_manage and _is_just_revoked(visit, code)
     packs = await _find_packs(visit, code, is_asked_for=is_just_revoked)
+    listen_url = f"{visit.console.addresses.console}/listen"
     return visit.page(
         "codes/detail.html",
         code=code,
@@ -46,6 +50,9 @@ async def show(visit: Visit) -> Response:
         keys_url=f"{visit.console.addresses.core}/v1/keys/history",
         protocols=PROTOCOLS,
         protocol=read_protocol(visit),
+        listen_url=listen_url,
+        is_listen_local=is_loopback_host(urlsplit(listen_url).hostname or ""),
+        draw_qr_code=draw_qr_code,
     )
 
 

@@ -19,6 +19,7 @@ AuditAction = Literal[
     "audience.integration_revocation",
     "audience.integration_secret_rotation",
     "billing.audience_contract_changed",
+    "billing.checkout_cancelled",
     "billing.checkout_created",
     "billing.accounting_customer_changed",
     "billing.entitlement_changed",

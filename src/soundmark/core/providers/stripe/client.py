@@ -32,6 +32,7 @@ _SESSION_MARGIN: Final = timedelta(minutes=5)  # The provider takes 24 hours at 
 _EVENTS_AT_ONCE: Final = 100
 _LINES_AT_ONCE: Final = 100
 _EVENT_PAGES_MAX: Final = 20
+_INVALID: Final = 400
 _NOT_FOUND: Final = 404
 _log: Final = structlog.get_logger()
 
@@ -106,12 +107,28 @@ class CardProvider:
             raise _fail("other_session")
         return session
 
-    async def expire_session(self, reference: str) -> None:
-        """Close the page of a session that is open.
+    async def expire_session(self, reference: str) -> CardSession:
+        """Close the page of a session, and return the session, which is open no more.
+
+        The provider refuses if the session has expired already, or was completed on its page.
 
         Raises: CardObjectMissing.
         """
-        await self._call(lambda client: client.v1.checkout.sessions.expire_async(reference), shapes.read_session)
+
+        async def expire(client: stripe.StripeClient) -> Any:
+            try:
+                return await client.v1.checkout.sessions.expire_async(reference)
+            except CallFailed as failed:
+                if failed.status != _INVALID:
+                    raise
+                return await client.v1.checkout.sessions.retrieve_async(reference)
+
+        session = await self._call(expire, shapes.read_session)
+        if session.reference != reference:
+            raise _fail("other_session")
+        if session.status not in {"expired", "complete"}:
+            raise _fail("still_open")
+        return session
 
     async def read_session(self, reference: str) -> CardSession:
         """Return a session.

@@ -111,22 +111,20 @@ async def count_pending(tx: Tx, organization_id: str, *, now: datetime) -> Pendi
     return found
 
 
-async def list_pending_ids(tx: Tx, organization_id: str, *, now: datetime, limit: int) -> list[str]:
-    """Return the ids of up to `limit` checkouts of the organisation that are pending at `now`, oldest first."""
-    ids: list[str] = await tx.value(
-        """
-        SELECT coalesce(array_agg(pending.id), '{}')
-          FROM (SELECT id
-                  FROM checkouts
-                 WHERE organization_id = %(organization_id)s
-                   AND status = 'pending'
-                   AND expires_at > %(now)s
-                 ORDER BY created_at, id
-                 LIMIT %(limit)s) AS pending
+async def list_pending(tx: Tx, organization_id: str, *, now: datetime, limit: int) -> list[Checkout]:
+    """Return up to `limit` checkouts of the organisation that are pending at `now`, oldest first."""
+    return await tx.all(
+        Checkout,
+        _SELECT
+        + """
+         WHERE organization_id = %(organization_id)s
+           AND status = 'pending'
+           AND expires_at > %(now)s
+         ORDER BY created_at, id
+         LIMIT %(limit)s
         """,
         {"organization_id": organization_id, "now": now, "limit": limit},
     )
-    return ids
 
 
 async def update_attempts(tx: Tx, checkout: Checkout, *, after: int) -> int:

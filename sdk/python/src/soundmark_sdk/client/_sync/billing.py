@@ -17,6 +17,7 @@ from soundmark_sdk.client.records import (
     Offers,
     Page,
     PaymentProvider,
+    PendingCheckouts,
     Plan,
     Portal,
     Record,
@@ -53,6 +54,23 @@ class Billing(Group):
         """Return a checkout, without the address of its page."""
         tenant = self._sender.choose_organization(organization_id)
         return self._sender.call(Checkout, make_get(f"/v1/billing/checkouts/{quote_id(checkout_id)}", **tenant))
+
+    def pending_checkouts(self, *, organization_id: str | None = None) -> PendingCheckouts:
+        """Return the checkouts that wait for a payment, oldest first: ten at most."""
+        tenant = self._sender.choose_organization(organization_id)
+        return self._sender.call(PendingCheckouts, make_get("/v1/billing/checkouts", **tenant))
+
+    def cancel_checkout(self, checkout_id: str, *, organization_id: str | None = None) -> Checkout:
+        """Give up a pending checkout, and return it: `expired`, `failed`, or `completed` if it was paid meanwhile.
+
+        One that has ended is returned as it is.
+
+        Raises: ApiProblem `checkout_not_cancellable` while it can still be paid.
+        """
+        tenant = self._sender.choose_organization(organization_id)
+        path = f"/v1/billing/checkouts/{quote_id(checkout_id)}/cancel"
+        call = Call("POST", path, tenant, is_repeatable=True)
+        return self._sender.call(Checkout, call)
 
     def open_portal(self, *, organization_id: str | None = None) -> Portal:
         """Return the card provider's page for changing or cancelling the organisation's subscriptions."""

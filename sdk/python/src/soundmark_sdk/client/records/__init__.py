@@ -5,6 +5,7 @@ from soundmark_sdk.client.records.billing import DraftInvoice as DraftInvoice
 from soundmark_sdk.client.records.billing import Offer as Offer
 from soundmark_sdk.client.records.billing import OfferedPlan as OfferedPlan
 from soundmark_sdk.client.records.billing import Offers as Offers
+from soundmark_sdk.client.records.billing import PendingCheckouts as PendingCheckouts
 from soundmark_sdk.client.records.billing import Portal as Portal
 from soundmark_sdk.client.records.billing import StartedCheckout as StartedCheckout
 from soundmark_sdk.client.records.billing import Subscription as Subscription

@@ -55,6 +55,13 @@ class Checkout(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class PendingCheckouts(Record):
+    """All checkouts of an organisation that are pending, oldest first."""
+
+    data: tuple[Checkout, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StartedCheckout(Checkout):
     """A checkout that was just made, with the address of the page on which a person pays."""
 

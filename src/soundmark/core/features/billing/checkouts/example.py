@@ -4,7 +4,7 @@ from typing import Final
 
 from soundmark.core.domain.billing.checkout import Purchase, begin_checkout
 from soundmark.core.edge.examples import ISSUED_AT, ORGANIZATION
-from soundmark.core.features.billing.checkouts.wire import CreatedCheckoutView, checkout_view
+from soundmark.core.features.billing.checkouts.wire import CheckoutList, CreatedCheckoutView, checkout_view
 
 _PURCHASE: Final = Purchase(
     offer_id="offer_studio_local",
@@ -23,4 +23,6 @@ _CHECKOUT: Final = checkout_view(
     ISSUED_AT,
 )
 CREATED: Final = CreatedCheckoutView(**dict(_CHECKOUT), checkout_url="https://pay.example.com/pay/4fJx0d2Q")
+PENDING: Final = CheckoutList(data=[_CHECKOUT])
 COMPLETED: Final = _CHECKOUT.model_copy(update={"status": "completed"})
+EXPIRED: Final = _CHECKOUT.model_copy(update={"status": "expired"})

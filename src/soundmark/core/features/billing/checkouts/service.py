@@ -9,7 +9,7 @@ resumes at phase 2, or a job fails it.
 """
 
 from soundmark.core.context import Context
-from soundmark.core.domain.billing.checkout import Checkout
+from soundmark.core.domain.billing.checkout import PENDING_MAX, Checkout
 from soundmark.core.domain.codes.receipt import KeyedRequest
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.features.billing.checkouts.beginning import begin
@@ -53,3 +53,10 @@ async def get_checkout(ctx: Context, scope: TenantScope, checkout_id: str) -> Ch
     if found is None:
         raise CheckoutNotFound
     return found
+
+
+async def list_pending(ctx: Context, scope: TenantScope) -> list[Checkout]:
+    """Return the organisation's pending checkouts, oldest first."""
+    now = ctx.clock.now()
+    async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
+        return await checkouts.list_pending(tx, scope.organization_id, now=now, limit=PENDING_MAX)

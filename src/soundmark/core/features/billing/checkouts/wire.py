@@ -1,5 +1,6 @@
 """The request and response shapes of checkouts."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
@@ -34,9 +35,20 @@ class CreatedCheckoutView(CheckoutView):
     checkout_url: Annotated[str, Field(description="The provider's payment page. Redirect the customer to it.")]
 
 
+class CheckoutList(Wire):
+    """All pending checkouts of an organisation."""
+
+    data: list[CheckoutView]
+
+
 def checkout_view(checkout: Checkout, now: datetime) -> CheckoutView:
     """Return the view of a checkout, with its status at `now`."""
     return CheckoutView.from_record(checkout, status=checkout.status_at(now))
+
+
+def checkout_list(checkouts: Iterable[Checkout], now: datetime) -> CheckoutList:
+    """Return the view of checkouts, with their status at `now`."""
+    return CheckoutList(data=[checkout_view(each, now) for each in checkouts])
 
 
 def render_created(checkout: Checkout, page: CheckoutPage, now: datetime) -> bytes:

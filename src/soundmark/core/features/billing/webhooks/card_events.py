@@ -9,7 +9,7 @@ from soundmark.core.context import Context
 from soundmark.core.domain.billing.card_event import CARD_EVENTS, CardEvent, names_checkout
 from soundmark.core.domain.billing.checkout import FIRST_REREAD, Checkout
 from soundmark.core.domain.billing.payment_receipt import PaymentReceipt, ReceiptStatus
-from soundmark.core.features.billing.webhooks.card_reconciliation import CardRead, reconcile
+from soundmark.core.steps.card_reconciliation import CardRead, reconcile
 from soundmark.core.store.billing import checkouts, receipts, references
 from soundmark.core.store.tenancy import organizations
 

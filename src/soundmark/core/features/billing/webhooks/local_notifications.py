@@ -10,13 +10,13 @@ import structlog
 
 from soundmark.core.context import RequestContext
 from soundmark.core.domain.billing.checkout import FIRST_REREAD, Checkout
-from soundmark.core.features.billing.webhooks.local_reconciliation import (
+from soundmark.core.problems import CheckoutNotFound
+from soundmark.core.steps.local_reconciliation import (
     count_verification,
     minute_of,
     note_processed,
     reconcile,
 )
-from soundmark.core.problems import CheckoutNotFound
 from soundmark.core.store.billing import checkouts, local_verifications, receipts, references
 from soundmark.core.store.tenancy import organizations
 from soundmark.kit.http.responses.problems import RateLimited

@@ -11,9 +11,9 @@ import structlog
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.catalog import ProviderName
 from soundmark.core.domain.billing.payment_receipt import next_reread_at
-from soundmark.core.features.billing.webhooks import card_reconciliation, local_reconciliation
-from soundmark.core.features.billing.webhooks.card_reconciliation import CardRead
 from soundmark.core.problems import PaymentNotVerified, PaymentProviderUnavailable
+from soundmark.core.steps import card_reconciliation, local_reconciliation
+from soundmark.core.steps.card_reconciliation import CardRead
 from soundmark.core.store.billing import checkouts, local_verifications, receipts
 from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.transaction import Tx

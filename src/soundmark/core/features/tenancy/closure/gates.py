@@ -24,7 +24,8 @@ async def find_billing_blocker(tx: Tx, subject: ClosureSubject, *, now: datetime
     organization_id = subject.organization_id
     ids = await subscriptions.list_unending_card_ids(tx, organization_id, limit=_IDS_MAX)
     if len(ids) < _IDS_MAX:
-        ids += await checkouts.list_pending_ids(tx, organization_id, now=now, limit=_IDS_MAX - len(ids))
+        pending = await checkouts.list_pending(tx, organization_id, now=now, limit=_IDS_MAX - len(ids))
+        ids += [checkout.id for checkout in pending]
     return Blocker(DeletionBillingActive.code, tuple(ids)) if ids else None
 
 
