@@ -101,8 +101,6 @@ GET    /v1/log/checkpoint
 GET    /v1/log/tile/entries/{number}
 GET    /v1/log/tile/{level}/{number}
 GET    /v1/log/proofs/{digest}
-GET    /v1/billing/checkouts
-POST   /v1/billing/checkouts/{checkout_id}/cancel
 GET    /v1/billing/webhooks/local
 POST   /v1/billing/webhooks/local/{secret}
 GET    /v1/billing/webhooks/local/{secret}
@@ -128,8 +126,10 @@ POST   /v1/abuse-reports
 GET    /v1/platform/abuse-reports
 PUT    /v1/platform/abuse-reports/{report_id}
 """
-# What neither has: a reply in the console (docs/adr/0054).
+# What neither has, and the console needs: giving up a purchase (docs/adr/0055), and a reply (docs/adr/0054).
 BEYOND: Final = """
+GET    /v1/billing/checkouts
+POST   /v1/billing/checkouts/{checkout_id}/cancel
 POST   /v1/support/tickets/{ticket_id}/messages
 """
 # API v1, "Versioning" 1: it takes an operator's credentials.
