@@ -110,6 +110,7 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "level": "0",
         "number": "000.p/1",
         "report_id": "abr_" + "A" * 22,
+        "system": "accounting",
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}

@@ -47,6 +47,7 @@ from support.api.prepared_calls import (
     name_own_project,
     name_project,
     name_suspended_organization,
+    name_untested_system,
     preview_organization,
     preview_project,
     prove_key,
@@ -245,6 +246,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "summarise_campaign": Row(make_campaign, roles=READERS, foreign="campaign_not_found"),
     "update_campaign": Row(change_campaign, roles=ADMINS, foreign="campaign_not_found", audited="campaign.updated"),
     "suspend_organization": Row(fill_suspension),
+    "test_platform_system": Row(name_untested_system),
     "test_webhook_endpoint": Row(make_unreachable_endpoint, roles=ADMINS, foreign="webhook_endpoint_not_found"),
     "update_webhook_endpoint": Row(
         change_webhook_endpoint,

@@ -140,6 +140,8 @@ async def walk_platform(tenant: Tenant) -> None:
     assert settings.configuration["smtp_host"].value == "mail.example.org"
     assert settings.secrets["smtp_password"].configured
     assert (await platform.put_configuration("smtp_host", None)).value is None
+    tested = await platform.test_system("card")
+    assert (tested.system, tested.ok, tested.code) == ("card", False, "not_configured")
     with pytest.raises(ApiProblem) as unknown:  # No worker has looked for evidence here.
         await platform.release_readiness()
     assert unknown.value.code == "release_readiness_unavailable"

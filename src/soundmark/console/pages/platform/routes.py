@@ -31,6 +31,7 @@ routes: Final[list[Route]] = [
     page("/platform", settings.show_settings),
     form_page("/platform/secrets/{name}", settings.show_secret, settings.put_secret, is_confidential=True),
     form_page("/platform/systems/{system}", settings.show_system, settings.put_system),
+    action("/platform/systems/{system}/test", settings.test_system),
     action("/platform/configuration/{name}/removal", settings.remove_override),
     page(_CATALOG, catalog.show_catalog),
     action(f"{_CATALOG}/providers/{{provider}}", catalog.switch_provider),

@@ -15,10 +15,12 @@ from soundmark_sdk.client.records import (
     SecretStatus,
     Setting,
     SuspendedOrganization,
+    SystemTest,
 )
 
 AbuseStatus = Literal["open", "closed"]
 OrganizationStatus = Literal["active", "suspended", "closing"]
+SystemName = Literal["mail", "desk", "accounting", "card"]
 
 
 class Platform(Group):
@@ -90,3 +92,8 @@ class Platform(Group):
     def release_readiness(self) -> ReleaseReadiness:
         """Return the release status of the receivers' SDK."""
         return self._sender.call(ReleaseReadiness, make_get("/v1/platform/release-readiness"))
+
+    def test_system(self, system: SystemName) -> SystemTest:
+        """Use a system once with the current settings, and return whether it works."""
+        path = f"/v1/platform/systems/{quote_id(system)}/test"
+        return self._sender.call(SystemTest, make_call("POST", path, is_repeatable=False))

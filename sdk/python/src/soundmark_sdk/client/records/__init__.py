@@ -42,6 +42,7 @@ from soundmark_sdk.client.records.platform import SdkRelease as SdkRelease
 from soundmark_sdk.client.records.platform import SecretStatus as SecretStatus
 from soundmark_sdk.client.records.platform import Setting as Setting
 from soundmark_sdk.client.records.platform import SuspendedOrganization as SuspendedOrganization
+from soundmark_sdk.client.records.platform import SystemTest as SystemTest
 from soundmark_sdk.client.records.record import Page as Page
 from soundmark_sdk.client.records.record import Record as Record
 from soundmark_sdk.client.records.record import Status as Status

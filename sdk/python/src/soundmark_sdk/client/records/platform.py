@@ -95,3 +95,14 @@ class ReleaseReadiness(Record):
     preview: SdkRelease
     gates: ReleaseGates
     stable: SdkRelease | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTest(Record):
+    """What a test of a system found: `code` for programs, `reason` for people."""
+
+    system: str
+    ok: bool
+    code: str
+    reason: str
+    checked_at: datetime
