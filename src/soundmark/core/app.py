@@ -42,6 +42,7 @@ from soundmark.core.features.log.integration.opening import open_log
 from soundmark.core.features.log.publication import routes as log
 from soundmark.core.features.platform.abuse import routes as abuse
 from soundmark.core.features.platform.organizations import routes as platform_organizations
+from soundmark.core.features.platform.queue import routes as platform_queue
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
 from soundmark.core.features.platform.systems import routes as platform_systems
@@ -244,6 +245,7 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         tickets,
         desk_webhook,
         platform,
+        platform_queue,
         platform_systems,
         platform_organizations,
         abuse,

@@ -287,6 +287,16 @@ async def name_untested_system(world: World) -> Call:
     return Call(path={"system": "accounting"})
 
 
+async def make_failed_job(world: World) -> Call:
+    """Prepare a failed job, in the place of all others."""
+    await world.rival.run("DELETE FROM procrastinate_jobs WHERE status = 'failed'")
+    await world.rival.run(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, status, attempts) VALUES ('default', 'x', 'failed', 1)"
+    )
+    ((job_id,),) = await world.rival.rows("SELECT id FROM procrastinate_jobs WHERE status = 'failed'")
+    return Call(path={"job_id": str(job_id)})
+
+
 async def fill_webhook_endpoint(world: World) -> Call:
     return Call(json=world.tenant.webhook_body(project_id=world.tenant.project_id))
 

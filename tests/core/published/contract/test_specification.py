@@ -129,6 +129,8 @@ PUT    /v1/platform/abuse-reports/{report_id}
 # Beside both, for administrators of the platform.
 FURTHER: Final = """
 POST   /v1/platform/systems/{system}/test
+GET    /v1/platform/jobs
+POST   /v1/platform/jobs/{job_id}/retry
 """
 # API v1, "Versioning" 1: it takes an operator's credentials.
 UNPUBLISHED: Final = {"PUT /v1/platform/settings/secrets/{name}"}

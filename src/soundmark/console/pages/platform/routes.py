@@ -7,7 +7,7 @@ from soundmark_sdk.client.records import ReleaseReadiness
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.platform import abuse, catalog, contracts, organizations, settings, status
+from soundmark.console.pages.platform import abuse, catalog, contracts, jobs, organizations, settings, status
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
 
@@ -47,5 +47,7 @@ routes: Final[list[Route]] = [
     page(abuse.PATH, abuse.show_reports),
     action(f"{abuse.PATH}/{{report_id}}", abuse.put_report),
     page(status.PATH, status.show_status),
+    page(jobs.PATH, jobs.show_jobs),
+    action(f"{jobs.PATH}/{{job_id}}/retry", jobs.retry_job),
     page("/platform/readiness", show_readiness),
 ]

@@ -34,6 +34,7 @@ from soundmark_sdk.client.records.integrations import Integration as Integration
 from soundmark_sdk.client.records.integrations import IntegrationWithSecret as IntegrationWithSecret
 from soundmark_sdk.client.records.integrations import ReplacedCoreKey as ReplacedCoreKey
 from soundmark_sdk.client.records.platform import AbuseReport as AbuseReport
+from soundmark_sdk.client.records.platform import Job as Job
 from soundmark_sdk.client.records.platform import PlatformOrganization as PlatformOrganization
 from soundmark_sdk.client.records.platform import PlatformSettings as PlatformSettings
 from soundmark_sdk.client.records.platform import ReleaseGates as ReleaseGates

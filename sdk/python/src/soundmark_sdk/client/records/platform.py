@@ -106,3 +106,15 @@ class SystemTest(Record):
     code: str
     reason: str
     checked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Record):
+    """A job of Core's worker that failed (`failed_at`), or that has run and runs again (`next_attempt_at`)."""
+
+    id: str
+    task: str
+    state: str
+    attempts: int
+    failed_at: datetime | None
+    next_attempt_at: datetime | None
