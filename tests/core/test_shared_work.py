@@ -1,4 +1,4 @@
-"""Large pieces of work of an organisation, one at a time in all processes that share a Redis."""
+"""Large pieces of work, and tests, one at a time in all processes that share a Redis."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -13,7 +13,8 @@ from soundmark.core.wiring import make_request_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.limits import shared_server
 
-TESTS_PER_MINUTE = 30
+TESTS_PER_MINUTE = {"webhook_test_limit": 30, "system_test_limit": 10}
+ONE_AT_A_TIME = ("exports", "packs", "webhook_tests", "system_tests")
 
 
 @pytest.fixture
@@ -26,20 +27,21 @@ async def contexts(
         settings = core_settings(database_url, rate_limit_url=redis.url)
         one, other = (make_request_context(settings, clock=clock) for _ in range(2))
         for ctx in (one, other):
-            for shared in (ctx.exports, ctx.packs, ctx.webhook_tests, ctx.webhook_test_limit):
-                stack.push_async_callback(shared.aclose)
+            for name in (*ONE_AT_A_TIME, *TESTS_PER_MINUTE):
+                stack.push_async_callback(getattr(ctx, name).aclose)
         yield one, other
 
 
-async def test_exports_packs_and_tests_of_webhooks_run_once_in_all_processes(
+async def test_exports_packs_and_tests_run_once_in_all_processes(
     contexts: tuple[RequestContext, RequestContext],
 ) -> None:
-    one, other = contexts
-    for mine, theirs in ((getattr(ctx, name) for ctx in contexts) for name in ("exports", "packs", "webhook_tests")):
+    for mine, theirs in ((getattr(ctx, name) for ctx in contexts) for name in ONE_AT_A_TIME):
         assert await mine.take("org")
         assert not await theirs.take("org")
         assert await theirs.take("another")
-    for _ in range(TESTS_PER_MINUTE // 2):
-        assert (await one.webhook_test_limit.hit(b"org")).is_allowed
-        assert (await other.webhook_test_limit.hit(b"org")).is_allowed
-    assert not (await one.webhook_test_limit.hit(b"org")).is_allowed
+    for name, quota in TESTS_PER_MINUTE.items():
+        mine, theirs = (getattr(ctx, name) for ctx in contexts)
+        for _ in range(quota // 2):
+            assert (await mine.hit(b"org")).is_allowed
+            assert (await theirs.hit(b"org")).is_allowed
+        assert not (await mine.hit(b"org")).is_allowed

@@ -119,6 +119,16 @@ async def test_a_price_says_what_it_costs(sandbox: RunningSandbox) -> None:
     assert with_product.product.name == "Sandbox Yearly"
 
 
+async def test_prices_are_listed_in_pages(sandbox: RunningSandbox) -> None:
+    prices = make_client(sandbox).v1.prices
+    page = await call(prices.list, {"limit": 1})
+    assert ([price.id for price in page.data], page.has_more) == (["price_sandbox_monthly"], True)
+    assert not (await call(prices.list)).has_more
+    with pytest.raises(stripe.InvalidRequestError) as refused:
+        await call(prices.list, {"limit": 0})
+    assert refused.value.param == "limit"
+
+
 async def test_an_unknown_expansion_is_refused(sandbox: RunningSandbox) -> None:
     with pytest.raises(stripe.InvalidRequestError, match="cannot be expanded"):
         await call(make_client(sandbox).v1.prices.retrieve, "price_sandbox_yearly", {"expand": ["currency"]})

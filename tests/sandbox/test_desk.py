@@ -47,6 +47,16 @@ def expected_signature(sandbox: RunningSandbox, request: ReceivedRequest, name: 
     return base64.b64encode(hmac.digest(secret, request.body, name)).decode()
 
 
+async def test_the_folders_of_the_mailbox_are_listed_in_pages(sandbox: RunningSandbox) -> None:
+    url = "/desk/api/mailboxes/1/folders"
+    listed = await sandbox.client.get(url, params={"pageSize": "1"}, headers=headers(sandbox))
+    assert [each["name"] for each in listed.json()["_embedded"]["folders"]] == ["Unassigned"]
+    assert listed.json()["page"] == {"size": 1, "totalElements": 6, "totalPages": 6, "number": 1}
+    other = await sandbox.client.get(url.replace("1", "2"), headers=headers(sandbox))
+    assert (other.status_code, other.json()["message"]) == (404, "Not Found")
+    assert (await sandbox.client.get(url)).status_code == 401
+
+
 async def test_a_new_conversation_is_201_with_its_id_in_a_header(sandbox: RunningSandbox) -> None:
     created = await create(sandbox)
     assert (created.status_code, created.headers["resource-id"]) == (201, "1")

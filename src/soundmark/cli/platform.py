@@ -14,8 +14,10 @@ from soundmark.cli.cell import cell
 from soundmark.cli.databases import run_on_audience, run_on_core
 from soundmark.cli.deployment import DataDir, deployment_environ, read_audience_databases, read_settings
 from soundmark.cli.entitle import entitle
+from soundmark.cli.options import command
 from soundmark.cli.release_readiness import release_readiness
 from soundmark.cli.suspensions import organizations, restore, suspend
+from soundmark.cli.system_test import send_test
 from soundmark.core.store.platform.sealed_values import SEALED_COLUMNS as CORE_SEALED
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.resealing import Resealed, ResealRefused, require_openable
@@ -42,12 +44,13 @@ app.command()(release_readiness)
 app.command()(reopen_abuse_report)
 app.command()(restore)
 app.command()(suspend)
+command(app, "test")(send_test)
 app.add_typer(accounting.app, name="accounting")
 
 
 @app.callback()
 def platform() -> None:
-    """Suspend organisations, close abuse reports, show the catalogue, grant entitlements, name cells, retry, reseal."""
+    """Suspend organisations, close abuse reports, test systems, show the catalogue, entitle, name cells, reseal."""
 
 
 @app.command()

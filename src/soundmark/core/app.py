@@ -42,8 +42,10 @@ from soundmark.core.features.log.integration.opening import open_log
 from soundmark.core.features.log.publication import routes as log
 from soundmark.core.features.platform.abuse import routes as abuse
 from soundmark.core.features.platform.organizations import routes as platform_organizations
+from soundmark.core.features.platform.queue import routes as platform_queue
 from soundmark.core.features.platform.release import routes as release
 from soundmark.core.features.platform.settings import routes as platform
+from soundmark.core.features.platform.systems import routes as platform_systems
 from soundmark.core.features.support.desk_webhook import routes as desk_webhook
 from soundmark.core.features.support.tickets import routes as tickets
 from soundmark.core.features.tenancy.allowed_hosts import routes as allowed_hosts
@@ -139,8 +141,10 @@ def create_app(settings: CoreSettings, *, clock: Clock | None = None, entropy: E
             ctx.local_notification_limit,
             ctx.log_proof_limit,
             ctx.webhook_test_limit,
+            ctx.system_test_limit,
             ctx.certificate_limit,
             ctx.webhook_tests,
+            ctx.system_tests,
             ctx.exports,
             ctx.packs,
         )
@@ -242,6 +246,8 @@ def bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | 
         tickets,
         desk_webhook,
         platform,
+        platform_queue,
+        platform_systems,
         platform_organizations,
         abuse,
         release,

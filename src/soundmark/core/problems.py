@@ -221,6 +221,18 @@ class InvitationNotPending(Problem):
     kind, code, title = Kind.CONFLICT, "invitation_not_pending", "This invitation is no longer pending."
 
 
+class JobNotFound(Problem):
+    """No job failed or runs again under this id."""
+
+    kind, code, title = Kind.MISSING, "job_not_found", "No failed job has this id."
+
+
+class JobWaiting(Problem):
+    """Another run of the same job waits already, and does the same work."""
+
+    kind, code, title = Kind.CONFLICT, "job_waiting", "Another run of this job is waiting, and does the same work."
+
+
 class LastOwner(Problem):
     """The change would leave the organisation without an owner."""
 

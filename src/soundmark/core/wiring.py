@@ -62,6 +62,8 @@ _WAITING_MAX: Final = 4096  # In one queue; beyond it the database is not keepin
 _WEBHOOK_CONNECTIONS_MAX: Final = 512  # The dispatcher has no more attempts under way.
 _WEBHOOK_TESTS_AT_ONCE: Final = 16
 _WEBHOOK_TESTS_PER_MINUTE: Final = 30
+_SYSTEM_TESTS_AT_ONCE: Final = 4  # One of each system.
+_SYSTEM_TESTS_PER_MINUTE: Final = 10
 _EXPORTS_AT_ONCE: Final = 4  # Each holds a connection while its archive is written; others wait for their turn.
 _PACKS_AT_ONCE: Final = 2  # Each may have 200 MB for some seconds.
 
@@ -135,6 +137,14 @@ def make_request_context(
             _WEBHOOK_TESTS_PER_MINUTE,
             60,
             key_prefix=b"soundmark:webhook-tests:",
+            clock=its_clock,
+        ),
+        system_tests=Slots(_SYSTEM_TESTS_AT_ONCE, shared_keys(b"soundmark:system-tests-running:")),
+        system_test_limit=make_rate_limit(
+            settings.rate_limit_url,
+            _SYSTEM_TESTS_PER_MINUTE,
+            60,
+            key_prefix=b"soundmark:system-tests:",
             clock=its_clock,
         ),
         certificate_limit=limited_as_resolution("decode-certificates"),

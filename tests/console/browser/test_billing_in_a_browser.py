@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from support.billing.card_purchase import begin_purchase, list_sessions
 from support.billing.catalog import AUDIENCE_PLAN, LOCAL_OFFER, put_plan, sell
 from support.billing.offers import make_card_offer, make_card_subscription
-from support.browser.accessibility import assert_no_page_breaks_a_rule
+from support.browser.accessibility import assert_no_page_breaks_a_rule, find_broken_on_screens
 from support.database.rival import Rival
 from support.outside.desk import TICKETS, ticket_body
 from support.outside.running_sandbox import RunningSandbox
@@ -52,6 +52,11 @@ async def paths(
     endpoint = await make_deliveries(tenant, steps, rival, consumer, [LONG])
     webhook = f"{at}/webhooks/{endpoint['id']}"
     await insert_evidence(rival, clock.now())
+    for status in ("failed", "todo"):
+        await rival.run(
+            "INSERT INTO procrastinate_jobs (queue_name, task_name, status, attempts) VALUES ('default', 'x', %s, 1)",
+            status,
+        )
     catalog = "/platform/catalog"
     return [
         *("/billing", f"/billing/checkouts/{purchase.checkout_id}", f"{at}/billing", f"{at}/billing/offers"),
@@ -59,13 +64,23 @@ async def paths(
         *(f"{at}/webhooks", f"{at}/webhooks/new", webhook, f"{webhook}/deliveries", f"{webhook}/replay"),
         *(f"{webhook}/delete", f"{at}/webhooks/events/{consumer.messages[0].id}"),
         *("/platform", "/platform/readiness", "/platform/secrets/smtp_password", catalog, f"{catalog}/contract"),
-        "/platform/systems/smtp",
+        *("/platform/systems/smtp", "/platform/jobs", "/platform/jobs?state=retrying"),
         *(f"{catalog}/plan?plan_id=plan_long", f"{catalog}/offer?provider=local", f"{catalog}/customer"),
     ]
 
 
 async def test_no_page_breaks_a_rule(served: ServedConsole, paths: list[str], clock: FakeClock) -> None:
     await assert_no_page_breaks_a_rule(served.opener(clock.now()), paths)
+
+
+async def test_the_focus_goes_to_what_a_test_found(served: ServedConsole, clock: FakeClock) -> None:
+    page = await served.open("/platform", clock.now())
+
+    await page.get_by_role("button", name="Test Card payments").click()
+
+    await expect(page.locator("#tested")).to_be_focused()
+    await expect(page.locator("#tested")).to_have_text("The card provider is not configured: settings are missing.")
+    assert await find_broken_on_screens(page) == {}
 
 
 async def test_a_double_click_buys_once_and_shows_the_way_out(

@@ -1,6 +1,6 @@
 """The settings of the platform."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from support.api.core_client import Api
@@ -11,7 +11,8 @@ from support.tenancy.people import People
 from support.tenancy.platform_settings import NAMED_CONFIGURATION, NAMED_SECRETS, put_setting, read_settings
 
 from soundmark.console.language import LOCALES, get_language
-from soundmark.console.pages.platform.settings import KINDS
+from soundmark.console.pages.platform.settings import KINDS, TESTED
+from soundmark.core.domain.platform.system_test import SystemName, SystemTestCode
 from soundmark.settings.registry import CONFIGURATION
 
 SECRET = "sk_live_MARKtyped-by-an-administrator"
@@ -253,3 +254,71 @@ async def test_the_settings_in_french(operator: ConsoleClient, api: Api, clock: 
     assert "E-mail : port" in row_of(page, "smtp_port")
     assert "19,25" in row_of(page, "accounting_tva_rate")
     assert "la valeur par défaut" in row_of(page, "smtp_port")
+
+
+def test_every_result_of_a_test_has_a_sentence(subtests: pytest.Subtests) -> None:
+    for name in (*get_args(SystemTestCode), *(f"means.{system}" for system in (*TESTED.values(), "local"))):
+        with subtests.test(name=name):
+            assert all(get_language(code).knows(f"platform.test.{name}") for code in LOCALES)
+    assert set(TESTED.values()) == set(get_args(SystemName))
+
+
+async def test_a_system_is_tested_and_the_result_stands_beside_its_settings(operator: ConsoleClient) -> None:
+    page = await operator.get("/platform")
+    tests = [form for form in page.find_all(".//main/section//form") if "/test" in str(form.get("action"))]
+    assert [form.get("action") for form in tests] == [f"/platform/systems/{name}/test#tested" for name in TESTED]
+    assert "".join(tests[0].find("button").itertext()).split() == ["Test", "Mail"]  # type: ignore[union-attr]
+
+    tested = await operator.submit("/platform/systems/card/test")
+
+    assert (tested.status, tested.trouble) == (200, None)
+    (section,) = [each for each in tested.find_all(".//main/section") if each.find(".//*[@id='tested']") is not None]
+    assert section.findtext("h2") == "Card payments"
+    result = tested.find(".//*[@id='tested']")
+    assert (result.get("role"), result.get("tabindex"), result.get("data-code")) == ("alert", "-1", "not_configured")
+    assert "".join(result.itertext()).strip() == "The card provider is not configured: settings are missing."
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("answered", "The accounting system accepted the key and answered as expected."),
+        ("of_a_later_release", "What a later Core says."),
+    ],
+)
+async def test_a_test_that_passed_is_said_to_have(operator: ConsoleClient, code: str, words: str) -> None:
+    answer = {
+        "system": "accounting",
+        "ok": True,
+        "code": code,
+        "reason": "What a later Core says.",
+        "checked_at": "2026-11-20T10:00:00.000Z",
+    }
+    operator.core.answer("POST /v1/platform/systems/accounting/test", 200, answer)
+
+    result = (await operator.submit("/platform/systems/accounting/test")).find(".//*[@id='tested']")
+
+    assert result.get("role") == "status"
+    assert "".join(result.itertext()).strip() == words
+    assert "banner-good" in str(result.find("p").get("class"))  # type: ignore[union-attr]
+
+
+async def test_a_test_that_core_refuses_has_a_page(operator: ConsoleClient) -> None:
+    operator.core.refuse("POST /v1/platform/systems/card/test", 429, "rate_limited")
+
+    page = await operator.submit("/platform/systems/card/test")
+
+    assert (page.status, page.trouble) == (429, "rate_limited")
+
+
+@pytest.mark.parametrize("system", ["local", "mail", "nothing"])
+async def test_what_cannot_be_tested_is_no_page(operator: ConsoleClient, system: str) -> None:
+    assert (await operator.submit(f"/platform/systems/{system}/test")).trouble == "page_not_found"
+
+
+async def test_a_test_in_french(operator: ConsoleClient, clock: FakeClock) -> None:
+    french = operator.other(language="fr").sign_in_as_operator(clock.now())
+
+    result = (await french.submit("/platform/systems/support/test")).find(".//*[@id='tested']")
+
+    assert "".join(result.itertext()).strip() == "Le service d’assistance n’est pas configuré : il manque des réglages."

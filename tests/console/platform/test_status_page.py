@@ -31,8 +31,8 @@ async def test_what_waits_for_an_administrator_is_counted(
     page = await operator.get(PATH)
 
     assert page.status == 200
-    assert [*read_tiles(page).values()] == ["0", "1", "1"]
-    assert "The API shows no jobs." in page.text
+    assert [*read_tiles(page).values()] == ["0", "0", "0", "1", "1"]
+    assert "those of Audience are in the log of its worker" in page.text
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ async def test_the_page_says_what_core_says_of_itself(
 
 async def test_a_service_that_fails_is_shown_to_fail(operator: ConsoleClient) -> None:
     operator.core.answer("GET /readyz", 503, json.loads('{"status": "not_ready", "unavailable": ["database"]}'))
-    for call in ("abuse-reports", "organizations"):
+    for call in ("abuse-reports", "jobs", "organizations"):
         operator.core.refuse(f"GET /v1/platform/{call}", 503, "database_unavailable")
     operator.core.refuse("GET /v1/billing/admin/catalog", 503, "database_unavailable")
 

@@ -38,6 +38,7 @@ KNOWN = {
     "integration_not_found",
     "invitation_invalid",
     "invitation_not_found",
+    "job_not_found",
     "log_entry_not_found",
     "member_not_found",
     "offer_not_found",
@@ -110,6 +111,8 @@ async def ask(tenant: Tenant, code: dict[str, Any], method: str, path: str, oper
         "level": "0",
         "number": "000.p/1",
         "report_id": "abr_" + "A" * 22,
+        "system": "accounting",
+        "job_id": "1",
     }
     names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     options: dict[str, Any] = {"params": {name: known[name] for name in sorted(names & known.keys())}}

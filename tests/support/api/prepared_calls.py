@@ -287,6 +287,23 @@ async def store_evidence(world: World) -> Call:
     return Call()
 
 
+async def name_untested_system(world: World) -> Call:
+    """Name a system without settings, in another minute, because it may be tested ten times in each."""
+    world.tenant.api.clock.advance(seconds=61)
+    world.tenant.api.clock.advance(seconds=-61)  # For the wall clock alone, by which the callers' tokens expire.
+    return Call(path={"system": "accounting"})
+
+
+async def make_failed_job(world: World) -> Call:
+    """Prepare a failed job, in the place of all others."""
+    await world.rival.run("DELETE FROM procrastinate_jobs WHERE status = 'failed'")
+    await world.rival.run(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, status, attempts) VALUES ('default', 'x', 'failed', 1)"
+    )
+    ((job_id,),) = await world.rival.rows("SELECT id FROM procrastinate_jobs WHERE status = 'failed'")
+    return Call(path={"job_id": str(job_id)})
+
+
 async def fill_webhook_endpoint(world: World) -> Call:
     return Call(json=world.tenant.webhook_body(project_id=world.tenant.project_id))
 

@@ -3,12 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP, SMTPUTF8
-from email.utils import format_datetime
 from typing import Final
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -17,6 +12,7 @@ from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, SENDING_MAX, 
 from soundmark.core.domain.tenancy.mailbox import Mailbox, read_mailbox
 from soundmark.core.providers.smtp import Mail, MailNotSent, MailRefused, send
 from soundmark.core.providers.smtp_settings import SmtpServer, find_smtp_server
+from soundmark.core.steps.plain_mail import write_plain_mail
 from soundmark.core.store.tenancy import members
 from soundmark.kit.postgres.jobs import Later
 
@@ -41,19 +37,15 @@ class Notice:
 
 def write_notice(notice: Notice, mailbox: Mailbox, *, base_url: str, server: SmtpServer) -> Mail:
     """Return the mail to one owner."""
-    recipient = mailbox.ascii_address or mailbox.address
-    message = EmailMessage(policy=SMTP if recipient.isascii() else SMTPUTF8)
-    message["From"] = Address(" ".join(server.from_name.split()), addr_spec=server.from_email)
-    local, _, domain = recipient.rpartition("@")
-    message["To"] = Address(username=local, domain=domain)
-    message["Subject"] = notice.subject
-    message["Date"] = format_datetime(notice.at)
-    host = urlsplit(base_url).hostname or "localhost"
-    host = f"[{host}]" if ":" in host else host
-    message["Message-ID"] = f"<{notice.identity}.{int(notice.at.timestamp())}@{host}>"
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: asks for no automatic replies.
-    message.set_content(notice.text, cte="quoted-printable")
-    return Mail(sender=server.from_email, recipient=recipient, message=message.as_bytes())
+    return write_plain_mail(
+        mailbox,
+        subject=notice.subject,
+        text=notice.text,
+        identity=notice.identity,
+        at=notice.at,
+        base_url=base_url,
+        server=server,
+    )
 
 
 async def mail_notice(

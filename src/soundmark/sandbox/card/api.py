@@ -172,8 +172,12 @@ class CardApi:
             price_object(price), parse_form(request.url.query), {"product": lambda: product_object(price)}
         )
 
-    async def _list_prices(self, _: Request) -> Response:
-        return JSONResponse(list_object("/v1/prices", [price_object(price) for price in self._book.prices]))
+    async def _list_prices(self, request: Request) -> Response:
+        params = parse_form(request.url.query)
+        require_known(params, {"limit"})
+        found, limit = list(self._book.prices), _read_limit(params)
+        page = [price_object(price) for price in found[:limit]]
+        return JSONResponse(list_object("/v1/prices", page, has_more=len(found) > limit))
 
     async def _open_portal(self, request: Request) -> Response:
         params = parse_form((await request.body()).decode())

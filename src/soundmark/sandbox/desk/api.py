@@ -25,6 +25,7 @@ from soundmark.sandbox.options import PREFIXES
 
 _PAGE_SIZE: Final = 50
 _KINDS: Final = ("email", "phone", "chat")
+_FOLDERS: Final = (("Unassigned", 1), ("Drafts", 30), ("Assigned", 40), ("Closed", 60), ("Spam", 80), ("Deleted", 110))
 
 
 class _RequestInvalid(Exception):
@@ -34,8 +35,8 @@ class _RequestInvalid(Exception):
         self.message: Final = message
 
 
-class _ConversationUnknown(Exception):
-    """There is no such conversation."""
+class _NotFound(Exception):
+    """There is no such conversation or mailbox."""
 
 
 class DeskApi:
@@ -56,6 +57,7 @@ class DeskApi:
             route("GET", "/api/conversations/{id:int}", "read_conversation", self._read),
             route("PUT", "/api/conversations/{id:int}", "update_conversation", self._update),
             route("POST", "/api/conversations/{id:int}/threads", "create_thread", self._create_thread),
+            route("GET", "/api/mailboxes/{id:int}/folders", "list_folders", self._list_folders),
         ]
 
     async def _pass(self, request: Request, handler: Handler) -> Response:
@@ -66,7 +68,7 @@ class DeskApi:
         except _RequestInvalid as invalid:
             error = {"path": invalid.path, "message": invalid.message, "source": "JSON"}
             return JSONResponse({"message": "Error occurred", "_embedded": {"errors": [error]}}, 400)
-        except _ConversationUnknown:
+        except _NotFound:
             return make_error(404)
 
     async def _create(self, request: Request) -> Response:
@@ -131,10 +133,18 @@ class DeskApi:
         }
         return JSONResponse({"_embedded": {"conversations": documents}, "page": page})
 
+    async def _list_folders(self, request: Request) -> Response:
+        if request.path_params["id"] != self._mailbox_id:
+            raise _NotFound
+        folders = [_render_folder(number, *each) for number, each in enumerate(_FOLDERS, 1)]
+        size = _read_number(request.query_params.get("pageSize"), _PAGE_SIZE)
+        page = {"size": size, "totalElements": len(folders), "totalPages": ceil(len(folders) / size), "number": 1}
+        return JSONResponse({"_embedded": {"folders": folders[:size]}, "page": page})
+
     def _get(self, request: Request) -> Conversation:
         conversation = self._desk.all.find(str(request.path_params["id"]))
         if conversation is None:
-            raise _ConversationUnknown
+            raise _NotFound
         return conversation
 
     def _read_customer(self, fields: Any) -> dict[str, Any]:
@@ -179,6 +189,19 @@ async def _read_json(request: Request) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise _RequestInvalid("", "Invalid JSON")
     return fields
+
+
+def _render_folder(folder_id: int, name: str, kind: int) -> dict[str, Any]:
+    """Return a folder that belongs to no user."""
+    return {
+        "id": folder_id,
+        "name": name,
+        "type": kind,
+        "userId": None,
+        "totalCount": 0,
+        "activeCount": 0,
+        "meta": None,
+    }
 
 
 def _read_status(status: Any) -> str:

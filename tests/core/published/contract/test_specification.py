@@ -126,11 +126,15 @@ POST   /v1/abuse-reports
 GET    /v1/platform/abuse-reports
 PUT    /v1/platform/abuse-reports/{report_id}
 """
-# What neither has, and the console needs: giving up a purchase (docs/adr/0055), and a reply (docs/adr/0054).
+# What neither has, and the console needs: giving up a purchase (docs/adr/0055), a reply (docs/adr/0054), and what
+# administrators of the platform see of its systems and jobs.
 BEYOND: Final = """
 GET    /v1/billing/checkouts
 POST   /v1/billing/checkouts/{checkout_id}/cancel
 POST   /v1/support/tickets/{ticket_id}/messages
+POST   /v1/platform/systems/{system}/test
+GET    /v1/platform/jobs
+POST   /v1/platform/jobs/{job_id}/retry
 """
 # API v1, "Versioning" 1: it takes an operator's credentials.
 UNPUBLISHED: Final = {"PUT /v1/platform/settings/secrets/{name}"}

@@ -149,6 +149,13 @@ async def walk_platform(tenant: Tenant) -> None:
     assert settings.configuration["smtp_host"].value == "mail.example.org"
     assert settings.secrets["smtp_password"].configured
     assert (await platform.put_configuration("smtp_host", None)).value is None
+    tested = await platform.test_system("card")
+    assert (tested.system, tested.ok, tested.code) == ("card", False, "not_configured")
+    assert [one async for one in platform.jobs(page_size=1)] == []
+    assert (await platform.jobs_page(state="retrying")).data == ()
+    with pytest.raises(ApiProblem) as no_job:
+        await platform.retry_job("1")
+    assert no_job.value.code == "job_not_found"
     with pytest.raises(ApiProblem) as unknown:  # No worker has looked for evidence here.
         await platform.release_readiness()
     assert unknown.value.code == "release_readiness_unavailable"

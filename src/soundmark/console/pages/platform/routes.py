@@ -7,7 +7,7 @@ from soundmark_sdk.client.records import ReleaseReadiness
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.platform import abuse, catalog, contracts, organizations, settings, status
+from soundmark.console.pages.platform import abuse, catalog, contracts, jobs, organizations, settings, status
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.visit import Visit
 
@@ -31,6 +31,7 @@ routes: Final[list[Route]] = [
     page("/platform", settings.show_settings),
     form_page("/platform/secrets/{name}", settings.show_secret, settings.put_secret, is_confidential=True),
     form_page("/platform/systems/{system}", settings.show_system, settings.put_system),
+    action("/platform/systems/{system}/test", settings.test_system),
     action("/platform/configuration/{name}/removal", settings.remove_override),
     page(_CATALOG, catalog.show_catalog),
     action(f"{_CATALOG}/providers/{{provider}}", catalog.switch_provider),
@@ -46,5 +47,7 @@ routes: Final[list[Route]] = [
     page(abuse.PATH, abuse.show_reports),
     action(f"{abuse.PATH}/{{report_id}}", abuse.put_report),
     page(status.PATH, status.show_status),
+    page(jobs.PATH, jobs.show_jobs),
+    action(f"{jobs.PATH}/{{job_id}}/retry", jobs.retry_job),
     page("/platform/readiness", show_readiness),
 ]

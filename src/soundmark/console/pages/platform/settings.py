@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from soundmark_sdk.client import ApiProblem
-from soundmark_sdk.client.records import PlatformSettings, SecretStatus, Setting
+from soundmark_sdk.client.records import PlatformSettings, SecretStatus, Setting, SystemTest
 from starlette.responses import Response
 
 from soundmark.console.forms import FieldRefused, Form
@@ -14,6 +14,7 @@ from soundmark.console.troubles import TenantUnknown, describe
 from soundmark.console.visit import Visit
 
 Kind: TypeAlias = Literal["text", "integer", "decimal", "boolean"]
+TestedSystem: TypeAlias = Literal["mail", "desk", "accounting", "card"]
 
 # The settings that are no text. Those of a later Core are shown as text.
 KINDS: Final[Mapping[str, Kind]] = {
@@ -27,6 +28,13 @@ KINDS: Final[Mapping[str, Kind]] = {
 # By what their names begin with, in the order of the page.
 SYSTEMS: Final = ("smtp", "support", "accounting", "card", "local")
 _OTHER: Final = "rest"
+# What Core calls the systems that it can test.
+TESTED: Final[Mapping[str, TestedSystem]] = {
+    "smtp": "mail",
+    "support": "desk",
+    "accounting": "accounting",
+    "card": "card",
+}
 _INVALID: Final = "validation_failed"
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,12}([.,][0-9]{1,6})?")
 
@@ -42,8 +50,19 @@ class ShownSetting:
 
 async def show_settings(visit: Visit) -> Response:
     """Show all settings by the system that they are about."""
-    settings = await visit.core.platform.settings()
-    return visit.page("platform/settings.html", systems=_group_by_system(settings))
+    return await _show(visit, None)
+
+
+async def test_system(visit: Visit) -> Response:
+    """Test a system with the settings that apply, and show all settings with the result beside those of the system."""
+    if (tested := TESTED.get(_system(visit))) is None:
+        raise TenantUnknown
+    return await _show(visit, await visit.core.platform.test_system(tested))
+
+
+async def _show(visit: Visit, result: SystemTest | None) -> Response:
+    systems = _group_by_system(await visit.core.platform.settings())
+    return visit.page("platform/settings.html", systems=systems, tested=TESTED, result=result)
 
 
 def _group_by_system(settings: PlatformSettings) -> list[tuple[str, list[ShownSetting]]]:

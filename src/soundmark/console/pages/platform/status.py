@@ -9,7 +9,7 @@ from soundmark_sdk.client import ApiProblem, ClientFailure
 from starlette.responses import Response
 
 from soundmark.console.core_api import CoreReadiness
-from soundmark.console.pages.platform import abuse, catalog, organizations
+from soundmark.console.pages.platform import abuse, catalog, jobs, organizations
 from soundmark.console.parts import read_part, until_late
 from soundmark.console.visit import Visit
 
@@ -18,11 +18,15 @@ PATH: Final = "/platform/status"
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What an administrator should look at: the key of its name, how many there are (None if unknown), and where."""
+    """What an administrator should look at: the key of its name, how many there are (None if unknown), and where.
+
+    Some of what `is_usual` is there in a service that works.
+    """
 
     name: str
     count: str | None
     path: str
+    is_usual: bool = False
 
 
 async def show_status(visit: Visit) -> Response:
@@ -30,13 +34,17 @@ async def show_status(visit: Visit) -> Response:
 
     Raises: soundmark_sdk.ApiProblem for a person who is no administrator, although anybody may ask Core for its state.
     """
-    readiness, reports, suspended, prices = await asyncio.gather(
+    readiness, failed, retrying, reports, suspended, prices = await asyncio.gather(
         _read_readiness(visit),
+        _count_or_none(visit.core.platform.jobs_page(state="failed")),
+        _count_or_none(visit.core.platform.jobs_page(state="retrying")),
         _count_or_none(visit.core.platform.abuse_reports_page(status="open")),
         _count_or_none(visit.core.platform.organizations_page(status="suspended")),
         _count_unsold(visit),
     )
     attention = [
+        Attention("platform.jobs.failed", failed, jobs.PATH),
+        Attention("platform.jobs.retrying", retrying, f"{jobs.PATH}?state=retrying", is_usual=True),
         Attention("platform.status.reports", reports, abuse.PATH),
         Attention("platform.status.suspended", suspended, f"{organizations.PATH}?status=suspended"),
         Attention("platform.status.prices", prices, catalog.PATH),

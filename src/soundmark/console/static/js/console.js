@@ -14,4 +14,5 @@ openDialogs(document);
 closeMenus(document);
 offerPalette(document);
 showWaiting();
-document.getElementById("trouble")?.focus();
+// What went wrong, or what a test found.
+(document.getElementById("trouble") ?? document.getElementById("tested"))?.focus();

@@ -28,6 +28,7 @@ from soundmark.core.providers.freescout.shapes import (
     read_created_id,
     read_detail,
     read_found,
+    require_folders,
 )
 from soundmark.kit.http.outbound.client import OutboundClient, OutboundRequest, OutboundResponse, RequestLost
 from soundmark.kit.http.requests.strict_json import MalformedJson, parse_json
@@ -112,6 +113,20 @@ class DeskClient:
         path = f"/conversations/{conversation_id}?embed=threads"
         response = await self._send(server, "GET", path, timeout_s=timeout_s)
         return _read(read_detail, _parse(_require(response, HTTPStatus.OK)))
+
+    async def has_mailbox(self, server: DeskServer, *, timeout_s: float) -> bool:
+        """Return whether the desk has the configured mailbox, by listing one of its folders.
+
+        Raises: DeskCallFailed.
+        """
+        path = f"/mailboxes/{server.mailbox_id}/folders?pageSize=1"
+        response = await self._send(server, "GET", path, timeout_s=timeout_s)
+        found = _parse(response)  # A proxy, or a desk without the module for its API, answers a page.
+        if response.status == HTTPStatus.NOT_FOUND:
+            return False
+        _require(response, HTTPStatus.OK)
+        _read(require_folders, found)
+        return True
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -65,6 +65,18 @@ class _ConversationPage(msgspec.Struct):
     embedded: _FoundConversations = msgspec.field(name="_embedded")
 
 
+class _Folder(msgspec.Struct):
+    id: DeskId
+
+
+class _FoundFolders(msgspec.Struct):
+    folders: list[_Folder]
+
+
+class _FolderPage(msgspec.Struct):
+    embedded: _FoundFolders = msgspec.field(name="_embedded")
+
+
 class _Thread(msgspec.Struct):
     id: DeskId
     type: str
@@ -79,6 +91,14 @@ class _Threads(msgspec.Struct):
 
 class _Detail(_Conversation, kw_only=True):
     embedded: _Threads = msgspec.field(name="_embedded")
+
+
+def require_folders(value: Any) -> None:
+    """Require a page of the folders of a mailbox.
+
+    Raises: DeskShapeInvalid.
+    """
+    _convert(value, _FolderPage)
 
 
 def read_found(value: Any) -> list[DeskConversation]:

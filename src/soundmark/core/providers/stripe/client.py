@@ -63,6 +63,7 @@ class CardProvider:
         self._settings: Final = settings
         self._timeout_s: Final = timeout_s
         self._transport: Final = Transport(extra_ca_file)
+        self._sending_once: Final = Transport(extra_ca_file, sends_max=1)
 
     async def is_configured(self) -> bool:
         """Return whether the secret key is set."""
@@ -212,9 +213,18 @@ class CardProvider:
             _log.warning("card_events_left_out", read_count=len(listed))
         return listed
 
+    async def check_access(self) -> None:
+        """List one price, without sending a request twice, to learn whether the provider accepts the secret key.
+
+        Raises: CallFailed, whose reason may also be `not_configured`, `deadline`, `malformed` or `sdk`.
+        """
+        params: Any = {"limit": 1}
+        await self._ask(lambda client: client.v1.prices.list_async(params), shapes.read_prices, self._sending_once)
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.close_async()
+        await self._sending_once.close_async()
 
     async def _list_page(self, params: Any) -> shapes.EventPage:
         return await self._call(lambda client: client.v1.events.list_async(params), shapes.read_events)
@@ -226,30 +236,43 @@ class CardProvider:
 
         Raises: CardObjectMissing; PaymentProviderUnavailable.
         """
+        try:
+            return await self._ask(request, read, self._transport)
+        except CallFailed as failed:
+            if failed.status == _NOT_FOUND:
+                raise CardObjectMissing from None
+            raise _fail(failed.reason, failed.status) from None
+
+    async def _ask(
+        self,
+        request: Callable[[stripe.StripeClient], Awaitable[Any]],
+        read: Callable[[Mapping[str, Any]], T],
+        transport: Transport,
+    ) -> T:
+        """Do the same as `_call`.
+
+        Raises: CallFailed.
+        """
         secret = (await self._settings.read(CardSettings)).card_secret_key
         if secret is None:
-            raise _fail("not_configured")
+            raise CallFailed("not_configured")
         client = stripe.StripeClient(
             secret.reveal(),
             stripe_version=API_VERSION,
             base_addresses={"api": self._api_url},
-            http_client=self._transport,
+            http_client=transport,
             max_network_retries=0,
         )
         try:
             async with asyncio.timeout(self._timeout_s):
                 found = await request(client)
             return read(found.to_dict())
-        except CallFailed as failed:
-            if failed.status == _NOT_FOUND:
-                raise CardObjectMissing from None
-            raise _fail(failed.reason, failed.status) from None
         except TimeoutError:
-            raise _fail("deadline") from None
+            raise CallFailed("deadline") from None
         except shapes.ShapeInvalid:
-            raise _fail("malformed") from None
+            raise CallFailed("malformed") from None
         except stripe.StripeError:
-            raise _fail("sdk") from None  # Its text repeats the response.
+            raise CallFailed("sdk") from None  # Its text repeats the response.
 
 
 def _session_params(checkout: Checkout, success_url: str, cancel_url: str) -> dict[str, Any]:

@@ -115,6 +115,11 @@ class _ItemPrice(msgspec.Struct):
     id: Reference
 
 
+class _PriceList(msgspec.Struct):
+    object: Literal["list"]
+    data: list[_ItemPrice]
+
+
 class _Item(msgspec.Struct):
     price: _ItemPrice
     current_period_start: _Unix | None = None
@@ -289,6 +294,14 @@ def read_price(found: Mapping[str, Any], reference: str) -> CardPrice:
         amount_minor=price.unit_amount,
         interval=recurring.interval if recurring is not None and recurring.is_single else None,
     )
+
+
+def read_prices(found: Mapping[str, Any]) -> None:
+    """Require a list of prices, without looking at the prices.
+
+    Raises: ShapeInvalid.
+    """
+    _read(_PriceList, found)
 
 
 def read_portal_url(found: Mapping[str, Any]) -> str:

@@ -46,14 +46,16 @@ class Transport(stripe.HTTPClient):
     """The HTTP client of the SDK.
 
     The SDK gets a response only if that is a success and a JSON object. Everything else is raised as `CallFailed`
-    through the SDK, whose own errors and logs repeat secrets and references.
+    through the SDK, whose own errors and logs repeat secrets and references. A request is sent `sends_max` times at
+    most.
     """
 
     name = "soundmark"
 
-    def __init__(self, extra_ca_file: Path | None) -> None:
+    def __init__(self, extra_ca_file: Path | None, *, sends_max: int = _SENDS_MAX) -> None:
         super().__init__()
         silence_sdk()
+        self._sends_max: Final = sends_max
         self._client: Final = OutboundClient(bytes_max=_BYTES_MAX, extra_ca_file=extra_ca_file)
 
     async def request_async(
@@ -70,7 +72,7 @@ class Transport(stripe.HTTPClient):
         """
         request = OutboundRequest(method.upper(), url, headers, post_data.encode() if post_data else None)
         lost_count = 0
-        for send_count in range(1, _SENDS_MAX + 1):
+        for send_count in range(1, self._sends_max + 1):
             failed = CallFailed("unreachable")
             try:
                 response = await self._client.send(request, timeout_s=_SEND_TIMEOUT_S)
@@ -83,7 +85,7 @@ class Transport(stripe.HTTPClient):
                     return _require_object(response), response.status, {}
                 failed = _failure(request, response)
                 may_repeat = _may_repeat(request, response)
-            if not may_repeat or send_count == _SENDS_MAX:
+            if not may_repeat or send_count == self._sends_max:
                 raise failed
             await asyncio.sleep(_BACKOFF_S * 2 ** (send_count - 1))
         raise AssertionError("the loop returns or raises")

@@ -1,4 +1,4 @@
-"""Every organisation, reports of abuse, platform settings, and release readiness."""
+"""Every organisation, reports of abuse, platform settings, tests of systems, jobs, and release readiness."""
 
 from collections.abc import AsyncIterator
 from typing import Literal
@@ -7,6 +7,7 @@ from soundmark_sdk.client._async.group import AsyncGroup
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, make_call, make_get, quote_id
 from soundmark_sdk.client.records import (
     AbuseReport,
+    Job,
     Page,
     PlatformOrganization,
     PlatformSettings,
@@ -14,14 +15,17 @@ from soundmark_sdk.client.records import (
     SecretStatus,
     Setting,
     SuspendedOrganization,
+    SystemTest,
 )
 
 AbuseStatus = Literal["open", "closed"]
 OrganizationStatus = Literal["active", "suspended", "closing"]
+JobState = Literal["failed", "retrying"]
+SystemName = Literal["mail", "desk", "accounting", "card"]
 
 
 class AsyncPlatform(AsyncGroup):
-    """Organisations, reports of abuse, settings and release readiness, for administrators of the platform."""
+    """Organisations, reports of abuse, settings, jobs and release readiness, for administrators of the platform."""
 
     async def organizations_page(
         self,
@@ -89,3 +93,24 @@ class AsyncPlatform(AsyncGroup):
     async def release_readiness(self) -> ReleaseReadiness:
         """Return the release status of the receivers' SDK."""
         return await self._sender.call(ReleaseReadiness, make_get("/v1/platform/release-readiness"))
+
+    async def test_system(self, system: SystemName) -> SystemTest:
+        """Use a system once with the current settings, and return whether it works."""
+        path = f"/v1/platform/systems/{quote_id(system)}/test"
+        return await self._sender.call(SystemTest, make_call("POST", path, is_repeatable=False))
+
+    async def jobs_page(
+        self, *, state: JobState = "failed", limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Job]:
+        """Return one page of the jobs of Core's worker that failed, or that have run and run again."""
+        call = make_get("/v1/platform/jobs", state=state, limit=limit, cursor=cursor)
+        return await self._sender.get_page(Job, call)
+
+    def jobs(self, *, state: JobState = "failed", page_size: int = PAGE_SIZE_MAX) -> AsyncIterator[Job]:
+        """Yield every job of Core's worker that failed, or that has run and runs again."""
+        return self._sender.iterate(Job, make_get("/v1/platform/jobs", state=state, limit=page_size))
+
+    async def retry_job(self, job_id: str) -> Job:
+        """Let a failed job run again, within seconds."""
+        call = make_call("POST", f"/v1/platform/jobs/{quote_id(job_id)}/retry", is_repeatable=False)
+        return await self._sender.call(Job, call)

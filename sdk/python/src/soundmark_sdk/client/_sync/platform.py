@@ -1,5 +1,5 @@
 # Generated from `../_async/platform.py` by `make_blocking.py`: change that file, then run this program.
-"""Every organisation, reports of abuse, platform settings, and release readiness."""
+"""Every organisation, reports of abuse, platform settings, tests of systems, jobs, and release readiness."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -8,6 +8,7 @@ from soundmark_sdk.client._sync.group import Group
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, make_call, make_get, quote_id
 from soundmark_sdk.client.records import (
     AbuseReport,
+    Job,
     Page,
     PlatformOrganization,
     PlatformSettings,
@@ -15,14 +16,17 @@ from soundmark_sdk.client.records import (
     SecretStatus,
     Setting,
     SuspendedOrganization,
+    SystemTest,
 )
 
 AbuseStatus = Literal["open", "closed"]
 OrganizationStatus = Literal["active", "suspended", "closing"]
+JobState = Literal["failed", "retrying"]
+SystemName = Literal["mail", "desk", "accounting", "card"]
 
 
 class Platform(Group):
-    """Organisations, reports of abuse, settings and release readiness, for administrators of the platform."""
+    """Organisations, reports of abuse, settings, jobs and release readiness, for administrators of the platform."""
 
     def organizations_page(
         self,
@@ -90,3 +94,24 @@ class Platform(Group):
     def release_readiness(self) -> ReleaseReadiness:
         """Return the release status of the receivers' SDK."""
         return self._sender.call(ReleaseReadiness, make_get("/v1/platform/release-readiness"))
+
+    def test_system(self, system: SystemName) -> SystemTest:
+        """Use a system once with the current settings, and return whether it works."""
+        path = f"/v1/platform/systems/{quote_id(system)}/test"
+        return self._sender.call(SystemTest, make_call("POST", path, is_repeatable=False))
+
+    def jobs_page(
+        self, *, state: JobState = "failed", limit: int = PAGE_SIZE_MAX, cursor: str | None = None
+    ) -> Page[Job]:
+        """Return one page of the jobs of Core's worker that failed, or that have run and run again."""
+        call = make_get("/v1/platform/jobs", state=state, limit=limit, cursor=cursor)
+        return self._sender.get_page(Job, call)
+
+    def jobs(self, *, state: JobState = "failed", page_size: int = PAGE_SIZE_MAX) -> Iterator[Job]:
+        """Yield every job of Core's worker that failed, or that has run and runs again."""
+        return self._sender.iterate(Job, make_get("/v1/platform/jobs", state=state, limit=page_size))
+
+    def retry_job(self, job_id: str) -> Job:
+        """Let a failed job run again, within seconds."""
+        call = make_call("POST", f"/v1/platform/jobs/{quote_id(job_id)}/retry", is_repeatable=False)
+        return self._sender.call(Job, call)

@@ -35,6 +35,7 @@ from soundmark_sdk.client.records.integrations import Integration as Integration
 from soundmark_sdk.client.records.integrations import IntegrationWithSecret as IntegrationWithSecret
 from soundmark_sdk.client.records.integrations import ReplacedCoreKey as ReplacedCoreKey
 from soundmark_sdk.client.records.platform import AbuseReport as AbuseReport
+from soundmark_sdk.client.records.platform import Job as Job
 from soundmark_sdk.client.records.platform import PlatformOrganization as PlatformOrganization
 from soundmark_sdk.client.records.platform import PlatformSettings as PlatformSettings
 from soundmark_sdk.client.records.platform import ReleaseGates as ReleaseGates
@@ -43,6 +44,7 @@ from soundmark_sdk.client.records.platform import SdkRelease as SdkRelease
 from soundmark_sdk.client.records.platform import SecretStatus as SecretStatus
 from soundmark_sdk.client.records.platform import Setting as Setting
 from soundmark_sdk.client.records.platform import SuspendedOrganization as SuspendedOrganization
+from soundmark_sdk.client.records.platform import SystemTest as SystemTest
 from soundmark_sdk.client.records.record import Page as Page
 from soundmark_sdk.client.records.record import Record as Record
 from soundmark_sdk.client.records.record import Status as Status

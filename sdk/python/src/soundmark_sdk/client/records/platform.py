@@ -95,3 +95,26 @@ class ReleaseReadiness(Record):
     preview: SdkRelease
     gates: ReleaseGates
     stable: SdkRelease | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTest(Record):
+    """What a test of a system found: `code` for programs, `reason` for people."""
+
+    system: str
+    ok: bool
+    code: str
+    reason: str
+    checked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Record):
+    """A job of Core's worker that failed (`failed_at`), or that has run and runs again (`next_attempt_at`)."""
+
+    id: str
+    task: str
+    state: str
+    attempts: int
+    failed_at: datetime | None
+    next_attempt_at: datetime | None

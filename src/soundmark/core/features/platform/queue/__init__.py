@@ -1,0 +1,1 @@
+"""Jobs of the worker that failed or run again."""

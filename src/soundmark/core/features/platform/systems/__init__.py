@@ -1,0 +1,1 @@
+"""Tests of the systems that the platform settings configure."""

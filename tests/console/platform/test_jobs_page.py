@@ -1,0 +1,77 @@
+"""The jobs of Core's worker that failed, or that run again."""
+
+import pytest
+from support.console.client import ConsoleClient
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+
+PATH = "/platform/jobs"
+
+
+async def insert_job(rival: Rival, task: str, status: str = "failed", attempts: int = 1) -> str:
+    await rival.run(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, status, attempts, args)"
+        " VALUES ('default', %s, %s, %s, '{\"organization_id\": \"org_MARKnobody\"}')",
+        *(task, status, attempts),
+    )
+    ((job_id,),) = await rival.rows("SELECT max(id) FROM procrastinate_jobs")
+    return str(job_id)
+
+
+async def test_a_failed_job_is_shown_and_runs_again(operator: ConsoleClient, rival: Rival) -> None:
+    job_id = await insert_job(rival, "forget_mail_counts")
+    page = await operator.get(PATH)
+    assert [code.text for code in page.find_all(".//tbody//th/code")] == ["forget_mail_counts", job_id]
+    assert "org_MARKnobody" not in page.html
+    action = f"{PATH}/{job_id}/retry"
+    assert [form.get("action") for form in page.find_all(".//tbody//form")] == [action]
+
+    after = await operator.follow(await operator.submit(action))
+
+    assert "forget_mail_counts runs again within seconds." in after.text
+    assert "There are none." in after.text
+    assert await rival.rows("SELECT status::text FROM procrastinate_jobs") == [("todo",)]
+
+
+async def test_jobs_that_run_again_are_shown_with_their_next_attempt(operator: ConsoleClient, rival: Rival) -> None:
+    await insert_job(rival, "complete_ticket", "todo", 3)
+    await rival.run("UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 minute'")
+    await insert_job(rival, "make_draft_invoice", "doing", 1)
+
+    page = await operator.get(f"{PATH}?state=retrying")
+
+    rows = [" ".join("".join(row.itertext()).split()) for row in page.find_all(".//tbody/tr")]
+    assert rows[0].endswith("1 as soon as a worker is free")
+    assert "complete_ticket" in rows[1]
+    assert page.find_all(".//tbody//time")
+    assert not page.find_all(".//tbody//form")
+
+
+async def test_the_status_counts_both(operator: ConsoleClient, rival: Rival) -> None:
+    await insert_job(rival, "forget_mail_counts")
+    await insert_job(rival, "complete_ticket", "todo", 3)
+    await insert_job(rival, "complete_ticket", "todo", 3)
+
+    page = await operator.get("/platform/status")
+
+    tiles = page.find_all(".//dl[@class='tiles']/div")
+    shown = [(tile.find("dd/a").get("href"), tile.findtext("dd/a"), tile.get("class")) for tile in tiles[:2]]  # type: ignore[union-attr]
+    assert shown == [(PATH, "1", "tile tile-warn"), (f"{PATH}?state=retrying", "2", "tile")]
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, "job_not_found"), (409, "job_waiting")])
+async def test_a_refused_retry_has_a_page(operator: ConsoleClient, status: int, code: str) -> None:
+    operator.core.refuse("POST /v1/platform/jobs/7/retry", status, code)
+
+    page = await operator.submit(f"{PATH}/7/retry")
+
+    assert (page.status, page.trouble) == (status, code)
+
+
+async def test_others_see_nothing(visitors: ConsoleClient, people: People, clock: FakeClock) -> None:
+    visitors.sign_in_as(people, "ada", clock.now())
+
+    page = await visitors.get(PATH)
+
+    assert (page.status, page.trouble) == (403, "platform_admin_required")
