@@ -34,7 +34,7 @@ async def test_a_new_project_begins_with_the_first_steps(operator: ConsoleClient
 
     steps = page.find_all(".//ol[@class='checklist']/li")
     assert page.find(".//details[@class='card']").get("open") is not None
-    assert [each.get("class") for each in steps] == [None] * 4
+    assert [each.get("class") for each in steps] == [None, "untracked", "untracked", None]
     assert [str(each.get("href")) for each in page.find_all(".//ol[@class='checklist']//a")] == [
         *(f"{path_of(tenant)}/codes/issue", "/listen", f"{path_of(tenant)}/integrations")
     ]
@@ -46,7 +46,7 @@ async def test_the_steps_go_when_a_code_was_heard(
     code = await tenant.make_code()
     page = await operator.get(path_of(tenant))
     done = [each.get("class") for each in page.find_all(".//ol[@class='checklist']/li")]
-    assert done == ["done", None, None, None]
+    assert done == ["done", "untracked", "untracked", None]
     assert page.find(".//details[@class='card']").get("open") is None
     links = [str(each.get("href")) for each in page.find_all(".//ol[@class='checklist']//a")]
     assert f"{path_of(tenant)}/codes/{code['xr_id']}" in links
@@ -60,6 +60,43 @@ async def test_the_steps_go_when_a_code_was_heard(
     assert len(meters) == 7
     assert sorted(int(str(each.get("value"))) for each in meters)[-2:] in ([1, 2], [0, 3])
     assert {each.get("max") for each in meters} <= {"2", "3"}
+
+
+@pytest.mark.parametrize("failing", ["GET /v1/audience/integrations", "GET /v1/codes"])
+async def test_a_call_that_fails_does_not_bring_the_steps_back(
+    operator: ConsoleClient, tenant: Tenant, failing: str
+) -> None:
+    await tenant.make_code()
+    operator.core.refuse(failing, 503, "database_unavailable")
+
+    assert not (await operator.get(path_of(tenant))).find_all(".//ol[@class='checklist']")
+
+
+async def test_the_steps_of_a_project_that_measures_nothing_go_some_days_after_its_first_code(
+    operator: ConsoleClient, tenant: Tenant, clock: FakeClock
+) -> None:
+    clock.freeze()
+    await tenant.make_code()
+    shown = []
+    for days in (5, 1, 30):
+        clock.advance(days=days)
+        await tenant.make_code()
+        page = await operator.sign_in_as_operator(clock.now()).get(path_of(tenant))
+        shown.append(bool(page.find_all(".//ol[@class='checklist']")))
+
+    assert shown == [True, False, False]
+
+
+async def test_the_steps_stay_away_once_what_was_heard_is_long_ago(
+    operator: ConsoleClient, tenant: Tenant, beside_core_url: Secret, clock: FakeClock
+) -> None:
+    await measure_tenant(tenant, beside_core_url)
+    clock.advance(days=9)
+
+    page = await operator.sign_in_as_operator(clock.now()).get(path_of(tenant))
+
+    assert page.tiles["Heard in 7 days"] == "0"
+    assert not page.find_all(".//ol[@class='checklist']")
 
 
 async def test_running_campaigns_are_shown_with_their_ends(
