@@ -66,8 +66,12 @@ async def show_revocation(visit: Visit) -> Response:
     """Show the Code that would be revoked, and ask for confirmation."""
     visit.require_managing_role()
     code = await _get_code(visit)
-    packs = await _find_packs(visit, code, is_asked_for=code.status == "active")
-    return visit.page("codes/revoke.html", code=code, packs=packs)
+    packs, campaign_name = await asyncio.gather(
+        _find_packs(visit, code, is_asked_for=code.status == "active"), _find_campaign_name(visit, code)
+    )
+    return visit.page(
+        "codes/revoke.html", code=code, what=write_headline(code.intent), campaign_name=campaign_name, packs=packs
+    )
 
 
 async def revoke(visit: Visit) -> Response:
@@ -96,6 +100,13 @@ def read_protocol(visit: Visit) -> Protocol:
 
 async def _get_code(visit: Visit) -> Code:
     return await visit.core.codes.show(_read_xr_id(visit), project_id=visit.project_id)
+
+
+async def _find_campaign_name(visit: Visit, code: Code) -> str | None:
+    if code.campaign_id is None:
+        return None
+    summary = await read_part(visit.core.campaigns.summary(code.campaign_id))
+    return None if summary is None else summary.campaign.name
 
 
 def _is_just_revoked(visit: Visit, code: Code) -> bool:
