@@ -16,7 +16,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 PARTS = {
     "GET /v1/codes": "Codes that work now",
     "GET /v1/campaigns": "Running campaigns",
-    "GET /v1/audience/integrations": "Heard in 7 days",
+    "GET /v1/audience/integrations": "Heard in the last 7 days",
     "GET /v1/audit-log": "Last events",
 }
 
@@ -55,7 +55,7 @@ async def test_the_steps_go_when_a_code_was_heard(
 
     page = await operator.get(path_of(tenant))
     assert not page.find_all(".//ol[@class='checklist']")
-    assert page.tiles["Heard in 7 days"] == "3"
+    assert page.tiles["Heard in the last 7 days"] == "3"
     meters = page.find_all(".//meter")
     assert len(meters) == 7
     assert sorted(int(str(each.get("value"))) for each in meters)[-2:] in ([1, 2], [0, 3])
@@ -95,7 +95,7 @@ async def test_the_steps_stay_away_once_what_was_heard_is_long_ago(
 
     page = await operator.sign_in_as_operator(clock.now()).get(path_of(tenant))
 
-    assert page.tiles["Heard in 7 days"] == "0"
+    assert page.tiles["Heard in the last 7 days"] == "0"
     assert not page.find_all(".//ol[@class='checklist']")
 
 
@@ -193,7 +193,7 @@ async def test_each_role_sees_what_it_may_read_and_no_error(
         issue = [each for each in page.find_all(".//main//a") if "/codes/issue" in str(each.get("href"))]
         seen[role] = (headings_of(page), bool(issue))
 
-    read = ["Running campaigns", "Codes that work now", "Heard in 7 days"]
+    read = ["Running campaigns", "Codes that work now", "Heard in the last 7 days"]
     assert seen == {"owner": ([*read, "Last events"], True), "member": (read, False), "billing": (read[:1], False)}
 
 

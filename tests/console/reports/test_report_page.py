@@ -143,8 +143,8 @@ async def test_totals_are_compared_with_the_period_before_as_far_as_it_is_kept(
     deleted_before = await operator.get(since(24 * 9))
     whole = await operator.get(report_path(measured))
 
-    assert read_notes(compared)[0] == "-50% against 6 in the period before"
-    assert read_notes(empty_before)[0] == "none in the period before"
+    assert read_notes(compared)[0] == "-50%, from 6 in the previous period"
+    assert read_notes(empty_before)[0] == "none in the previous period"
     for page in (deleted_before, whole):
         assert read_notes(page) == ["events per measurement token"]
 
