@@ -390,4 +390,5 @@ async def test_the_link_to_the_integration_holds_no_button(operator: ConsoleClie
     path = report_path(measured).removesuffix("/report")
     [link] = [each for each in page.find_all(".//main//p/a") if each.get("href") == path]
     assert link.find(".//*[@data-copy-value]") is None
-    assert "".join(link.itertext()).strip() == path.rpartition("/")[2]
+    beside = page.find(".//main//p[@id='integration']/code")
+    assert beside.get("data-copy-value") == path.rpartition("/")[2]
