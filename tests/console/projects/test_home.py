@@ -136,6 +136,47 @@ async def test_running_campaigns_are_shown_with_their_ends(
     assert page.tiles["Codes that work now"] == "2"
 
 
+async def test_running_campaigns_that_are_not_shown_are_counted(operator: ConsoleClient, tenant: Tenant) -> None:
+    for number in range(10):
+        await tenant.make_campaign(f"Show {number}")
+
+    page = await operator.get(path_of(tenant))
+
+    assert len(page.find_all(".//section[@aria-labelledby='running']//tbody/tr")) == 8
+    assert "and 2 more" in page.text
+    assert page.tiles["Running campaigns"] == "10"
+    assert "were looked at" not in page.text
+
+
+async def test_campaigns_that_were_not_looked_at_are_said(operator: ConsoleClient, tenant: Tenant) -> None:
+    await tenant.make_campaign()
+    operator.core.alter("GET /v1/campaigns", lambda answer: {**answer, "next_cursor": "next"})
+    page = await operator.get(path_of(tenant))
+    assert page.tiles["Running campaigns"] == "1+"
+    assert "Only the newest campaign was looked at." in page.text
+
+    [campaign] = (await tenant.api.get("/v1/campaigns", params=tenant.in_project)).json["data"]
+    await tenant.api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)
+
+    page = await operator.get(path_of(tenant))
+    assert page.tiles["Running campaigns"] == "0+"
+    assert "No campaign runs" not in page.text
+
+
+async def test_without_an_event_among_the_newest_the_page_leads_to_the_audit_log(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    other = {"project_id": "prj_" + "a" * 22}
+    operator.core.alter(
+        "GET /v1/audit-log", lambda answer: {**answer, "data": [{**each, **other} for each in answer["data"]]}
+    )
+
+    section = (await operator.get(path_of(tenant))).find(".//section[@aria-labelledby='events']")
+
+    assert "No recent events of this project." in "".join(section.itertext())
+    assert [each.get("href") for each in section.iter("a")] == [f"/organizations/{tenant.organization_id}/audit-log"]
+
+
 async def test_the_last_events_are_those_of_the_project(operator: ConsoleClient, tenant: Tenant) -> None:
     other = await make_second_project(tenant)
     await other.make_key()

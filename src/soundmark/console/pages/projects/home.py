@@ -26,15 +26,17 @@ async def show_home(visit: Visit) -> Response:
     parts = await read_parts(_list_calls(visit))
     on_air, campaigns, hearings = count_on_air(parts.get("on_air")), parts["campaigns"], parts.get("hearings")
     running = None if campaigns is None else _list_running(visit, campaigns)
+    looked_at_in_part = 0 if campaigns is None or campaigns.next_cursor is None else len(campaigns.data)
     first = parts.get("first")
     return visit.page(
         "projects/home.html",
         reads_codes="on_air" in parts,
         reads_hearings="hearings" in parts,
         reads_events="events" in parts,
-        tiles=_make_tiles(visit, on_air, running, hearings),
+        tiles=_make_tiles(visit, on_air, running, hearings, has_more_campaigns=looked_at_in_part > 0),
         on_air=on_air,
         running=running,
+        looked_at_in_part=looked_at_in_part,
         campaign_names={} if campaigns is None else {each.id: each.name for each in campaigns.data},
         hearings=hearings,
         writer=SentenceWriter(visit, parts.get("emails") or {}),
@@ -92,7 +94,12 @@ def _list_events(visit: Visit, entries: Page[AuditEntry]) -> list[AuditEntry]:
 
 
 def _make_tiles(
-    visit: Visit, on_air: OnAir | None, running: list[Campaign] | None, hearings: Hearings | None
+    visit: Visit,
+    on_air: OnAir | None,
+    running: list[Campaign] | None,
+    hearings: Hearings | None,
+    *,
+    has_more_campaigns: bool,
 ) -> list[dict[str, str]]:
     """Return the figures that could be read, each leading to its page."""
     at, number = visit.tenant_path, visit.language.number
@@ -102,7 +109,8 @@ def _make_tiles(
         tiles.append({"label": label, "value": write_count(visit, on_air), "href": f"{at}/codes?status=active"})
     if running is not None:
         label = visit.say("projects.running")
-        tiles.append({"label": label, "value": number(len(running)), "href": f"{at}/campaigns"})
+        value = number(len(running)) + ("+" if has_more_campaigns else "")
+        tiles.append({"label": label, "value": value, "href": f"{at}/campaigns"})
     if hearings is not None and hearings.integrations:
         path = f"{at}/integrations/{hearings.integrations[0].id}/report"
         label = visit.say("projects.hearings", count=DAYS)
