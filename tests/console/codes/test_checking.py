@@ -35,7 +35,7 @@ async def test_the_verdict_names_the_reason(
 
     for changes, would_issue, words in (
         ({}, True, "Ready to issue. 2 Codes are left this month."),
-        ({"count": "3"}, False, "Cannot be issued: This would exceed this month’s quota of Codes. 2 Codes are left this month."),
+        ({"count": "3"}, False, "Cannot be issued: This would exceed this month’s quota of Codes. 2 Codes are left"),
         ({"url": "http://example.org"}, False, "Enter a web address that begins with https://."),
         ({"campaign_id": "cmp_0000000000000000000000"}, False, "Campaign not found"),
         ({"url": "somewhere"}, False, "Address: Enter"),
