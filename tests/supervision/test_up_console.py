@@ -36,7 +36,7 @@ def test_the_printed_link_signs_one_browser_in(up: Up) -> None:
     path = ask_link(up.data_dir).stdout.strip().removeprefix(address)
     with httpx2.Client(base_url=address, trust_env=False) as browser:
         assert browser.get("/organizations").headers["location"].startswith("/sign-in")
-        assert browser.get(path).headers["location"] == "/organizations"
+        assert browser.get(path).headers["location"] == "/"
         shown = browser.get("/organizations")
         assert (shown.status_code, "operator@localhost" in shown.text) == (200, True)
         seen = shown.text + str(browser.cookies)

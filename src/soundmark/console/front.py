@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.language import LOCALES
-from soundmark.console.return_path import FIRST_PAGE, check_return_path
+from soundmark.console.parts import read_part
+from soundmark.console.return_path import check_return_path
 from soundmark.console.routing import LANGUAGE_COOKIE, action, drop_excessive_query, open_visit, page
 from soundmark.console.troubles import make_trouble
 from soundmark.console.visit import Visit
@@ -26,8 +27,11 @@ _log: Final = structlog.get_logger()
 
 
 async def open_first_page(visit: Visit) -> Response:
-    """Lead to the organisations."""
-    return visit.redirect(FIRST_PAGE)
+    """Lead to the home page of the person's only organisation, and to the list of organisations otherwise."""
+    listed = await read_part(visit.core.organizations.page(limit=2))
+    if listed is None or len(listed.data) != 1 or listed.next_cursor is not None:
+        return visit.redirect("/organizations")
+    return visit.redirect(f"/organizations/{listed.data[0].id}")
 
 
 async def choose_language(visit: Visit) -> Response:

@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 from soundmark_sdk.client.records import ApiKey, Integration, Invitation, Subscription
 
+from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown, TooManyListed
 from soundmark.console.visit import Visit
 
@@ -24,6 +25,18 @@ async def find_integration(visit: Visit) -> Integration:
     if integration is None:
         raise TenantUnknown
     return integration
+
+
+async def find_integration_name(visit: Visit, integration_id: str) -> str | None:
+    """Return the name of an integration for a page about something else; None without one, or if the lookup fails.
+
+    Raises: as `read_part`.
+    """
+    try:
+        found = await read_part(find_listed(visit.core.integrations.list(), integration_id))
+    except TooManyListed:
+        return None
+    return None if found is None else found.name
 
 
 async def find_listed(listing: AsyncIterator[_Listed], identity: str) -> _Listed | None:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-FIRST_PAGE: Final = "/organizations"
+FIRST_PAGE: Final = "/"
 # The longest is that of 100 selected Codes, some 3,400 characters. Five attempts to sign in, each with such a path,
 # still fit into the 64 KiB of a request head, beside the largest session and a kept form.
 PATH_CHARS_MAX: Final = 4_000

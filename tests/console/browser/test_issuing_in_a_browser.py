@@ -45,7 +45,7 @@ async def test_a_verdict_is_shown_while_somebody_types(
     await expect(verdict).to_have_text("")
 
     await page.fill("#field-url", "https://example.org/")
-    await expect(verdict).to_have_text("This would be issued. 50 Codes are left this month.")
+    await expect(verdict).to_have_text("Ready to issue. 50 Codes are left this month.")
     await page.fill("#field-count", "51")
     await expect(verdict).to_have_attribute("data-would-issue", "no")
     await expect(verdict).to_contain_text("50 Codes are left this month.")

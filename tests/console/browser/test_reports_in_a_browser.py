@@ -20,6 +20,9 @@ from soundmark.kit.crypto.secret import Secret
 
 pytestmark = pytest.mark.xdist_group("browser")
 
+_LABELS = """[...document.querySelectorAll("main td.number")]
+  .map((each) => getComputedStyle(each, "::before").content)"""
+
 
 @pytest.fixture
 async def measured(tenant: Tenant, beside_core_url: Secret) -> MeasuredTenant:
@@ -53,6 +56,19 @@ def paths_of(measured: MeasuredTenant) -> list[str]:
 
 async def test_no_page_breaks_a_rule(served: ServedConsole, measured: MeasuredTenant, clock: FakeClock) -> None:
     await assert_no_page_breaks_a_rule(served.opener(clock.now()), paths_of(measured))
+
+
+async def test_rows_of_numbers_are_cards_on_a_narrow_screen(
+    served: ServedConsole, measured: MeasuredTenant, clock: FakeClock
+) -> None:
+    usage = f"/organizations/{measured.tenant.organization_id}/usage"
+    page = await served.open(usage, clock.now(), viewport={"width": 390, "height": 844})
+    for path, label in ((usage, '"Active integrations"'), (report_path(measured), '"Estimated reach"')):
+        await page.goto(path)
+        labels = await page.evaluate(_LABELS)
+        assert label in labels
+        assert "none" not in labels
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 async def test_a_report_is_filtered_with_the_keyboard_alone(

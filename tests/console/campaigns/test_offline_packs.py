@@ -10,7 +10,7 @@ from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.console import offline_packs
 
-NONE = "No offline pack is valid"
+NONE = "No offline packs are in use, so this takes effect on every receiver at once."
 UNKNOWN = "The offline packs could not be looked up."
 
 

@@ -22,7 +22,7 @@ async def test_check_says_what_would_happen_and_issues_nothing(
 
     verdict = page.find(".//p[@id='verdict']")
     assert verdict.get("data-would-issue") == "yes"
-    assert verdict.text == "This would be issued. 100 Codes are left this month."
+    assert verdict.text == "Ready to issue. 100 Codes are left this month."
     assert page.value("count") == "7"
     assert page.value("idempotency_key") == "key-of-the-tests"
     assert await tenant.list_codes() == []
@@ -34,8 +34,8 @@ async def test_the_verdict_names_the_reason(
     await tenant.make_quota(rival, 2)
 
     for changes, would_issue, words in (
-        ({}, True, "This would be issued. 2 Codes are left this month."),
-        ({"count": "3"}, False, "2 Codes are left this month."),
+        ({}, True, "Ready to issue. 2 Codes are left this month."),
+        ({"count": "3"}, False, "Cannot be issued: This would exceed this month’s quota of Codes. 2 Codes are left"),
         ({"url": "http://example.org"}, False, "Enter a web address that begins with https://."),
         ({"campaign_id": "cmp_0000000000000000000000"}, False, "Campaign not found"),
         ({"url": "somewhere"}, False, "Address: Enter"),

@@ -259,6 +259,23 @@ async def test_a_code_is_revoked_after_its_confirmation(operator: ConsoleClient,
     assert not page.find_all(f".//a[@href='{path}/revoke']")
 
 
+async def test_the_page_before_a_revocation_says_what_the_code_does(
+    operator: ConsoleClient, tenant: Tenant, codes: str
+) -> None:
+    campaign = await tenant.make_campaign("Tonight")
+    resource = {"url": "https://example.org/song", "title": "The song"}
+    intent = {"type": "link", "action": "open", "resource": resource}
+    code = await tenant.make_code(campaign_id=campaign["id"], intent=intent)
+    path = f"{codes}/{code['xr_id']}/revoke"
+
+    page = await operator.get(path)
+
+    assert "".join(page.find(".//dd[@id='does']").itertext()) == "example.org/songThe song"
+    assert "".join(page.find(".//dd[@id='campaign']").itertext()) == "Tonight"
+    operator.core.lose(f"GET /v1/campaigns/{campaign['id']}/summary")
+    assert "".join((await operator.get(path)).find(".//dd[@id='campaign']").itertext()).strip() == campaign["id"]
+
+
 async def test_the_back_button_after_a_revocation_finds_nothing_to_revoke(
     operator: ConsoleClient, tenant: Tenant, codes: str
 ) -> None:

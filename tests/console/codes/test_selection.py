@@ -44,6 +44,21 @@ async def test_a_selection_is_revoked_after_a_page_that_lists_it(
     assert await _statuses(tenant) == {chosen[0]: "revoked", chosen[1]: "revoked", kept: "active"}
 
 
+async def test_the_page_before_a_revocation_says_what_each_code_does(
+    operator: ConsoleClient, tenant: Tenant, codes: str
+) -> None:
+    resources = [{"url": f"https://example.org/{each}", "title": f"The {each}"} for each in ("song", "film")]
+    intents = [{"type": "link", "action": "open", "resource": each} for each in resources]
+    chosen = [(await tenant.make_code(intent=each))["xr_id"] for each in intents]
+    lost = (await tenant.make_code())["xr_id"]
+    operator.core.lose(f"GET /v1/codes/{lost}")
+
+    page = await operator.get(f"{codes}/revoke", params={"xr_ids": [*chosen, lost]})
+
+    rows = [" ".join("".join(each.itertext()).split()) for each in page.find_all(".//ul[@class='ids']/li")]
+    assert rows == [f"example.org/song The song{chosen[0]}", f"example.org/film The film{chosen[1]}", lost]
+
+
 async def test_a_session_that_ends_after_a_revocation_leaves_it_told(
     operator: ConsoleClient, tenant: Tenant, codes: str
 ) -> None:

@@ -56,6 +56,26 @@ async def test_an_integration_has_a_name_that_is_changed_and_removed(operator: C
         assert (await operator.follow(answer)).find(".//h1").text == title
 
 
+async def test_every_page_about_an_integration_names_it(operator: ConsoleClient, tenant: Tenant, codes: str) -> None:
+    integration = await tenant.make_integration(name="Radio app")
+    at = path_of(tenant, integration["id"])
+    code = await tenant.make_code(audience={"enabled": True, "integration_id": integration["id"]})
+    code_path = f"{codes}/{code['xr_id']}"
+    pages = [await operator.get(f"{at}/{page}") for page in ("secret", "revoke", "report")]
+    pages += [await operator.submit(at, {"retention_days": "5"}), await operator.submit(f"{at}/secret")]
+    remember_secret(str(pages[-1].find(".//input[@id='secret']").get("value")))
+
+    lines = [each.find(".//*[@id='integration']") for each in pages]
+    lines.append((await operator.get(code_path)).find(".//*[@id='measured']"))
+    assert [line.find(".//bdi").text for line in lines] == ["Radio app"] * 6  # type: ignore[union-attr]  # each has one
+    assert {each.get("data-copy-value") for line in lines for each in line.iter("code")} == {integration["id"]}
+
+    operator.core.refuse("GET /v1/audience/integrations", 503, "database_unavailable")
+    for path in (f"{at}/report", code_path):
+        page = await operator.get(path)
+        assert (page.status, "Radio app" in page.text, integration["id"] in page.text) == (200, False, True)
+
+
 @pytest.mark.parametrize(("mode", "days"), [("demo", 14), ("contract", 90)])
 async def test_an_empty_retention_is_the_default_of_its_mode(
     operator: ConsoleClient, tenant: Tenant, rival: Rival, mode: str, days: int

@@ -84,6 +84,26 @@ async def test_what_needs_attention_leads_to_where_it_is_solved(
         assert (await operator.get(path)).status == 200
 
 
+async def test_a_key_is_named_while_it_expires_soon_and_for_some_days_afterwards(
+    operator: ConsoleClient, tenant: Tenant, clock: FakeClock
+) -> None:
+    clock.freeze()
+    at = f"/organizations/{tenant.organization_id}"
+    await tenant.make_key(name="Playout", expires_in_days=20)
+    seen = []
+    for days in (0, 15, 6, 6, 1):
+        clock.advance(days=days)
+        seen.append([*concerns_of(await operator.sign_in_as_operator(clock.now()).get(at))])
+
+    assert seen == [
+        [],
+        ["The API key Playout expires in 5 days."],
+        ["The API key Playout expired 1 day ago."],
+        [],
+        [],
+    ]
+
+
 @pytest.mark.parametrize("failing", PARTS)
 async def test_a_part_that_fails_says_so_and_leaves_the_rest(
     operator: ConsoleClient, tenant: Tenant, failing: str

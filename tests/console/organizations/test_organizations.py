@@ -18,6 +18,23 @@ async def test_a_new_person_is_told_what_to_do_first(operator: ConsoleClient) ->
     assert "You do not belong to an organisation yet." in page.text
 
 
+async def test_the_first_page_is_the_home_of_an_only_organization_and_the_list_otherwise(
+    operator: ConsoleClient, api: Api
+) -> None:
+    assert (await operator.get("/")).location == "/organizations"
+
+    organization_id = await api.make_organization()
+    operator.core.calls.clear()
+    assert (await operator.get("/")).location == f"/organizations/{organization_id}"
+    assert len(operator.core.calls) == 1
+    operator.core.refuse("GET /v1/organizations", 503, "database_unavailable")
+    assert (await operator.get("/")).location == "/organizations"
+    operator.core.recover()
+
+    await api.make_organization()
+    assert (await operator.get("/")).location == "/organizations"
+
+
 async def test_an_organization_is_created_and_its_projects_are_shown(operator: ConsoleClient, api: Api) -> None:
     answer = await operator.submit("/organizations", {"name": "Radio Nordlicht"})
 

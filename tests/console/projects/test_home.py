@@ -16,7 +16,7 @@ from soundmark.kit.text.timestamps import format_timestamp
 PARTS = {
     "GET /v1/codes": "Codes that work now",
     "GET /v1/campaigns": "Running campaigns",
-    "GET /v1/audience/integrations": "Heard in 7 days",
+    "GET /v1/audience/integrations": "Heard in the last 7 days",
     "GET /v1/audit-log": "Last events",
 }
 
@@ -34,7 +34,7 @@ async def test_a_new_project_begins_with_the_first_steps(operator: ConsoleClient
 
     steps = page.find_all(".//ol[@class='checklist']/li")
     assert page.find(".//details[@class='card']").get("open") is not None
-    assert [each.get("class") for each in steps] == [None] * 4
+    assert [each.get("class") for each in steps] == [None, "untracked", "untracked", None]
     assert [str(each.get("href")) for each in page.find_all(".//ol[@class='checklist']//a")] == [
         *(f"{path_of(tenant)}/codes/issue", "/listen", f"{path_of(tenant)}/integrations")
     ]
@@ -46,7 +46,7 @@ async def test_the_steps_go_when_a_code_was_heard(
     code = await tenant.make_code()
     page = await operator.get(path_of(tenant))
     done = [each.get("class") for each in page.find_all(".//ol[@class='checklist']/li")]
-    assert done == ["done", None, None, None]
+    assert done == ["done", "untracked", "untracked", None]
     assert page.find(".//details[@class='card']").get("open") is None
     links = [str(each.get("href")) for each in page.find_all(".//ol[@class='checklist']//a")]
     assert f"{path_of(tenant)}/codes/{code['xr_id']}" in links
@@ -55,11 +55,48 @@ async def test_the_steps_go_when_a_code_was_heard(
 
     page = await operator.get(path_of(tenant))
     assert not page.find_all(".//ol[@class='checklist']")
-    assert page.tiles["Heard in 7 days"] == "3"
+    assert page.tiles["Heard in the last 7 days"] == "3"
     meters = page.find_all(".//meter")
     assert len(meters) == 7
     assert sorted(int(str(each.get("value"))) for each in meters)[-2:] in ([1, 2], [0, 3])
     assert {each.get("max") for each in meters} <= {"2", "3"}
+
+
+@pytest.mark.parametrize("failing", ["GET /v1/audience/integrations", "GET /v1/codes"])
+async def test_a_call_that_fails_does_not_bring_the_steps_back(
+    operator: ConsoleClient, tenant: Tenant, failing: str
+) -> None:
+    await tenant.make_code()
+    operator.core.refuse(failing, 503, "database_unavailable")
+
+    assert not (await operator.get(path_of(tenant))).find_all(".//ol[@class='checklist']")
+
+
+async def test_the_steps_of_a_project_that_measures_nothing_go_some_days_after_its_first_code(
+    operator: ConsoleClient, tenant: Tenant, clock: FakeClock
+) -> None:
+    clock.freeze()
+    await tenant.make_code()
+    shown = []
+    for days in (5, 1, 30):
+        clock.advance(days=days)
+        await tenant.make_code()
+        page = await operator.sign_in_as_operator(clock.now()).get(path_of(tenant))
+        shown.append(bool(page.find_all(".//ol[@class='checklist']")))
+
+    assert shown == [True, False, False]
+
+
+async def test_the_steps_stay_away_once_what_was_heard_is_long_ago(
+    operator: ConsoleClient, tenant: Tenant, beside_core_url: Secret, clock: FakeClock
+) -> None:
+    await measure_tenant(tenant, beside_core_url)
+    clock.advance(days=9)
+
+    page = await operator.sign_in_as_operator(clock.now()).get(path_of(tenant))
+
+    assert page.tiles["Heard in the last 7 days"] == "0"
+    assert not page.find_all(".//ol[@class='checklist']")
 
 
 async def test_running_campaigns_are_shown_with_their_ends(
@@ -97,6 +134,47 @@ async def test_running_campaigns_are_shown_with_their_ends(
     assert [row.find("./td[@class='number']").text for row in rows] == ["2", "0"]  # type: ignore[union-attr]  # each row has one
     assert page.tiles["Running campaigns"] == "2"
     assert page.tiles["Codes that work now"] == "2"
+
+
+async def test_running_campaigns_that_are_not_shown_are_counted(operator: ConsoleClient, tenant: Tenant) -> None:
+    for number in range(10):
+        await tenant.make_campaign(f"Show {number}")
+
+    page = await operator.get(path_of(tenant))
+
+    assert len(page.find_all(".//section[@aria-labelledby='running']//tbody/tr")) == 8
+    assert "and 2 more" in page.text
+    assert page.tiles["Running campaigns"] == "10"
+    assert "were looked at" not in page.text
+
+
+async def test_campaigns_that_were_not_looked_at_are_said(operator: ConsoleClient, tenant: Tenant) -> None:
+    await tenant.make_campaign()
+    operator.core.alter("GET /v1/campaigns", lambda answer: {**answer, "next_cursor": "next"})
+    page = await operator.get(path_of(tenant))
+    assert page.tiles["Running campaigns"] == "1+"
+    assert "Only the newest campaign was looked at." in page.text
+
+    [campaign] = (await tenant.api.get("/v1/campaigns", params=tenant.in_project)).json["data"]
+    await tenant.api.post(f"/v1/campaigns/{campaign['id']}/archive", params=tenant.query)
+
+    page = await operator.get(path_of(tenant))
+    assert page.tiles["Running campaigns"] == "0+"
+    assert "No campaign runs" not in page.text
+
+
+async def test_without_an_event_among_the_newest_the_page_leads_to_the_audit_log(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    other = {"project_id": "prj_" + "a" * 22}
+    operator.core.alter(
+        "GET /v1/audit-log", lambda answer: {**answer, "data": [{**each, **other} for each in answer["data"]]}
+    )
+
+    section = (await operator.get(path_of(tenant))).find(".//section[@aria-labelledby='events']")
+
+    assert "No recent events of this project." in "".join(section.itertext())
+    assert [each.get("href") for each in section.iter("a")] == [f"/organizations/{tenant.organization_id}/audit-log"]
 
 
 async def test_the_last_events_are_those_of_the_project(operator: ConsoleClient, tenant: Tenant) -> None:
@@ -156,7 +234,7 @@ async def test_each_role_sees_what_it_may_read_and_no_error(
         issue = [each for each in page.find_all(".//main//a") if "/codes/issue" in str(each.get("href"))]
         seen[role] = (headings_of(page), bool(issue))
 
-    read = ["Running campaigns", "Codes that work now", "Heard in 7 days"]
+    read = ["Running campaigns", "Codes that work now", "Heard in the last 7 days"]
     assert seen == {"owner": ([*read, "Last events"], True), "member": (read, False), "billing": (read[:1], False)}
 
 

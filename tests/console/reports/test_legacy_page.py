@@ -38,6 +38,7 @@ async def test_daily_totals_are_shown_and_said_to_be_unverified(operator: Consol
     assert "These totals are not verified" in page.text
     assert page.find(".//dl[@class='tiles']//dd").text == "1,207"
     assert [cell.text for cell in page.find_all(".//tbody/tr/td")] == ["7", "1,200"]
+    assert {cell.get("data-label") for cell in page.find_all(".//table[@class='cards']//td")} == {"Events"}
     (path,) = page.find_all(".//figure/{*}svg/{*}path")
     assert str(path.get("d")).count("M") == 2
     assert [each.text for each in page.find_all(".//figure//{*}text[@class='label axis-title']")] == ["Events", "Day"]

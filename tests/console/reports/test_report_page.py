@@ -143,8 +143,8 @@ async def test_totals_are_compared_with_the_period_before_as_far_as_it_is_kept(
     deleted_before = await operator.get(since(24 * 9))
     whole = await operator.get(report_path(measured))
 
-    assert read_notes(compared)[0] == "-50% against 6 in the period before"
-    assert read_notes(empty_before)[0] == "none in the period before"
+    assert read_notes(compared)[0] == "-50%, from 6 in the previous period"
+    assert read_notes(empty_before)[0] == "none in the previous period"
     for page in (deleted_before, whole):
         assert read_notes(page) == ["events per measurement token"]
 
@@ -390,4 +390,5 @@ async def test_the_link_to_the_integration_holds_no_button(operator: ConsoleClie
     path = report_path(measured).removesuffix("/report")
     [link] = [each for each in page.find_all(".//main//p/a") if each.get("href") == path]
     assert link.find(".//*[@data-copy-value]") is None
-    assert "".join(link.itertext()).strip() == path.rpartition("/")[2]
+    beside = page.find(".//main//p[@id='integration']/code")
+    assert beside.get("data-copy-value") == path.rpartition("/")[2]

@@ -159,7 +159,7 @@ async def test_the_back_button_after_signing_in_leads_to_the_first_page(visitors
     asked = await desk.begin(visitors)
     await desk.come_back(visitors, asked["state"])
 
-    assert (await desk.come_back(visitors, asked["state"])).location == "/organizations"
+    assert (await desk.come_back(visitors, asked["state"])).location == "/"
     assert (await visitors.get("/organizations")).status == 200
 
 
@@ -169,7 +169,7 @@ async def test_an_answer_to_an_old_attempt_starts_anew(visitors: ConsoleClient, 
     again = read_query((await desk.come_back(visitors, asked["state"])).location)
     desk.nonce = again["nonce"]
 
-    assert (await desk.come_back(visitors, again["state"])).location == "/organizations"
+    assert (await desk.come_back(visitors, again["state"])).location == "/"
 
 
 async def test_a_browser_without_cookies_is_not_sent_round_in_circles(visitors: ConsoleClient, desk: Desk) -> None:
@@ -179,7 +179,7 @@ async def test_a_browser_without_cookies_is_not_sent_round_in_circles(visitors: 
 
     assert page.status == 400
     assert page.trouble == "sign_in.lost"
-    assert page.find(".//a[@class='button']").get("href") == "/sign-in?return_to=/organizations"
+    assert page.find(".//a[@class='button']").get("href") == "/sign-in?return_to=/"
 
 
 async def test_the_way_back_never_leads_elsewhere(
@@ -194,7 +194,7 @@ async def test_the_way_back_never_leads_elsewhere(
         with subtests.test(path=path):
             answer = await desk.sign_in(visitors, link_back_to(path))
 
-            assert answer.location == "/organizations"
+            assert answer.location == "/"
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ async def is_signed_in(browser: ConsoleClient) -> bool:
 async def test_a_link_signs_the_operator_in(browser: ConsoleClient, folder: Path) -> None:
     ticket = issue_ticket(folder, CLOCK, ENTROPY)
     answer = await follow(browser, ticket)
-    assert answer.location == "/organizations"
-    shown = await browser.follow(answer)
+    assert answer.location == "/"
+    shown = await browser.follow(await browser.follow(answer))
     assert shown.status == 200
     assert "operator@localhost" in shown.text
 
@@ -74,13 +74,13 @@ async def test_a_link_that_a_browser_loads_in_advance_is_not_used_up(
     ticket = issue_ticket(folder, CLOCK, ENTROPY)
     assert (await follow(browser, ticket, **{"sec-purpose": purpose})).status == 503
     assert not await is_signed_in(browser)
-    assert (await follow(browser, ticket)).location == "/organizations"
+    assert (await follow(browser, ticket)).location == "/"
 
 
 async def test_asking_for_the_headers_of_a_link_does_not_use_it_up(browser: ConsoleClient, folder: Path) -> None:
     ticket = issue_ticket(folder, CLOCK, ENTROPY)
     assert (await browser.head(f"{LINK}?ticket={ticket}")).status == 503
-    assert (await follow(browser, ticket)).location == "/organizations"
+    assert (await follow(browser, ticket)).location == "/"
 
 
 async def test_a_link_opened_again_in_the_same_browser_leads_to_the_first_page(
@@ -89,7 +89,7 @@ async def test_a_link_opened_again_in_the_same_browser_leads_to_the_first_page(
     ticket = issue_ticket(folder, CLOCK, ENTROPY)
     await follow(browser, ticket)
     again = await follow(browser, ticket)
-    assert again.location == "/organizations"
+    assert again.location == "/"
     assert "set-cookie" not in again.headers
 
 
@@ -165,7 +165,7 @@ async def test_a_link_works_only_on_this_machine_and_is_not_used_up_elsewhere(
 
 @pytest.mark.parametrize("name", ["127.0.0.1:8083", "localhost:8083", "[::1]:8083"])
 async def test_every_name_of_this_machine_is_one(browser: ConsoleClient, folder: Path, name: str) -> None:
-    assert (await follow(browser, issue_ticket(folder, CLOCK, ENTROPY), host=name)).location == "/organizations"
+    assert (await follow(browser, issue_ticket(folder, CLOCK, ENTROPY), host=name)).location == "/"
 
 
 async def test_an_operator_may_sign_in_again(browser: ConsoleClient, folder: Path, clock: FakeClock) -> None:

@@ -81,6 +81,6 @@ async def test_the_page_says_how_the_month_ends_if_it_goes_on_and_when_quotas_be
     page = await operator.get(path_of(tenant))
 
     # There is no forecast on the first day of a month.
-    assert (f"it ends with {forecast} Codes." in page.text) == (forecast is not None)
+    assert (f"At this pace you will issue {forecast} Codes this month." in page.text) == (forecast is not None)
     assert f"{now:%B %Y}, in UTC." in page.text
     assert ("See the offers" in page.text) == (forecast is not None and forecast > 2)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.intents import find_link, write_headline, write_json
+from soundmark.console.lookups import find_integration_name
 from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.parts import read_part
@@ -33,13 +34,16 @@ async def show(visit: Visit) -> Response:
         _get_code(visit), read_part(visit.core.get_key_history()), find_campaigns(visit, only_active=False)
     )
     is_just_revoked = visit.may_manage and _is_just_revoked(visit, code)
-    packs = await _find_packs(visit, code, is_asked_for=is_just_revoked)
+    packs, integration_name = await asyncio.gather(
+        _find_packs(visit, code, is_asked_for=is_just_revoked), _find_integration_name(visit, code)
+    )
     listen_url = f"{visit.console.addresses.console}/listen"
     return visit.page(
         "codes/detail.html",
         code=code,
         what=write_headline(code.intent),
         campaign_name=dict(campaigns.options).get(code.campaign_id or ""),
+        integration_name=integration_name,
         now=visit.console.clock.now(),
         resource=write_json(code.intent.resource),
         link=find_link(code.intent),
@@ -73,8 +77,12 @@ async def show_revocation(visit: Visit) -> Response:
     """Show the Code that would be revoked, and ask for confirmation."""
     visit.require_managing_role()
     code = await _get_code(visit)
-    packs = await _find_packs(visit, code, is_asked_for=code.status == "active")
-    return visit.page("codes/revoke.html", code=code, packs=packs)
+    packs, campaign_name = await asyncio.gather(
+        _find_packs(visit, code, is_asked_for=code.status == "active"), _find_campaign_name(visit, code)
+    )
+    return visit.page(
+        "codes/revoke.html", code=code, what=write_headline(code.intent), campaign_name=campaign_name, packs=packs
+    )
 
 
 async def revoke(visit: Visit) -> Response:
@@ -103,6 +111,19 @@ def read_protocol(visit: Visit) -> Protocol:
 
 async def _get_code(visit: Visit) -> Code:
     return await visit.core.codes.show(_read_xr_id(visit), project_id=visit.project_id)
+
+
+async def _find_integration_name(visit: Visit, code: Code) -> str | None:
+    if code.audience_integration_id is None:
+        return None
+    return await find_integration_name(visit, code.audience_integration_id)
+
+
+async def _find_campaign_name(visit: Visit, code: Code) -> str | None:
+    if code.campaign_id is None:
+        return None
+    summary = await read_part(visit.core.campaigns.summary(code.campaign_id))
+    return None if summary is None else summary.campaign.name
 
 
 def _is_just_revoked(visit: Visit, code: Code) -> bool:

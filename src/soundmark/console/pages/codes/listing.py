@@ -1,11 +1,12 @@
 """The list of a project's Codes, and what is done with a selection of it."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
 from soundmark_sdk.client import ApiProblem, ClientFailure, CodeFilters, CodeOrder
-from soundmark_sdk.client.records import ListedCode, Page, Status
+from soundmark_sdk.client.records import Code, ListedCode, Page, Status
 from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
@@ -14,13 +15,14 @@ from soundmark.console.intents import write_headline
 from soundmark.console.offline_packs import find_valid_packs, redirect_after_stop
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.pages.codes.detail import check_xr_id, read_protocol
+from soundmark.console.parts import until_late
 from soundmark.console.troubles import Trouble, describe, make_trouble
 from soundmark.console.visit import Visit
 
 # API v1, "Limits".
 SELECTED_MAX: Final = 100
 _UNPROCESSABLE: Final = 422
-_LOOKS_AT_ONCE: Final = 8  # At single Codes, to name those that a bundle cannot have.
+_LOOKS_AT_ONCE: Final = 8  # At single Codes, since Core lists none by their ids.
 _RARE_FILTERS: Final = ("issuer", "created_from", "created_to")
 _FILTERS: Final = ("address_prefix", "status", "campaign_id", *_RARE_FILTERS)
 STATUSES: Final[tuple[Status, ...]] = ("active", "expired", "revoked")
@@ -49,7 +51,7 @@ async def download_bundle(visit: Visit) -> Response:
     xr_ids, protocol = _read_selection(visit.request.query_params.getlist("xr_ids")), read_protocol(visit)
     visit.trouble = _find_fault(visit, xr_ids)
     if visit.trouble is not None:
-        return visit.page("codes/bundle_refused.html", inactive=[])
+        return visit.page("codes/bundle_refused.html", inactive={})
     try:
         return await answer_download(
             visit,
@@ -61,7 +63,8 @@ async def download_bundle(visit: Visit) -> Response:
         if refused.code != "code_not_active":
             raise
         visit.trouble = describe(refused, visit.language)
-    return visit.page("codes/bundle_refused.html", inactive=await _find_inactive(visit, xr_ids))
+    inactive = await _find_inactive(visit, xr_ids)
+    return visit.page("codes/bundle_refused.html", inactive=inactive, write_headline=write_headline)
 
 
 async def show_revocation(visit: Visit) -> Response:
@@ -91,27 +94,37 @@ async def revoke_selection(visit: Visit) -> Response:
     )
 
 
-async def _find_inactive(visit: Visit, xr_ids: Sequence[str]) -> list[str]:
-    """Return which of these Codes are revoked or have expired, which Core does not name; none if it cannot be asked."""
+async def _find_inactive(visit: Visit, xr_ids: Sequence[str]) -> dict[str, Code]:
+    """Return which of these Codes are revoked or have expired, which Core does not name, as far as it shows them."""
+    looked_at = await _look_at(visit, xr_ids)
+    return {xr_id: code for xr_id, code in looked_at.items() if code.status != "active"}
+
+
+async def _look_at(visit: Visit, xr_ids: Sequence[str]) -> dict[str, Code]:
+    """Return these Codes by their ids, in the same order, without those that Core does not show, or not in time."""
+    found: dict[str, Code] = {}
     looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
-    async def is_inactive(xr_id: str) -> bool:
+    async def look(xr_id: str) -> None:
         async with looks:
-            code = await visit.core.codes.show(xr_id, project_id=visit.project_id)
-            return code.status != "active"
+            with contextlib.suppress(ClientFailure):
+                found[xr_id] = await visit.core.codes.show(xr_id, project_id=visit.project_id)
 
-    found = await asyncio.gather(*map(is_inactive, xr_ids), return_exceptions=True)
-    for each in found:
-        if isinstance(each, BaseException) and not isinstance(each, ClientFailure):
-            raise each
-    return [xr_id for xr_id, each in zip(xr_ids, found, strict=True) if each is True]
+    with contextlib.suppress(TimeoutError):
+        async with until_late():
+            await asyncio.gather(*map(look, xr_ids))
+    return {xr_id: found[xr_id] for xr_id in xr_ids if xr_id in found}
 
 
 async def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
     fault = _find_fault(visit, xr_ids)
     visit.trouble = visit.trouble or fault
-    packs = await find_valid_packs(visit) if fault is None else None
-    return visit.page("codes/revoke_selection.html", xr_ids=xr_ids if fault is None else [], packs=packs)
+    if fault is not None:
+        return visit.page("codes/revoke_selection.html", xr_ids=[])
+    packs, looked_at = await asyncio.gather(find_valid_packs(visit), _look_at(visit, xr_ids))
+    return visit.page(
+        "codes/revoke_selection.html", xr_ids=xr_ids, packs=packs, looked_at=looked_at, write_headline=write_headline
+    )
 
 
 def _read_order(visit: Visit) -> CodeOrder:

@@ -11,6 +11,7 @@ from soundmark_sdk.client.records import ApiKey, Invitation, Subscription, Webho
 from soundmark.console.visit import Visit
 
 _EXPIRES_SOON: Final = timedelta(days=14)
+_EXPIRED_LATELY: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,18 @@ def judge_endpoints(visit: Visit, endpoints: Iterable[WebhookEndpoint]) -> Itera
 
 
 def judge_keys(visit: Visit, keys: Iterable[ApiKey]) -> Iterator[Concern]:
-    """Yield the API keys that expire soon."""
+    """Yield the API keys that expire soon, or have expired lately."""
     now = visit.console.clock.now()
     for each in keys:
         if each.status == "active" and each.expires_at - now < _EXPIRES_SOON:
-            span = visit.language.span(each.expires_at, now)
-            text = visit.language.isolate("organizations.concern.key", name=each.name or each.id, span=span)
-            yield Concern(text, f"{visit.tenant_path}/projects/{each.project_id}/api-keys")
+            message = "organizations.concern.key"
+        elif each.status == "expired" and now - each.expires_at < _EXPIRED_LATELY:
+            message = "organizations.concern.expired_key"
+        else:
+            continue
+        span = visit.language.span(each.expires_at, now)
+        text = visit.language.isolate(message, name=each.name or each.id, span=span)
+        yield Concern(text, f"{visit.tenant_path}/projects/{each.project_id}/api-keys")
 
 
 def judge_subscriptions(visit: Visit, subscriptions: Iterable[Subscription]) -> Iterator[Concern]:

@@ -1,9 +1,10 @@
 """The home page of a project: what works now, what runs, what was heard, and the first steps."""
 
 from collections.abc import Awaitable
+from datetime import timedelta
 from typing import Any, Final
 
-from soundmark_sdk.client import CodeFilters
+from soundmark_sdk.client import CodeFilters, CodeOrder
 from soundmark_sdk.client.records import AuditEntry, Campaign, Page
 from starlette.responses import Response
 
@@ -16,6 +17,8 @@ from soundmark.console.visit import Visit
 
 _EVENTS_READ: Final = 50  # Of the whole organisation: its log has no filter for a project.
 _EVENTS_SHOWN: Final = 6
+# The hearings go back further, so that they say whether a Code that is younger than this was ever heard.
+_BEGINNING: Final = timedelta(days=DAYS - 1)
 
 
 async def show_home(visit: Visit) -> Response:
@@ -23,22 +26,23 @@ async def show_home(visit: Visit) -> Response:
     parts = await read_parts(_list_calls(visit))
     on_air, campaigns, hearings = count_on_air(parts.get("on_air")), parts["campaigns"], parts.get("hearings")
     running = None if campaigns is None else _list_running(visit, campaigns)
-    newest = parts.get("newest")
+    looked_at_in_part = 0 if campaigns is None or campaigns.next_cursor is None else len(campaigns.data)
+    first = parts.get("first")
     return visit.page(
         "projects/home.html",
         reads_codes="on_air" in parts,
         reads_hearings="hearings" in parts,
         reads_events="events" in parts,
-        tiles=_make_tiles(visit, on_air, running, hearings),
+        tiles=_make_tiles(visit, on_air, running, hearings, has_more_campaigns=looked_at_in_part > 0),
         on_air=on_air,
         running=running,
+        looked_at_in_part=looked_at_in_part,
         campaign_names={} if campaigns is None else {each.id: each.name for each in campaigns.data},
         hearings=hearings,
         writer=SentenceWriter(visit, parts.get("emails") or {}),
         events=None if parts.get("events") is None else _list_events(visit, parts["events"]),
-        # Until a Code was heard, as far as somebody measures it.
-        shows_steps=newest is not None and (hearings is None or not hearings.events),
-        newest=newest.data[0] if newest is not None and newest.data else None,
+        shows_steps=_is_beginning(visit, parts),
+        first=first.data[0] if first is not None and first.data else None,
         write_headline=write_headline,
         now=visit.console.clock.now(),
     )
@@ -50,12 +54,26 @@ def _list_calls(visit: Visit) -> dict[str, Awaitable[Any]]:
     calls: dict[str, Awaitable[Any]] = {"campaigns": core.campaigns.page()}
     if "codes" in areas:
         calls["on_air"] = find_on_air(visit, visit.project_id)
-        calls["newest"] = core.codes.page(CodeFilters(project_id=visit.project_id), limit=1)
+        oldest = CodeOrder(sort="issued_at", order="asc")
+        calls["first"] = core.codes.page(CodeFilters(project_id=visit.project_id), order=oldest, limit=1)
     if "integrations" in areas:
         calls["hearings"] = find_hearings(visit)
     if visit.may_manage:
         calls |= {"events": core.audit_log.page(limit=_EVENTS_READ), "emails": find_emails(visit)}
     return calls
+
+
+def _is_beginning(visit: Visit, parts: dict[str, Any]) -> bool:
+    """Return whether the first steps are ahead: no Code was heard yet, and the first one was issued lately, if any was.
+
+    A call that failed does not bring them back; neither does a project whose Codes nobody measures, or hears any more.
+    """
+    first = parts.get("first")
+    if first is None or not first.data:
+        return first is not None
+    if visit.console.clock.now() - first.data[0].issued_at >= _BEGINNING:
+        return False
+    return "hearings" not in parts or (parts["hearings"] is not None and not parts["hearings"].events)
 
 
 def _list_running(visit: Visit, campaigns: Page[Campaign]) -> list[Campaign]:
@@ -76,7 +94,12 @@ def _list_events(visit: Visit, entries: Page[AuditEntry]) -> list[AuditEntry]:
 
 
 def _make_tiles(
-    visit: Visit, on_air: OnAir | None, running: list[Campaign] | None, hearings: Hearings | None
+    visit: Visit,
+    on_air: OnAir | None,
+    running: list[Campaign] | None,
+    hearings: Hearings | None,
+    *,
+    has_more_campaigns: bool,
 ) -> list[dict[str, str]]:
     """Return the figures that could be read, each leading to its page."""
     at, number = visit.tenant_path, visit.language.number
@@ -86,7 +109,8 @@ def _make_tiles(
         tiles.append({"label": label, "value": write_count(visit, on_air), "href": f"{at}/codes?status=active"})
     if running is not None:
         label = visit.say("projects.running")
-        tiles.append({"label": label, "value": number(len(running)), "href": f"{at}/campaigns"})
+        value = number(len(running)) + ("+" if has_more_campaigns else "")
+        tiles.append({"label": label, "value": value, "href": f"{at}/campaigns"})
     if hearings is not None and hearings.integrations:
         path = f"{at}/integrations/{hearings.integrations[0].id}/report"
         label = visit.say("projects.hearings", count=DAYS)

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from soundmark.console.exports.report_request import ReportRequest
 from soundmark.console.forms import FieldRefused
+from soundmark.console.lookups import find_integration_name
 from soundmark.console.pages.reports.comparison import find_report_before, list_presets, write_change
 from soundmark.console.pages.reports.exporting import export
 from soundmark.console.pages.reports.report_charts import (
@@ -31,10 +32,15 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 async def show_report(visit: Visit) -> Response:
     """Show the report of an integration. The filters stay on the page if there is no report for them."""
-    shown, campaigns = await asyncio.gather(_find_report(visit), read_part(visit.core.campaigns.page()))
+    shown, campaigns, integration_name = await asyncio.gather(
+        _find_report(visit),
+        read_part(visit.core.campaigns.page()),
+        find_integration_name(visit, visit.parameter("integration_id")),
+    )
     return visit.page(
         "reports/report.html",
         integration_id=visit.parameter("integration_id"),
+        integration_name=integration_name,
         # The newest ones, which the form offers, whether or not there is a report.
         campaign_names={each.id: each.name for each in campaigns.data} if campaigns else {},
         campaigns_are_known=campaigns is not None,
