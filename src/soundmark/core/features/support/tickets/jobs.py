@@ -11,7 +11,8 @@ from soundmark.core.features.support.tickets.completion import complete
 from soundmark.core.features.support.tickets.service import COMPLETE
 from soundmark.core.problems import OrganizationNotFound
 from soundmark.core.store.support import tickets
-from soundmark.kit.postgres.jobs import Later, add_deferred
+from soundmark.kit.postgres.job_queue import Later
+from soundmark.kit.postgres.jobs import add_deferred
 
 _log: Final = structlog.get_logger()
 
