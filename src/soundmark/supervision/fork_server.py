@@ -1,8 +1,8 @@
 """The fork server of `soundmark up`: it has imported what several processes need, and they are forks of it.
 
-`forking` starts it with a socket as its standard input. For each message
-it forks once and hands the fork the socket that came with the message, unread. From that the fork reads what to run and
-with which environment. So the fork server never holds a secret, and no fork holds another's.
+`forking` starts it with a socket as its standard input. For each message it forks once and hands the fork the socket
+that came with the message, unread. From that the fork reads what to run and with which environment. So the fork server
+never holds a secret, and no fork holds another's.
 """
 
 import gc
