@@ -19,7 +19,7 @@ from soundmark.supervision.fork_server import FORK, READY
 from soundmark.supervision.supervisor import Process, Program, soundmark, spawn
 
 _READY_TIMEOUT_S: Final = 30.0  # It imports for about a second.
-_FORK_TIMEOUT_S: Final = 5.0
+_FORK_TIMEOUT_S: Final = 10.0
 
 _log: Final = structlog.get_logger()
 
