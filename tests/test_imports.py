@@ -15,7 +15,10 @@ import pytest
         ("soundmark.core.worker", {"fastapi", "starlette", "requests", "opentelemetry"}),
         ("soundmark.audience.worker", {"fastapi", "starlette", "numpy", "opentelemetry"}),
         # FastAPI imports OpenTelemetry's interface. What records and sends is loaded where it is switched on.
-        ("soundmark.core.app", {"requests", "urllib3", "jinja2", "opentelemetry.sdk", "opentelemetry.exporter"}),
+        (
+            "soundmark.core.app",
+            {"requests", "urllib3", "jinja2", "procrastinate", "opentelemetry.sdk", "opentelemetry.exporter"},
+        ),
         ("soundmark.audience.app", {"numpy", "opentelemetry.sdk", "opentelemetry.exporter"}),
         ("soundmark.cli.serve", {"opentelemetry", "email_validator"}),
     ],

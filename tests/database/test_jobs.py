@@ -170,6 +170,25 @@ async def test_a_worker_without_a_database_for_too_long_says_so_and_ends(monkeyp
         await jobs.keep_working(app, DIRECT)
 
 
+async def test_a_worker_ends_at_once_although_the_library_overlooks_that_it_was_cancelled(
+    url: Secret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does if that happens while it starts; the worker tried a database that had gone for another minute."""
+    app, began = jobs.jobs_app(url, application_name="tests"), asyncio.Event()
+
+    async def overlook(**_: object) -> None:
+        began.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(app, "run_worker_async", overlook)
+    working = asyncio.create_task(jobs.keep_working(app, DIRECT))
+    await asyncio.wait_for(began.wait(), 60)
+    working.cancel()
+    await asyncio.wait({working}, timeout=10)
+    assert working.done()
+
+
 @pytest.mark.parametrize("component", ["core", "audience"])
 def test_a_worker_whose_database_was_never_migrated_is_refused_in_one_line(
     cluster: RunningCluster, component: str

@@ -26,7 +26,7 @@ from soundmark.kit.http.outbound.guarded_client import GuardedClient
 from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.postgres.job_queue import Queue
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
 from soundmark.kit.postgres.promotions import Promotions
 from soundmark.kit.postgres.shared_connection import SharedConnection

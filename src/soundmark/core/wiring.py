@@ -36,7 +36,7 @@ from soundmark.kit.http.requests.public_limit import PublicRateLimit
 from soundmark.kit.http.responses.problems import Problem
 from soundmark.kit.postgres.batching import Batcher
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.jobs import Queue
+from soundmark.kit.postgres.job_queue import Queue
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
 from soundmark.kit.postgres.promotions import Promotions
 from soundmark.kit.postgres.sessions import STATEMENT_TIMEOUT_S, SessionOptions

@@ -1,13 +1,16 @@
-"""Children that do not outlive their parent."""
+"""Children that do not outlive their parent, and parents that adopt the children of their children."""
 
+import contextlib
 import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
-_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+# linux/prctl.h
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _libc: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
@@ -20,11 +23,31 @@ def make_parent_death_signal(signum: signal.Signals) -> Callable[[], None] | Non
     if _libc is None:
         return None
     parent = os.getpid()
+    return lambda: request_parent_death_signal(signum, parent)
 
-    def request_signal() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, int(signum))
-        if os.getppid() != parent:
-            # The parent has ended already, so the signal would never come.
-            os._exit(1)
 
-    return request_signal
+def request_parent_death_signal(signum: int, parent: int) -> None:
+    """Let this process get `signum` when `parent` ends; end it at once if that is not its parent (any more)."""
+    assert _libc is not None, "other kernels know no such signal"
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signum))
+    if os.getppid() != parent:
+        # The parent has ended already, so the signal would never come.
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """Be the parent of each process whose parent ends in the block, if it descends from us.
+
+    Raises: OSError where the kernel cannot do this.
+    """
+    _set_adopting(is_adopting=True)
+    try:
+        yield
+    finally:
+        _set_adopting(is_adopting=False)
+
+
+def _set_adopting(*, is_adopting: bool) -> None:
+    if _libc is None or _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(is_adopting)):
+        raise OSError("this kernel gives orphans to nobody but the first process")

@@ -5,10 +5,10 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -39,11 +39,28 @@ class Program:
     before_start: Callable[[], None] | None = None
 
 
+class Process(Protocol):
+    """A started program."""
+
+    @property
+    def pid(self) -> int:
+        """The process id, also that of its session and process group."""
+        ...
+
+    def send_signal(self, signum: int, /) -> None:
+        """Send it a signal. Raises: ProcessLookupError."""
+
+    async def wait(self) -> int:
+        """Return its exit status when it has ended; -9 if signal 9 ended it."""
+        ...
+
+
 @dataclass(slots=True)
 class _KeptProgram:
     program: Program
     stopping: asyncio.Event
-    process: asyncio.subprocess.Process | None = None
+    started: asyncio.Event
+    process: Process | None = None
     ends_count: int = 0
     last_end: str = ""
     keeper: asyncio.Task[None] | None = None
@@ -57,14 +74,16 @@ class Supervisor:
     everything ends in order.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, start: Callable[[Program], Awaitable[Process]] | None = None) -> None:
+        """Use `start` to start each program; without it, they are started by `spawn`."""
         self._clock: Final = clock
+        self._start: Final = start or spawn
         self._kept: Final[dict[str, _KeptProgram]] = {}
 
     def keep(self, program: Program) -> None:
         """Start `program` and keep it running until `stop`."""
         assert program.name not in self._kept, f"{program.name} is already being kept"
-        kept = self._kept[program.name] = _KeptProgram(program, asyncio.Event())
+        kept = self._kept[program.name] = _KeptProgram(program, asyncio.Event(), asyncio.Event())
         kept.keeper = asyncio.create_task(self._keep(kept), name=program.name)
 
     def names(self) -> list[str]:
@@ -78,6 +97,11 @@ class Supervisor:
     def last_end(self, name: str) -> str:
         """Return how the program last ended, in words; empty if it never did."""
         return self._kept[name].last_end
+
+    async def until_started(self) -> None:
+        """Return when each kept program has been started once, or could not be."""
+        for kept in list(self._kept.values()):
+            await kept.started.wait()
 
     async def stop(self, names: Iterable[str]) -> None:
         """Stop the named programs at the same time, and kill those that outlast their grace period."""
@@ -99,6 +123,7 @@ class Supervisor:
                 kept.last_end = await self._run_once(kept)
             except Exception as error:  # noqa: BLE001 - whatever prevented the start may be gone at the next attempt
                 kept.last_end = f"not started: {error}"
+            kept.started.set()
             if kept.stopping.is_set():
                 return
             kept.ends_count += 1
@@ -115,8 +140,9 @@ class Supervisor:
             await asyncio.to_thread(kept.program.before_start)
         if kept.stopping.is_set():
             return "not started"
-        process = await spawn(kept.program)
+        process = await self._start(kept.program)
         kept.process = process
+        kept.started.set()
         if kept.stopping.is_set():
             # `stop` was called while the process was being created, and found no process to signal.
             _send(process, kept.program.stop_signal)
@@ -142,7 +168,7 @@ def soundmark(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "soundmark", *arguments)
 
 
-async def spawn(program: Program) -> asyncio.subprocess.Process:
+async def spawn(program: Program, *, stdin: int = asyncio.subprocess.DEVNULL) -> asyncio.subprocess.Process:
     """Start `program` once, as a child that ends with us."""
     with contextlib.ExitStack() as stack:
         errors: Any = None
@@ -152,7 +178,7 @@ async def spawn(program: Program) -> asyncio.subprocess.Process:
             errors.truncate()
         return await asyncio.create_subprocess_exec(
             *program.argv,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stderr=errors,
             env=spawn_environ(program.user, program.environ),
             cwd="/" if program.user is not None else None,
@@ -162,7 +188,7 @@ async def spawn(program: Program) -> asyncio.subprocess.Process:
         )
 
 
-def _send(process: asyncio.subprocess.Process, signum: signal.Signals) -> None:
+def _send(process: Process, signum: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signum)
 

@@ -39,6 +39,7 @@ from soundmark.operating_system.signals import until_signalled
 from soundmark.settings import Component
 from soundmark.supervision import data_dir
 from soundmark.supervision.cells_file import CellsMissing, find_cells_file, require_all_cells, write_cells
+from soundmark.supervision.forking import ForkServer
 from soundmark.supervision.plan import (
     SANDBOX,
     Options,
@@ -154,10 +155,15 @@ async def run(options: Options, tell: Reports, *, demo: bool, reload: bool = Fal
             check(plan)
             _prepare_tickets(tickets, plan)
             make_private_folder(state, plan.user)
-            async with _supervise(options.data_dir, clock, tell) as supervisor:
+            # A fork has the source as it was when the fork server imported it.
+            fork_server = ForkServer(plan.user, foreign_environ(), is_used=not reload)
+            async with _supervise(options.data_dir, clock, tell, fork_server) as supervisor:
                 plan = await _bring_up(plan, cluster, supervisor, clock, entropy, tell.doing)
                 data_dir.write_up_file(options.data_dir, _up_file(plan))
                 tell.ready(plan, home, postgres)
+                # It would keep memory that no other process shares: what each of them has written to since.
+                await supervisor.until_started()
+                await fork_server.close()
                 if demo and (status := await _finish(_demo(options.data_dir))):
                     tell.demo_failed(status)
                 if reload:
@@ -332,9 +338,11 @@ def _up_file(plan: Plan) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def _supervise(directory: Path, clock: Clock, tell: Reports) -> AsyncIterator[Supervisor]:
+async def _supervise(
+    directory: Path, clock: Clock, tell: Reports, fork_server: ForkServer
+) -> AsyncIterator[Supervisor]:
     """Yield a supervisor; stop its programs at the end of the block, whatever ends it."""
-    supervisor = Supervisor(clock)
+    supervisor = Supervisor(clock, fork_server.start)
     try:
         yield supervisor
     except asyncio.CancelledError:
@@ -345,3 +353,4 @@ async def _supervise(directory: Path, clock: Clock, tell: Reports) -> AsyncItera
         # The database is stopped last, because the others still write to it while they finish.
         await supervisor.stop(name for name in supervisor.names() if name != _POSTGRES)
         await supervisor.stop(supervisor.names())
+        await fork_server.close()

@@ -15,7 +15,7 @@ from support.tenancy.tenant import Tenant
 from soundmark.core.context import Context
 from soundmark.core.domain.support.ticket import TRIED_FOR
 from soundmark.core.features.support.tickets.jobs import bring_to_desk
-from soundmark.kit.postgres.jobs import Later
+from soundmark.kit.postgres.job_queue import Later
 
 
 async def cut_short(tenant: Tenant, desk: RunningSandbox, kind: str = "down") -> str:

@@ -10,7 +10,8 @@ from support.database.rival import Rival
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.jobs import UNTIL_DONE, Queue, add_deferred, jobs_app
+from soundmark.kit.postgres.job_queue import Queue
+from soundmark.kit.postgres.jobs import UNTIL_DONE, add_deferred, jobs_app
 from soundmark.kit.tracing.context import TraceContext, add_trace_id, begin_trace, current
 from soundmark.kit.tracing.spans import Place
 

@@ -12,7 +12,8 @@ from support.database.rival import Rival
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
-from soundmark.kit.postgres.jobs import UNTIL_DONE, Later, Queue, jobs_app
+from soundmark.kit.postgres.job_queue import Later, Queue
+from soundmark.kit.postgres.jobs import UNTIL_DONE, jobs_app
 
 JOBS = "SELECT task_name, status::text, args, lock FROM procrastinate_jobs WHERE task_name IN ('act', 'other')"
 

@@ -14,7 +14,7 @@ from soundmark.core.providers.smtp import Mail, MailNotSent, MailRefused, send
 from soundmark.core.providers.smtp_settings import SmtpServer, find_smtp_server
 from soundmark.core.steps.plain_mail import write_plain_mail
 from soundmark.core.store.tenancy import members
-from soundmark.kit.postgres.jobs import Later
+from soundmark.kit.postgres.job_queue import Later
 
 _log: Final = structlog.get_logger()
 

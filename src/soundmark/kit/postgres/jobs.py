@@ -15,13 +15,13 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
-from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.database import Database
+from soundmark.kit.postgres.job_queue import Later
 from soundmark.kit.postgres.schema_version import SchemaOutdated, require_current
 from soundmark.kit.postgres.sessions import (
     CONNECT_TIMEOUT_S,
@@ -31,8 +31,8 @@ from soundmark.kit.postgres.sessions import (
     SessionOptions,
     connect_options,
 )
-from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, Tx
-from soundmark.kit.tracing.context import PARENT_HEADER, STATE_HEADER, current, outgoing_headers
+from soundmark.kit.postgres.transaction import CONNECTION_ERRORS
+from soundmark.kit.tracing.context import PARENT_HEADER, STATE_HEADER, current
 from soundmark.kit.tracing.spans import enter_job
 
 KEPT_DAYS: Final = 7
@@ -61,14 +61,6 @@ class WorkerFailed(Exception):
     """The worker cannot work, such as without a database; its supervisor restarts it."""
 
 
-class Later(Exception):
-    """Raised by a task of `UNTIL_DONE`: nothing is wrong, and it must run again at `at`."""
-
-    def __init__(self, at: datetime) -> None:
-        super().__init__("run again later")
-        self.at: Final = at
-
-
 class _UntilDone(BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
         if isinstance(exception, Later):
@@ -85,39 +77,6 @@ class _UntilDone(BaseRetryStrategy):
 
 # For a task that runs until it ends without an error.
 UNTIL_DONE: Final = _UntilDone()
-
-
-class Queue:
-    """A queue that defers jobs in its caller's transaction: they exist if and only if it commits."""
-
-    def __init__(self) -> None:
-        # Never opened, because it uses the connections of its callers' transactions.
-        self._app: Final = App(connector=PsycopgConnector())
-
-    async def defer(self, tx: Tx, task: str, *, lock: str, **ids: str) -> None:
-        """Run `task` with `ids` once the transaction has committed.
-
-        Jobs with the same `lock` run one at a time. A job gets only ids, and reads everything else when it runs, so it
-        takes the place of an equal one that waits, be it for its lock or after a failure. The current trace is stored
-        with it, and `run_worker` continues it.
-        """
-        # A worker passes over a row that is locked, so none begins the waiting job before the transaction has ended.
-        await tx.run(
-            """
-            DELETE FROM procrastinate_jobs
-             WHERE status = 'todo'
-               AND task_name = %(task)s
-               AND lock = %(lock)s
-               AND args - %(of_trace)s::text[] = %(ids)s
-            """,
-            {"task": task, "lock": lock, "of_trace": [PARENT_HEADER, STATE_HEADER], "ids": Jsonb(ids)},
-        )
-        deferrer = self._app.configure_task(task, lock=lock, connection=tx.connection)
-        try:
-            await deferrer.defer_async(**ids, **outgoing_headers())
-        except ConnectorException as error:
-            # The transaction judges its own failure.
-            raise error.__cause__ or error from None
 
 
 async def _continue_trace(run: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker) -> Any:
@@ -292,11 +251,14 @@ async def keep_working(app: App, session: SessionOptions) -> None:
 
     Raises: WorkerFailed.
     """
-    loop = asyncio.get_running_loop()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None, "runs in a task"
     lost_at_s: float | None = None
     while True:
         if await _work_until_lost(app, listens=session.sends_startup):
             lost_at_s = None
+        if task.cancelling():
+            return  # Procrastinate may end without an error when it is cancelled while it starts.
         if lost_at_s is None:
             lost_at_s = loop.time()
             _log.warning("worker_lost_database", tried_for_s=RECONNECT_MAX_S)

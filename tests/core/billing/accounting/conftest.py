@@ -23,7 +23,7 @@ from soundmark.core.features.billing.accounting import jobs
 from soundmark.core.steps.invoices import schedule_invoice
 from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.postgres.jobs import Later
+from soundmark.kit.postgres.job_queue import Later
 
 # The sandbox has three third parties of entity 1; these two are added.
 ENTITY: Final = 3

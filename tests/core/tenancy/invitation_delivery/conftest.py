@@ -17,7 +17,7 @@ from soundmark.core.context import Context
 from soundmark.core.features.tenancy.invitations import jobs
 from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.postgres.jobs import Later
+from soundmark.kit.postgres.job_queue import Later
 
 PAUSES_S = [30, 120, 480, 1920]
 

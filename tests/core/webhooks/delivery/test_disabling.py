@@ -16,7 +16,7 @@ from soundmark.core.domain.webhooks.attempt import FAILING_FOR
 from soundmark.core.features.webhooks.delivery import jobs
 from soundmark.core.features.webhooks.delivery.storing import TELL
 from soundmark.core.features.webhooks.fan_out.service import fan_out
-from soundmark.kit.postgres.jobs import Later
+from soundmark.kit.postgres.job_queue import Later
 
 from .conftest import Delivered, Endpoints, Steps
 

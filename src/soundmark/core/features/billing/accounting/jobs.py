@@ -23,7 +23,8 @@ from soundmark.core.providers.dolibarr.client import AccountingCallFailed, Found
 from soundmark.core.providers.dolibarr.server import AccountingServer, find_accounting_server, find_tax_percent
 from soundmark.core.steps.invoices import MAKE_DRAFT
 from soundmark.core.store.billing import accounting_customers, outbox
-from soundmark.kit.postgres.jobs import Later, add_deferred
+from soundmark.kit.postgres.job_queue import Later
+from soundmark.kit.postgres.jobs import add_deferred
 from soundmark.settings.registry import AccountingSettings
 
 _log: Final = structlog.get_logger()

@@ -14,7 +14,8 @@ from soundmark.core.features.support.tickets.replies import COMPLETE_REPLY, comp
 from soundmark.core.features.support.tickets.service import COMPLETE
 from soundmark.core.problems import OrganizationNotFound
 from soundmark.core.store.support import ticket_replies, tickets
-from soundmark.kit.postgres.jobs import Later, add_deferred
+from soundmark.kit.postgres.job_queue import Later
+from soundmark.kit.postgres.jobs import add_deferred
 
 _Kind: TypeAlias = Literal["ticket", "reply"]
 # How an attempt ended, in the log: it is there, it is tried again, it is given up.

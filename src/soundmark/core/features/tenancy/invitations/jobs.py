@@ -15,7 +15,8 @@ from soundmark.core.providers.smtp import MailNotSent, MailRefused, send
 from soundmark.core.providers.smtp_settings import find_smtp_server
 from soundmark.core.store.tenancy import invitations, mail_counts
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.postgres.jobs import Later, add_deferred, add_periodic
+from soundmark.kit.postgres.job_queue import Later
+from soundmark.kit.postgres.jobs import add_deferred, add_periodic
 
 _log: Final = structlog.get_logger()
 
