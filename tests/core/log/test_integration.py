@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from unittest.mock import AsyncMock
 
 import pytest
 from support.database.rival import Rival
@@ -11,10 +12,11 @@ from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.log.entry import document_entry
-from soundmark.core.features.log.integration import sequencing
+from soundmark.core.features.log.integration import opening, sequencing
 from soundmark.core.features.log.integration.opening import open_log, renew_log
 
 from .conftest import Integrators
+from .test_log_queue import entry_of
 
 
 async def queue_entries(rival: Rival, count: int, prefix: str = "") -> list[bytes]:
@@ -115,6 +117,27 @@ async def test_codes_that_were_active_before_the_log_are_entered_and_no_others(
     assert stored.origin == "renewed.example/v1/log"
     assert await kinds(stored) == Counter(["key.published", "key.activated", *["code.issued"] * 5])
     assert (await stored.published()).size == await stored.audit()
+
+
+async def test_codes_that_end_before_their_turn_are_entered_too(
+    ctx: Context, tenant: Tenant, integrators: Integrators, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were active when the log was made: their owner finds them in it, once, and a revocation after it."""
+    codes = [await tenant.make_code() for _ in range(3)]
+    codes.append(await tenant.make_code(lifetime_s=60))
+    await rival.run("DELETE FROM log_queue")
+    with monkeypatch.context() as patch:
+        # It is made, and the process dies before the first step.
+        patch.setattr(opening, "integrate_some", AsyncMock())
+        await renew_log(ctx, "renewed.example/v1/log")
+    ctx.clock.advance(seconds=61)  # type: ignore[attr-defined]  # The clock of tests.
+    await tenant.revoke(codes[0]["xr_id"])
+    await integrators().integrate_once()
+    stored = await StoredLog.read(rival)
+    entries = Counter(await stored.entries())
+    assert {entries[entry_of(code)] for code in codes} == {1}
+    assert entries[entry_of(codes[0], revoked=True)] == 1
+    assert entries.total() == 2 + 4 + 1
 
 
 async def test_opening_a_log_again_changes_nothing(ctx: Context, stored: StoredLog) -> None:
