@@ -54,7 +54,7 @@ async def _find_published(tx: Tx, heads: Sequence[LoggedHead]) -> LoggedHead | N
 
 
 async def _log_head(ctx: Context, organization_id: str) -> bool:
-    """Enter one head; return False if this minute has one, or if its organisation is gone or sealing keeps it locked."""
+    """Enter one head; return False if this minute has one, the organisation is gone, or sealing keeps it locked."""
     for _ in range(_ATTEMPTS):
         async with ctx.db.transaction(tenant=organization_id) as tx:
             head = await _lock_head(tx, organization_id)
