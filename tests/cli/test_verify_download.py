@@ -43,7 +43,7 @@ def wait_for_chain(service: Service, query: dict[str, str]) -> Any:
 
 
 async def integrate_heads(service: Service, *, renew: bool = True) -> None:
-    """Do what the worker does within two minutes, on a log of its own; with `renew` off, on the same one a minute later."""
+    """Do what the worker does within two minutes, on a log of its own, or a minute later on the same."""
     clock = FakeClock()
     clock.advance(minutes=0 if renew else 1)
     ctx = make_job_context(jobs_settings(service.database_url), clock=clock)
