@@ -13,6 +13,8 @@ from support.outside.misbehaving_server import answer
 from support.outside.private_authority import make_authority, tls_server
 from support.processes.fake_clock import FakeClock
 
+from soundmark.kit.crypto.signed_notes import COSIGNATURE, ED25519, VerifierKey
+
 from .conftest import Done, run
 
 
@@ -127,6 +129,78 @@ async def test_a_file_of_authorities_that_cannot_be_read_is_named(issuer: OidcIs
         1,
         "SOUNDMARK_EXTRA_CA_FILE: cannot be read: No such file or directory",
     )
+
+
+def make_vkey(number: int, key_type: int = COSIGNATURE) -> VerifierKey:
+    return VerifierKey(f"witness-{number}.example", key_type, bytes([number]) * 32)
+
+
+FIRST, SECOND = f"{make_vkey(1)} https://one.example/w", f"{make_vkey(2)} http://127.0.0.1:8084 # ours"
+WRONG_WITNESSES: dict[str, tuple[str, str]] = {
+    "no URL": (str(make_vkey(1)), "line 1: is not a vkey, a space and a URL"),
+    "three words": (f"{FIRST} more", "line 1: is not a vkey, a space and a URL"),
+    "no key": ("https://one.example one.example", "line 1: its key is not a vkey"),
+    "a key of a log": (
+        f"\n{make_vkey(1, ED25519)} https://one.example",
+        "line 2: its key is a vkey of another type than 04",
+    ),
+    "a post-quantum key": (
+        f"{make_vkey(1, 6)} https://one.example",
+        "line 1: its key is a vkey of another type than 04",
+    ),
+    "a key of another id": (
+        FIRST.replace(make_vkey(1).id.hex(), make_vkey(2).id.hex()),
+        "line 1: its key is a vkey whose id does not belong to its key",
+    ),
+    "one key twice": (f"{FIRST}\n# {SECOND}\n{SECOND}\n{FIRST}", "line 4: names the key of another line"),
+    "one key under two names": (
+        f"{FIRST}\n{VerifierKey('other.example', COSIGNATURE, bytes([1]) * 32)} https://two.example",
+        "line 2: names the key of another line",
+    ),
+    "http to elsewhere": (f"{make_vkey(1)} http://one.example", "line 1: must be"),
+    "the metadata of the machine": (f"{make_vkey(1)} https://169.254.169.254", "line 1: must not"),
+    "credentials": (f"{make_vkey(1)} https://me:word@one.example", "line 1: must be a URL without credentials"),
+    "too large": ("#" * (64 * 1024 + 1), "is larger than 64 KiB"),
+}
+
+
+async def test_each_fault_of_the_file_of_witnesses_is_named(
+    issuer: OidcIssuer, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    file = tmp_path / "witnesses"
+    for name, (content, fault) in WRONG_WITNESSES.items():
+        with subtests.test(name):
+            file.write_text(content)
+            done = await check(issuer.url, TRANSPARENCY_WITNESSES=str(file))
+            assert done.status == 1
+            assert done.err.startswith(f"SOUNDMARK_TRANSPARENCY_WITNESSES: {fault}"), done
+            assert "word" not in done.err, "a credential is not repeated"
+    for path, fault in {
+        "witnesses": "must be an absolute path",
+        str(tmp_path / "none"): "cannot be read: No such",
+    }.items():
+        with subtests.test(path):
+            done = await check(issuer.url, TRANSPARENCY_WITNESSES=path)
+            assert done.status == 1
+            assert done.err.startswith(f"SOUNDMARK_TRANSPARENCY_WITNESSES: {fault}"), done
+
+
+async def test_a_quorum_of_more_witnesses_than_there_are_is_refused(
+    issuer: OidcIssuer, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    file = tmp_path / "witnesses"
+    file.write_text(f"# Ours and theirs.\n{FIRST}\n\n{SECOND}\n".ljust(64 * 1024, "#"))
+    both = {"TRANSPARENCY_WITNESSES": str(file)}
+    for quorum in (0, 1, 2):
+        with subtests.test(quorum):
+            assert await check(issuer.url, **both, TRANSPARENCY_QUORUM=str(quorum)) == Done(0, "ok\n", "")
+    fault = "SOUNDMARK_TRANSPARENCY_QUORUM: is more than the witnesses in SOUNDMARK_TRANSPARENCY_WITNESSES"
+    for given in ({**both, "TRANSPARENCY_QUORUM": "3"}, {"TRANSPARENCY_QUORUM": "1"}):
+        with subtests.test(given):
+            done = await check(issuer.url, **given)
+            assert (done.status, done.err.splitlines()[0]) == (1, fault)
+    done = await check(issuer.url, TRANSPARENCY_QUORUM="-1")
+    assert (done.status, done.err.partition(": ")[0]) == (1, "SOUNDMARK_TRANSPARENCY_QUORUM")
 
 
 CONSOLE = {"CONSOLE_KEY": "A" * 43}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import rfc8785
 from support.api.core_settings import jobs_settings
+from support.processes.fake_clock import FakeClock
 
 from soundmark.core.features.log.integration.integrator import LogIntegrator
 from soundmark.core.features.log.integration.opening import renew_log
@@ -42,8 +43,10 @@ def wait_for_chain(service: Service, query: dict[str, str]) -> Any:
 
 
 async def integrate_heads(service: Service, *, renew: bool = True) -> None:
-    """Do what the worker does within two minutes, on a log of its own."""
-    ctx = make_job_context(jobs_settings(service.database_url))
+    """Do what the worker does within two minutes, on a log of its own, or a minute later on the same."""
+    clock = FakeClock()
+    clock.advance(minutes=0 if renew else 1)
+    ctx = make_job_context(jobs_settings(service.database_url), clock=clock)
     await ctx.db.open()
     try:
         if renew:

@@ -135,30 +135,44 @@ def test_the_newest_head_in_the_log_covers_what_is_below_it(entries: list[Json])
         assert verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch, logged_entries=elsewhere).covered == 8
 
 
-def test_the_log_is_asked_for_a_bounded_number_of_heads(subtests: pytest.Subtests) -> None:
-    """Those of the newest entries, and of those after which nothing followed until a head had to be in the log."""
-    pause, day = 700, "2026-11-20T"
+def test_the_likeliest_heads_are_asked_for_first(subtests: pytest.Subtests) -> None:
+    """The newest; those after which nothing followed until a head had to be in the log; those at whole minutes."""
+    pause, minute, day = 500, 700, "2026-11-20T"
+
+    def final_at(number: int) -> str:
+        return "10:00:00.000" if number <= pause else "10:02:20.000" if number <= minute else "10:03:00.000"
+
     entries = chain(
         [
-            {
-                **entry(number),
-                "finalised_at": f"{day}10:00:00.000Z" if number <= pause else f"{day}10:02:20.000Z",
-                "created_at": f"{day}09:00:00.000Z",
-            }
+            {**entry(number), "finalised_at": f"{day}{final_at(number)}Z", "created_at": f"{day}09:00:00.000Z"}
             for number in range(1, 1001)
         ]
     )
-    for logged, covered, asked_max in (
+    for logged, covered, asked_count in (
         ([1000, 900], 1000, 1),
         ([745, pause], 745, 256),
         ([744, pause], pause, 257),
-        ([500], 0, 257),
+        ([744, minute], minute, 258),
+        ([744, 743], 744, 259),
+        ([minute - 1], minute - 1, 258 + 44 + 1),
+        ([1], 1, 1000),
+        ([], 0, 1000),
     ):
         with subtests.test(logged=logged):
             policy, fetch, asked = make_log(*(head_at(position, entries) for position in logged))
             found = verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch)
-            assert (found.covered, len(asked)) == (covered, asked_max)
-    paused = chain([{**entry(number), "finalised_at": f"{2000 + number}-01-01T00:00:00.000Z"} for number in range(400)])
-    policy, fetch, asked = make_log(head_at(1, entries))
-    assert verify_audit_log(lines(paused), policy=policy, fetch_proof=fetch, logged_entries=3).covered == 0
-    assert len(asked) == len(set(asked)) == 289
+            assert (found.covered, len(asked)) == (covered, asked_count)
+            assert len(set(asked)) == len(asked)
+
+
+def test_a_head_is_found_among_the_newest_ten_thousand() -> None:
+    """An organisation that writes all the time, and two minutes without a head, is no reason to refuse its download."""
+    busy = [{**entry(number), "finalised_at": "2026-11-20T10:00:30.000Z"} for number in range(1, 10_011)]
+    entries = chain(busy)
+    for logged, covered, asked_count in ((7_000, 7_000, 3_011), (11, 11, 10_000), (10, 0, 10_000)):
+        policy, fetch, asked = make_log(head_at(logged, entries))
+        found = verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch)
+        assert (found.covered, len(asked)) == (covered, asked_count)
+    policy, fetch, asked = make_log(head_at(10, entries))
+    found = verify_audit_log(lines(entries), policy=policy, fetch_proof=fetch, logged_entries=10)
+    assert (found.covered, len(asked)) == (10, 1)

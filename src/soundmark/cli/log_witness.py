@@ -98,7 +98,8 @@ def make_app(file: WitnessFile, keys: list[VerifierKey], clock: Clock) -> Starle
                 note = Note(asked.signed.note.text, (*asked.signed.note.signatures, cosignature))
                 file.keep(SignedCheckpoint(asked.signed.checkpoint, note))
         except WitnessRefusal as refusal:
-            return Response(refusal.body, refusal.status, media_type=refusal.media_type)
+            # As a header: Starlette would add a charset to the media type, which clients compare.
+            return Response(refusal.body, refusal.status, {"content-type": refusal.media_type})
         return PlainTextResponse(str(cosignature))
 
     async def get_checkpoint(request: Request) -> Response:

@@ -24,6 +24,15 @@ OPEN = [
     ("/v1/keys/history", 200),
     ("/v1/deletion-certificates/dct_AAAAAAAAAAAAAAAAAAAAAA", 404),
     ("/v1/decode-certificates/dcc_AAAAAAAAAAAAAAAAAAAAAA", 404),
+    ("/v1/log", 200),
+    ("/v1/log/checkpoint", 200),
+    ("/v1/log/tile/0/000.p/1", 200),
+    ("/v1/log/tile/entries/000.p/1", 200),
+    ("/v1/log/tile/0/999", 404),
+    ("/v1/log/tile/x", 404),
+    ("/v1/log/proofs/" + "A" * 43, 404),
+    ("/v1/log/proofs/x", 404),
+    ("/v1/log/other", 404),
     ("/openapi.json", 200),
     ("/schemas/xr-code-v1.json", 200),
     ("/schemas/unknown.json", 404),
@@ -32,6 +41,7 @@ OPEN = [
 ]
 # Beside an open path, or close to one.
 CLOSED = ["/", "/docs", "/healthz", "/readyz", "/v1/keys/", "/v1/keys/other", "/v1/resolve", "/schemas", "/problems"]
+CLOSED += ["/v1/logs", "/v1/logs/checkpoint"]
 OPEN_TEMPLATES = {
     "/v1/resolve/{broadcast_token}",
     "/v1/keys",

@@ -10,6 +10,7 @@ from support.api.core_client import Answer, Api
 from support.api.core_settings import core_settings
 from support.failover.postgres_pair import PostgresPair, running_pair, url_at
 from support.processes.running_apps import running_core
+from support.tenancy.suspension import suspend
 from support.tenancy.tenant import make_tenant
 
 from soundmark.kit.crypto.secret import Secret
@@ -135,28 +136,35 @@ async def test_a_write_whose_wait_for_the_standby_somebody_cancels_is_acknowledg
                 pair.standby.signal(signal.SIGCONT)
 
 
-async def test_after_a_promotion_the_old_primary_is_read_for_five_seconds_and_revocations_wait_as_long(
+async def test_after_a_promotion_the_old_primary_is_read_for_five_seconds_and_what_ends_codes_waits_as_long(
     core: Api, pair: PostgresPair, pair_url: Secret
 ) -> None:
     """The last test of this pair, whose servers go separate ways."""
-    tenant = await make_tenant(core)
+    tenant, other = await make_tenant(core), await make_tenant(core)
     codes = [await tenant.make_code() for _ in range(2)]
-    token = codes[0]["broadcast_token"]
+    token, of_other = codes[0]["broadcast_token"], (await other.make_code())["broadcast_token"]
     assert (await core.resolve(token)).status == 200
     await asyncio.to_thread(pair.fail_over)
     async with running_core(core_settings(url_at(pair_url, pair.primary.port))) as new_core:
+        suspending = asyncio.create_task(suspend(new_core, other.organization_id))
         revoking = asyncio.create_task(new_core.post(f"/v1/codes/{codes[0]['xr_id']}/revoke", params=tenant.query))
         with psycopg.connect(url_at(pair_url, pair.primary.port).reveal(), autocommit=True) as connection:
             async with asyncio.timeout(30):
-                while not connection.execute("SELECT 1 FROM broadcasts WHERE revoked_at IS NOT NULL").rowcount:  # noqa: ASYNC110 - it happens in PostgreSQL
-                    await asyncio.sleep(0.01)
-        # It is revoked and not yet acknowledged, so the old primary may still be read.
-        assert (await core.resolve(token)).status == 200
+                for done in (
+                    "SELECT 1 FROM broadcasts WHERE revoked_at IS NOT NULL",
+                    "SELECT 1 FROM suspended_organizations",
+                ):
+                    while not connection.execute(done).rowcount:  # noqa: ASYNC110 - it happens in PostgreSQL
+                        await asyncio.sleep(0.01)
+        # Both are done and not yet acknowledged, so the old primary may still be read.
+        assert [(await core.resolve(each)).status for each in (token, of_other)] == [200, 200]
         assert not revoking.done()
+        assert not suspending.done()
         core.clock.advance(seconds=LEASE_S)
         new_core.clock.advance(seconds=LEASE_S)
-        assert (await revoking).status == 200
-        assert refused(await core.resolve(token)) == UNAVAILABLE
-        assert (await new_core.resolve(token)).status == 404
+        assert [(await revoking).status, (await suspending).status] == [200, 200]
+        for each in (token, of_other):
+            assert refused(await core.resolve(each)) == UNAVAILABLE
+            assert (await new_core.resolve(each)).status == 404
         # Once is enough.
         assert (await new_core.post(f"/v1/codes/{codes[1]['xr_id']}/revoke", params=tenant.query)).status == 200

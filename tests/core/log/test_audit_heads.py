@@ -6,6 +6,7 @@ from soundmark_sdk import LogPolicy, verify_audit_log
 from support.api.core_client import Api
 from support.database.rival import Rival
 from support.log.stored_log import StoredLog
+from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
@@ -65,7 +66,7 @@ def core_hash(entries: list[dict[str, object]], position: int) -> object:
 
 
 async def test_a_head_is_entered_once_for_each_growth_and_the_newest_is_shown(
-    core: Api, ctx: Context, integrators: Integrators, stored: StoredLog, rival: Rival
+    core: Api, ctx: Context, integrators: Integrators, stored: StoredLog, rival: Rival, clock: FakeClock
 ) -> None:
     tenant = await make_tenant(core)
     assert await chained(tenant) == 2
@@ -74,6 +75,7 @@ async def test_a_head_is_entered_once_for_each_growth_and_the_newest_is_shown(
     for name in ("one", "two", "three"):
         await core.make_project(tenant.organization_id, name)
         await chained(tenant)
+        clock.advance(seconds=60)
         assert await log_heads(ctx) == 1
     assert (await core.get(VERIFICATION, params=tenant.query)).json["logged_head"]["entries"] == 2
     kinds = [read_entry(entry).kind for entry in await stored.entries()]
@@ -82,8 +84,38 @@ async def test_a_head_is_entered_once_for_each_growth_and_the_newest_is_shown(
     assert (await core.get(VERIFICATION, params=tenant.query)).json["logged_head"]["entries"] == 5
     await core.make_project(tenant.organization_id, "four")
     await chained(tenant)
+    clock.advance(seconds=60)
     await log_heads(ctx)
     assert await rival.rows("SELECT entries FROM audit_logged_heads ORDER BY entries") == [(5,), (6,)]
+
+
+async def test_at_most_one_head_of_an_organisation_is_entered_in_a_minute(
+    core: Api, ctx: Context, rival: Rival, clock: FakeClock
+) -> None:
+    """Of the clock, so that a job that begins a moment earlier than the last one skips no minute."""
+    tenant, other = await make_tenant(core), await make_tenant(core)
+    await chained(tenant)
+    await chained(other)
+    clock.advance(seconds=60 - clock.freeze().second)
+    await rival.run("DELETE FROM audit_unlogged WHERE organization_id = %s", other.organization_id)
+    assert await log_heads(ctx) == 1
+    for name in ("one", "two"):
+        await core.make_project(tenant.organization_id, name)
+        await chained(tenant)
+        clock.advance(seconds=29.9)
+        assert await log_heads(ctx) == 0, "that of this minute is there"
+    await core.make_project(other.organization_id, "one")
+    await chained(other)
+    assert await log_heads(ctx) == 1, "another organisation has its own"
+    clock.advance(seconds=0.2)
+    assert await log_heads(ctx) == 1, "what grew meanwhile was not forgotten"
+    assert await rival.rows(
+        "SELECT entries FROM audit_logged_heads WHERE organization_id = %s ORDER BY entries", tenant.organization_id
+    ) == [(2,), (4,)]
+    clock.advance(seconds=-3600)
+    await core.make_project(tenant.organization_id, "three")
+    await chained(tenant)
+    assert await log_heads(ctx) == 1, "a clock that was set back stops nothing"
 
 
 async def test_a_head_that_sealing_holds_is_entered_once_it_is_free(core: Api, ctx: Context, rival: Rival) -> None:

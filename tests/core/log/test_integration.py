@@ -1,20 +1,27 @@
 """How the log grows: everything that waits enters the tree once, in one sequence, signed, and whole after a crash."""
 
 import asyncio
+import gzip
 import json
 from collections import Counter
+from unittest.mock import AsyncMock
 
 import pytest
+from support.api.core_client import Answer, Api
 from support.database.rival import Rival
 from support.log.stored_log import StoredLog
-from support.tenancy.tenant import Tenant
+from support.tenancy.closures import organization_of, project_of
+from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
-from soundmark.core.domain.log.entry import document_entry
-from soundmark.core.features.log.integration import sequencing
+from soundmark.core.domain.log.entry import document_entry, read_entry
+from soundmark.core.features.log.integration import opening, sequencing
 from soundmark.core.features.log.integration.opening import open_log, renew_log
+from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.text import base64url
 
 from .conftest import Integrators
+from .test_log_queue import entry_of
 
 
 async def queue_entries(rival: Rival, count: int, prefix: str = "") -> list[bytes]:
@@ -115,6 +122,73 @@ async def test_codes_that_were_active_before_the_log_are_entered_and_no_others(
     assert stored.origin == "renewed.example/v1/log"
     assert await kinds(stored) == Counter(["key.published", "key.activated", *["code.issued"] * 5])
     assert (await stored.published()).size == await stored.audit()
+
+
+async def test_codes_that_end_before_their_turn_are_entered_too(
+    ctx: Context, tenant: Tenant, integrators: Integrators, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were active when the log was made: their owner finds them in it, once, and a revocation after it."""
+    codes = [await tenant.make_code() for _ in range(3)]
+    codes.append(await tenant.make_code(lifetime_s=60))
+    await rival.run("DELETE FROM log_queue")
+    with monkeypatch.context() as patch:
+        # It is made, and the process dies before the first step.
+        patch.setattr(opening, "integrate_some", AsyncMock())
+        await renew_log(ctx, "renewed.example/v1/log")
+    ctx.clock.advance(seconds=61)  # type: ignore[attr-defined]  # The clock of tests.
+    await tenant.revoke(codes[0]["xr_id"])
+    await integrators().integrate_once()
+    stored = await StoredLog.read(rival)
+    entries = Counter(await stored.entries())
+    assert {entries[entry_of(code)] for code in codes} == {1}
+    assert entries[entry_of(codes[0], revoked=True)] == 1
+    assert entries.total() == 2 + 4 + 1
+
+
+async def test_each_deletion_certificate_from_before_the_log_is_entered(
+    core: Api, ctx: Context, rival: Rival, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_CERTIFICATES_AT_ONCE", 2)
+    tenants = [await make_tenant(core) for _ in range(2)]
+    deleted = [subject_of(tenant) for subject_of in (project_of, organization_of) for tenant in tenants]
+    certificates = [await subject.certificate() for subject in deleted]
+    await rival.run("DELETE FROM log_queue")
+    await renew_log(ctx, "renewed.example/v1/log")
+    stored = await StoredLog.read(rival)
+    entered = Counter(entry for entry in await stored.entries() if read_entry(entry).kind == "document.sealed")
+    assert entered == Counter(document_entry(canonicalize(certificate)) for certificate in certificates)
+    assert await stored.audit() == 2 + 4
+
+
+async def test_what_a_deleted_organisation_logged_stays_and_says_nothing_of_it(
+    core: Api, integrators: Integrators, stored: StoredLog
+) -> None:
+    tenant = await make_tenant(core)
+    code, waiting = await tenant.make_code(), await tenant.make_code()
+    await integrators().integrate_once()
+    path = f"/v1/log/proofs/{base64url.encode(read_entry(entry_of(code)).digests[0])}"
+    before = await stored.entries()
+    proof = await core.get(path)
+    assert proof.status == 200
+    certificate = await organization_of(tenant).certificate()
+    await integrators().integrate_once()
+    entries = await stored.entries()
+    assert entries[: len(before)] == before, "no leaf was altered or moved"
+    assert entries[len(before) :] == [document_entry(canonicalize(certificate))]
+    assert entry_of(waiting) in before
+    assert (await core.get(path)).body.decode().split("\n")[:2] == proof.body.decode().split("\n")[:2]
+    assert await stored.audit() == len(entries)
+    served = gunzipped(await core.get(f"/v1/log/tile/entries/000.p/{len(entries)}"))
+    assert all(entry in served for entry in entries)
+    for part in (tenant.organization_id, tenant.project_id, code["xr_id"], code["broadcast_token"], code["issuer"]):
+        assert part.encode() not in served
+    for found in (certificate["certificate_id"], certificate["subject"]["id"]):
+        assert found.encode() not in served
+
+
+def gunzipped(answer: Answer) -> bytes:
+    assert answer.status == 200, answer.body
+    return gzip.decompress(answer.body) if answer.body[:2] == b"\x1f\x8b" else answer.body
 
 
 async def test_opening_a_log_again_changes_nothing(ctx: Context, stored: StoredLog) -> None:

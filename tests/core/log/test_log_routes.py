@@ -1,6 +1,7 @@
 """`/v1/log`: what others read of the log, and verify."""
 
 import gzip
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,14 @@ from support.processes.fake_clock import FakeClock
 from support.processes.running_apps import running_core
 from support.tenancy.tenant import Tenant
 
+from soundmark.core.context import Context
 from soundmark.core.domain.log import entry as entries
 from soundmark.core.domain.log.entry import digest, read_entry
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.crypto.signed_notes import COSIGNATURE, VerifierKey
 from soundmark.kit.text import base64url
+from soundmark.kit.text.timestamps import format_timestamp
 
 from .conftest import Integrators
 from .test_integration import queue_entries
@@ -73,6 +77,25 @@ async def test_the_log_describes_itself(core: Api, stored: StoredLog) -> None:
         "witnesses": [],
     }
     assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_it_says_since_when_what_it_serves_is_integrated_and_who_witnesses_it(
+    ctx: Context, integrators: Integrators, rival: Rival, clock: FakeClock, database_url: Secret, tmp_path: Path
+) -> None:
+    witnesses = [VerifierKey(f"witness-{number}.example", COSIGNATURE, bytes([number]) * 32) for number in (1, 2)]
+    file = tmp_path / "witnesses"
+    file.write_text("".join(f"{key} https://{key.name}\n" for key in witnesses))
+    async with running_core(core_settings(database_url, transparency_witnesses=str(file)), clock) as api:
+        integrated_at = clock.freeze()
+        await queue_entries(rival, 1)
+        await integrators().integrate_once()
+        clock.advance(minutes=5)
+        await queue_entries(rival, 1, "not published")
+        await integrators(quorum=1).integrate_once()
+        view = (await api.get("/v1/log")).json
+        assert view["witnesses"] == [{"name": key.name, "vkey": str(key)} for key in witnesses]
+        assert (view["size"], view["integrated_at"]) == (3, format_timestamp(integrated_at))
+        assert ctx.clock.now() > integrated_at
 
 
 async def test_a_stopped_log_says_why_and_is_still_served(core: Api, rival: Rival) -> None:

@@ -7,6 +7,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 from support.api.core_client import Answer, Api
 from support.api.core_settings import core_settings
 from support.database.rival import Rival
@@ -95,6 +97,50 @@ async def test_what_fits_no_code_is_answered_alike_and_not_stored(tenant: Tenant
         assert unknown.headers.keys() == known.headers.keys()
     assert len(await listed(tenant.api)) == 1
     assert await rival.rows("SELECT count(*) FROM abuse_reports") == [(1,)]
+
+
+def counted() -> dict[str, float]:
+    """Return how many reports were counted, by outcome."""
+    found = {
+        outcome: REGISTRY.get_sample_value("soundmark_abuse_reports_total", {"outcome": outcome})
+        for outcome in ("stored", "unknown")
+    }
+    return {outcome: value or 0.0 for outcome, value in found.items()}
+
+
+async def test_reports_are_counted_once_by_what_became_of_them(tenant: Tenant) -> None:
+    code, before = await tenant.make_code(), counted()
+
+    def added() -> tuple[float, float]:
+        now = counted()
+        return now["stored"] - before["stored"], now["unknown"] - before["unknown"]
+
+    await about(tenant.api, {"token": code["broadcast_token"]})
+    assert added() == (1, 0)
+    await about(tenant.api, UNKNOWN)
+    assert added() == (1, 1)
+    for xr_id in (code["xr_id"], "xr_" + "A" * 22):
+        await about(tenant.api, {"xr_id": xr_id})
+    assert added() == (1, 1), "nobody has looked for these Codes yet"
+    for _ in range(2):
+        await listed(tenant.api)
+        assert added() == (2, 2)
+    assert (await report(tenant.api, category="boring")).status == 422
+    assert added() == (2, 2), "a malformed one is none"
+
+
+async def test_nothing_that_people_wrote_reaches_a_log(tenant: Tenant) -> None:
+    code, note = await tenant.make_code(), "We asked the police."
+    with capture_logs() as logs:
+        for name in ({"token": code["broadcast_token"]}, {"xr_id": code["xr_id"]}, UNKNOWN):
+            await about(tenant.api, name, contact=CONTACT)
+        assert (await about(tenant.api, UNKNOWN, contact=CONTACT + "x" * 254)).status == 422
+        for each in await listed(tenant.api):
+            changed = await tenant.api.put(f"{LIST}/{each['id']}", json={"status": "closed", "note": note})
+            assert changed.status == 200
+    events = [line["event"] for line in logs]
+    assert (events.count("abuse_reported"), events.count("abuse_report_changed")) == (2, 2)
+    assert not any(written in repr(line) for line in logs for written in (TEXT, CONTACT, note))
 
 
 async def test_a_report_by_id_reads_no_organisation_during_the_request(tenant: Tenant, rival: Rival) -> None:

@@ -17,6 +17,11 @@ _LINE_BYTES_MAX: Final = 1024 * 1024
 # An organisation that writes four entries a second, all the time, has a head among so many.
 _NEWEST_ASKED: Final = 256
 _PAUSES_ASKED: Final = 32
+# Heads are taken as a minute begins. Sealing may be a moment behind, so these are only worth being asked first.
+_MINUTES_ASKED: Final = 64
+# An organisation that writes fifty entries a second, all the time, has a head among so many.
+_ASKED_MAX: Final = 10_000
+_MINUTE_MS: Final = 60_000
 # An entry is chained ten seconds after it is final, and its head is in the log two minutes later (contract, section 11,
 # and its details, points A2 and A3): the last entry before a longer pause has a head of its own.
 _PAUSE_MS: Final = 140_000
@@ -65,9 +70,10 @@ def verify_audit_log(
 
     `lines` are its lines in any order. Memory: some 150 bytes for each entry. With a `policy`, `fetch_proof` is asked
     for the answer of `GET /v1/log/proofs/{digest}` (None for a 404) of one head after the other, until the log holds
-    one: that of `logged_entries` first, then those of the newest 256 entries, and of the last entry before each of the
-    newest 32 pauses of the organisation. `logged_entries` is the `entries` of the `logged_head` that
-    `GET /v1/audit-log/verification` names; it says where to look, and is not believed.
+    one: that of `logged_entries` first, then those of the newest 256 entries, of the last entry before each of the
+    newest 32 pauses of the organisation and each of the newest 64 minutes, and then of every entry from the newest
+    down: 10,000 at most. `logged_entries` is the `entries` of the `logged_head` that `GET /v1/audit-log/verification`
+    names; it says where to look, and is not believed.
 
     Raises: AuditLogRejected. Unverifiable for a proof that is wrong.
     Source: wire contract, section 11, "Audit chain".
@@ -93,14 +99,26 @@ def verify_audit_log(
 
 
 def _choose_heads(chain: "_Chain", logged_entries: int | None) -> Iterator[int]:
-    """Yield the positions whose heads the log may hold: at most 289, however long the chain is."""
+    """Yield the positions whose heads the log may hold, each once: at most `_ASKED_MAX`, however long the chain is."""
+    asked = set[int]()
+    for position in _list_likely(chain, logged_entries):
+        if position not in asked:
+            yield position
+            asked.add(position)
+            if len(asked) == _ASKED_MAX:
+                return
+
+
+def _list_likely(chain: "_Chain", logged_entries: int | None) -> Iterator[int]:
+    """Yield the likeliest first, and some several times."""
     last = len(chain.hashes)
     if logged_entries is not None and 1 <= logged_entries <= last:
         yield logged_entries
     oldest = max(last - _NEWEST_ASKED, 0)
     yield from range(last, oldest, -1)
-    pauses = (each for each in range(oldest, 0, -1) if chain.has_pause_after(each))
-    yield from itertools.islice(pauses, _PAUSES_ASKED)
+    yield from itertools.islice(filter(chain.has_pause_after, range(oldest, 0, -1)), _PAUSES_ASKED)
+    yield from itertools.islice(filter(chain.ends_minute, range(oldest, 0, -1)), _MINUTES_ASKED)
+    yield from range(oldest, 0, -1)
 
 
 class _Chain:
@@ -152,6 +170,10 @@ class _Chain:
     def has_pause_after(self, position: int) -> bool:
         """Return whether the next entry became final so much later that the head at this one is in the log."""
         return self._final_ms[position + 1] - self._final_ms[position] >= _PAUSE_MS
+
+    def ends_minute(self, position: int) -> bool:
+        """Return whether the next entry became final in a later minute."""
+        return self._final_ms[position + 1] // _MINUTE_MS > self._final_ms[position] // _MINUTE_MS
 
     def _compare(self, position: int) -> None:
         entry_id, content = self._waiting.pop(position)

@@ -41,7 +41,11 @@ def read_request(body: bytes) -> AddCheckpoint:
 
     Raises: WitnessRefusal.
     """
-    head, blank, checkpoint = body.decode("utf-8", "replace").partition("\n\n")
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WitnessRefusal(400, "the request is not UTF-8\n") from None
+    head, blank, checkpoint = text.partition("\n\n")
     first, *lines = head.split("\n")
     match = _OLD.fullmatch(first)
     try:

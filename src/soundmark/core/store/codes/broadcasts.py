@@ -78,17 +78,17 @@ async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> Non
     )
 
 
-async def list_unrevoked(tx: Tx, *, after: str, limit: int) -> list[Broadcast]:
-    """Return up to `limit` broadcasts, of every organisation, that are not revoked, after this token, by token."""
+async def list_unrevoked(tx: Tx, *, at: datetime, after: str, limit: int) -> list[Broadcast]:
+    """Return up to `limit` broadcasts of all organisations that were not revoked at `at`, after a token, by token."""
     rows = await tx.rows(
         """
         SELECT token, payload, signature
           FROM broadcasts
          WHERE token > %(after)s
-           AND revoked_at IS NULL
+           AND (revoked_at IS NULL OR revoked_at > %(at)s)
          ORDER BY token
          LIMIT %(limit)s
         """,
-        {"after": after, "limit": limit},
+        {"at": at, "after": after, "limit": limit},
     )
     return [Broadcast._make(row) for row in rows]

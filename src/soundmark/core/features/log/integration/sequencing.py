@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import structlog
@@ -57,7 +56,7 @@ async def integrate_some(ctx: Context) -> Integration:
             await state.update_stopped(tx, "tree_damaged")
             return Integration(0, has_more=False)
         waiting = await queue.delete_oldest(tx, limit=ENTRIES_AT_ONCE)
-        earlier, entered_token = await _list_earlier(tx, log, now=ctx.clock.now())
+        earlier, entered_token = await _list_earlier(tx, log)
         new = await _find_new(tx, [*make_entries(waiting), *earlier], size=log.size)
         if new:
             await _append(ctx, tx, log, edge, new)
@@ -84,15 +83,16 @@ async def _read_edge(tx: Tx, log: LogState) -> Edge:
     return edge
 
 
-async def _list_earlier(tx: Tx, log: LogState, *, now: datetime) -> tuple[list[bytes], str | None]:
+async def _list_earlier(tx: Tx, log: LogState) -> tuple[list[bytes], str | None]:
     """Return the entries of some Codes that were active when the log was made, and up to which token; None for all.
 
-    A Code that was issued since has entered the log itself, and is found to be known.
+    A Code that was issued since has entered the log itself, and is found to be known. One that has ended since is
+    entered: its revocation is in the log, or its owner saw it active.
     """
     if log.entered_token is None:
         return [], None
-    found = await broadcasts.list_unrevoked(tx, after=log.entered_token, limit=ENTRIES_AT_ONCE)
-    moment, entries = format_timestamp(now), list[bytes]()
+    found = await broadcasts.list_unrevoked(tx, at=log.created_at, after=log.entered_token, limit=ENTRIES_AT_ONCE)
+    moment, entries = format_timestamp(log.created_at), list[bytes]()
     for broadcast in found:
         facts = read_facts(broadcast.payload)
         if facts is not None and facts.expires_at > moment:  # Timestamps of this format sort chronologically.
