@@ -32,14 +32,15 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 async def show_report(visit: Visit) -> Response:
     """Show the report of an integration. The filters stay on the page if there is no report for them."""
+    integration_id = visit.parameter("integration_id")
     shown, campaigns, integration_name = await asyncio.gather(
         _find_report(visit),
         read_part(visit.core.campaigns.page()),
-        find_integration_name(visit, visit.parameter("integration_id")),
+        find_integration_name(visit, integration_id),
     )
     return visit.page(
         "reports/report.html",
-        integration_id=visit.parameter("integration_id"),
+        integration_id=integration_id,
         integration_name=integration_name,
         # The newest ones, which the form offers, whether or not there is a report.
         campaign_names={each.id: each.name for each in campaigns.data} if campaigns else {},
