@@ -35,7 +35,7 @@ from bench.server import CONSTANT
 from bench.service import OPERATOR_TOKEN, PROOF, Seeded, Service, audio, core, seeded
 from bench.soak import hostile_forms, soak
 from bench.tracing import tracing
-from bench.transparency import logged_issuing, transparency
+from bench.transparency import logged_issuing, suspending, transparency
 from bench.webhooks import webhooks
 from bench.wrk import Demand, Load, against
 from soundmark.embedded.postgres import RunningCluster
@@ -251,6 +251,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "audit": audit,
     "issuing": issuing,
     "logged-issuing": logged_issuing,
+    "suspending": suspending,
     "transparency": transparency,
     "tracing": tracing,
     "stopping": stopping,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import uvicorn
 
 import soundmark
-from bench import seed, unchained, unlogged, webhook_reference
+from bench import seed, unchained, unlogged, unsuspended, webhook_reference
 from bench.naive import naive_app
 from soundmark import settings as declared
 from soundmark.core import app as core_app
@@ -49,6 +49,8 @@ def main() -> None:
         unchained.install()
     if os.environ.get(unlogged.SETTING):
         unlogged.install()
+    if os.environ.get(unsuspended.SETTING):
+        unsuspended.install()
     with recording_spans("bench", soundmark.__version__, os.environ):
         app = _app(settings)
         if sys.argv[2:] == ["plain"]:
