@@ -37,4 +37,4 @@ class _Shortening:
     async def run_prefaced(self, call: Call, *, is_repeatable: bool) -> Any:
         shorter = call.statement.replace(_SUSPENDED, "\n")
         assert shorter != call.statement, "the statement has changed"
-        return await self._connection.run_prefaced(call._replace(statement=shorter), is_repeatable=is_repeatable)  # type: ignore[arg-type]  # put together
+        return await self._connection.run_prefaced(call._replace(statement=shorter), is_repeatable=is_repeatable)
