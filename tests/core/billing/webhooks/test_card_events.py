@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from support.billing.card_purchase import SEVEN_EVENTS, begin_purchase, deliver, put_object, status_of
+from support.billing.local_purchase import begin_local_purchase, notify_of
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
+from support.tenancy.suspension import suspend
 from support.tenancy.tenant import Tenant
 
 SUBSCRIPTIONS = (
@@ -33,6 +35,24 @@ async def test_each_event_of_a_paid_purchase_grants_what_the_provider_says(
     assert await rival.rows("SELECT status, reread_at FROM checkouts") == [("completed", None)]
     assert await rival.rows("SELECT customer_reference FROM card_customers") == [(purchase.customer,)]
     assert await rival.rows(RECEIPTS) == [(kind, "processed", True, purchase.checkout_id)]
+
+
+async def test_a_payment_of_a_suspended_organisation_counts(
+    tenant: Tenant, rival: Rival, card: RunningSandbox, local: RunningSandbox
+) -> None:
+    """The money was taken, and what it buys is there once the organisation is restored."""
+    by_card = await begin_purchase(tenant, rival, card)
+    by_transfer = await begin_local_purchase(tenant, rival, local)
+    assert (await suspend(tenant.api, tenant.organization_id)).status == 200
+
+    assert await status_of(tenant.api, by_card.event("checkout.session.completed")) == "processed"
+    assert (await notify_of(tenant.api, by_transfer)).json == {"status": "processed"}
+
+    assert await rival.rows("SELECT DISTINCT status FROM checkouts") == [("completed",)]
+    assert await rival.rows("SELECT provider, status FROM subscriptions ORDER BY provider") == [
+        ("card", "active"),
+        ("local", "active"),
+    ]
 
 
 async def test_a_failed_first_invoice_waits_for_the_payment(tenant: Tenant, rival: Rival, card: RunningSandbox) -> None:
