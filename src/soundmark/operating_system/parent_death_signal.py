@@ -27,7 +27,7 @@ def make_parent_death_signal(signum: signal.Signals) -> Callable[[], None] | Non
 
 
 def request_parent_death_signal(signum: int, parent: int) -> None:
-    """Let this process get `signum` when `parent` ends; end it at once if that is not its parent (any more)."""
+    """Let this process get `signum` when `parent` ends; end it at once if that has ended already."""
     assert _libc is not None, "other kernels know no such signal"
     _libc.prctl(_PR_SET_PDEATHSIG, int(signum))
     if os.getppid() != parent:

@@ -74,10 +74,10 @@ def _wait_in_forks(requests: socket.socket) -> socket.socket | None:
 
 
 def _fork() -> bool:
-    """Fork a process for the supervisor to adopt; return whether this is it. Where forking fails, there is none.
+    """Fork a process for the supervisor to adopt. Return True in the fork, and False in the fork server.
 
-    The process between the two ends at once. So the fork is a child of the supervisor: that learns how it ends, and the
-    fork server's end does not concern it.
+    The process between the two ends at once, so the fork becomes a child of the supervisor, which learns how it ends.
+    It outlives the fork server. If the kernel refuses to fork, nothing has happened.
     """
     reading, writing = os.pipe()
     try:

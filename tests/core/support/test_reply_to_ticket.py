@@ -120,7 +120,7 @@ async def test_the_longest_reply_reaches_the_desk_and_comes_back(tenant: Tenant,
 async def test_a_request_id_belongs_to_one_person_and_one_ticket(
     people: People, rival: Rival, desk: RunningSandbox
 ) -> None:
-    """Each reply has the address of its author, whoever opened the ticket."""
+    """Each reply has the address of its own author, not of the person who opened the ticket."""
     tenant = await people.tenant_of("owner")
     await tenant.make_member(rival, "bea", "billing")
     owner, bea = people.person("owner"), people.person("bea")

@@ -121,8 +121,8 @@ class Conversations:
     def take_thread(self, conversation: Conversation, thread: Thread, status: str | None) -> None:
         """Change a conversation as a thread of the API does: no webhook says that its status changed.
 
-        A customer's thread makes it active, also a closed one, and its author the customer to whom agents answer. An
-        agent's makes it pending. Either may name another status.
+        A customer's thread reopens the conversation, and agents answer its author from then on. An agent's thread makes
+        it pending. Either may name another status.
         """
         conversation.status = status or {"customer": "active", "message": "pending"}.get(
             thread.type, conversation.status

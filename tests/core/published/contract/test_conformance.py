@@ -274,7 +274,11 @@ def target(cluster: RunningCluster, audio_url: str) -> Iterator[Target]:
         desk = {name.lower(): outside[name] for name in outside if name.startswith("SUPPORT_")}
         settings = core_settings(core_url, audio_url=audio_url, audience_url=audience_url, **desk)
         served = stack.enter_context(served_in_thread(create_app(settings)))
-        client = stack.enter_context(httpx2.Client(base_url=served, headers=AUTHORIZATION, trust_env=False))
+        # Seldom used: a kept connection would be closed by the server at the moment of its next use.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        client = stack.enter_context(
+            httpx2.Client(base_url=served, headers=AUTHORIZATION, trust_env=False, limits=limits)
+        )
         session = stack.enter_context(requests.Session())
         session.trust_env = False
         organization_id = make(client, "/v1/organizations", name="Radio Nordlicht")["id"]

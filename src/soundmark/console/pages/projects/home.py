@@ -66,7 +66,7 @@ def _list_calls(visit: Visit) -> dict[str, Awaitable[Any]]:
 def _is_beginning(visit: Visit, parts: dict[str, Any]) -> bool:
     """Return whether the first steps are ahead: no Code was heard yet, and the first one was issued lately, if any was.
 
-    A call that failed does not bring them back; neither does a project whose Codes nobody measures, or hears any more.
+    They do not come back when a call fails, or when the project's Codes are not heard for a while or not measured.
     """
     first = parts.get("first")
     if first is None or not first.data:

@@ -1,7 +1,7 @@
 """Giving up a pending checkout, in three phases (docs/adr/0055).
 
-1. Judge the caller and the checkout in one transaction. A checkout that has no page yet fails here; whoever is making
-   it finds that, and closes the page.
+1. Judge the caller and the checkout in one transaction. A checkout that has no page yet fails here. The request that is
+   making it finds that, and closes the page.
 2. With nothing locked, let the card provider close the page. The local provider closes none, so it is asked whether the
    payment has ended.
 3. Store in one transaction that the checkout has expired, or what the provider says instead.
@@ -127,7 +127,7 @@ async def _ask_local(ctx: RequestContext, checkout: Checkout, payment_id: str) -
 async def _end(ctx: RequestContext, scope: TenantScope, checkout: Checkout) -> Checkout:
     """Carry out phase 3 for a page that is closed.
 
-    The caller's authority is not judged again: the page is closed, whoever may do so now.
+    The caller's authority is not judged again: the page is closed, even if they may no longer close one.
 
     Raises: CheckoutNotFound if the organisation was deleted meanwhile.
     """
