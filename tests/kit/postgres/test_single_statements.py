@@ -48,9 +48,10 @@ async def test_a_single_statement_survives_the_loss_of_its_connections(db: Datab
 
 
 async def test_a_cancelled_single_statement_means_the_database_is_unavailable(db: Database, superuser: Rival) -> None:
-    sleeping = asyncio.create_task(db.one_or_none(Note, "SELECT pg_sleep(10)::text AS text"))
-    cut = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-    while not await superuser.rows(cut):  # noqa: ASYNC110 - the event happens in PostgreSQL
+    # Its own statement: one that an earlier test gave up may still sleep.
+    sleeping = asyncio.create_task(db.one_or_none(Note, "SELECT pg_sleep(10)::text || 'cancelled' AS text"))
+    waits = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND strpos(query, 'cancelled') > 0"
+    while not await superuser.rows(f"SELECT pg_cancel_backend(pid) {waits}"):  # noqa: ASYNC110 - the event happens in PostgreSQL
         await asyncio.sleep(0.005)
     with pytest.raises(DatabaseUnavailable, match="in time"):
         await sleeping

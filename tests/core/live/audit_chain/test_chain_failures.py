@@ -29,7 +29,7 @@ async def test_a_sealer_that_dies_in_the_middle_changes_nothing(
     async with rival.holding("LOCK TABLE audit_unsealed IN EXCLUSIVE MODE"):
         # Its seals are inserted, and it is about to remove the entry from the waiting list.
         sealing = await rival.while_waiting(chain.seal_waiting())
-        await rival.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        await rival.kill_waiting_sessions()
         with pytest.raises(DatabaseUnavailable):
             await sealing
         assert await rival.rows(state) == [(1, 1)]
