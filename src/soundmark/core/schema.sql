@@ -1358,14 +1358,16 @@ CREATE TABLE log_queue (
 ALTER TABLE log_queue ALTER COLUMN content SET STORAGE EXTERNAL;
 
 -- The commitment to a revoked Code, as core/domain/log/entry.py computes it: a stop revokes a hundred thousand, whose
--- records never leave the server. The signature's place is before the last 110 bytes of the payload.
+-- records never leave the server. The signature's place is before the last 110 bytes of the payload. It is neither STRICT
+-- nor made of functions that are only STABLE, such as convert_to: PostgreSQL would not inline it, which takes 10 µs each.
 CREATE FUNCTION commit_revoked(payload bytea, signature bytea) RETURNS bytea
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN sha256(
-        convert_to('soundmark/log/v1/code.revoked/code', 'UTF8') || '\x00'::bytea
-        || substring(payload FOR greatest(0, octet_length(payload) - 110))
-        || convert_to(',"signature":"' || translate(encode(signature, 'base64'), E'+/=\n', '-_') || '"', 'UTF8')
-        || substring(payload FROM greatest(0, octet_length(payload) - 110) + 1)
+        'soundmark/log/v1/code.revoked/code\000'::bytea
+        || overlay(
+            payload PLACING (',"signature":"' || translate(encode(signature, 'base64'), E'+/=\n', '-_') || '"')::bytea
+            FROM greatest(1, octet_length(payload) - 109) FOR 0
+        )
     );
 
 -- The leaves of the tree. `digest` is the entry's first commitment, which no other entry has, and `answer` the second.

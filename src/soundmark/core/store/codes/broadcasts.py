@@ -67,10 +67,10 @@ async def update_revoked(tx: Tx, *, tokens: Sequence[str], now: datetime) -> Non
                SET revoked_at = %(now)s
              WHERE token = ANY(%(tokens)s::text[])
                AND revoked_at IS NULL
-            RETURNING payload, signature
+            RETURNING commit_revoked(payload, signature) AS commitment
         )
         INSERT INTO log_queue (kind, count, content)
-        SELECT 'code.revoked', count(*), string_agg(commit_revoked(payload, signature), '')
+        SELECT 'code.revoked', count(*), string_agg(commitment, '')
           FROM silenced
         HAVING count(*) > 0
         """,

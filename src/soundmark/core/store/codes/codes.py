@@ -201,12 +201,11 @@ async def update_revoked_in_campaign(
                SET revoked_at = %(now)s
               FROM revoked
              WHERE broadcasts.token = revoked.broadcast_token
-            RETURNING broadcasts.payload, broadcasts.signature
+            RETURNING commit_revoked(broadcasts.payload, broadcasts.signature) AS commitment
         ), logged AS (
             INSERT INTO log_queue (kind, count, content)
             SELECT 'code.revoked', count(*), string_agg(commitment, '')
-              FROM (SELECT (row_number() OVER () - 1) / %(commitments_max)s AS number,
-                           commit_revoked(payload, signature) AS commitment
+              FROM (SELECT (row_number() OVER () - 1) / %(commitments_max)s AS number, commitment
                       FROM silenced) AS committed
              GROUP BY number
         ), listening AS (
