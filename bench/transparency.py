@@ -25,6 +25,7 @@ from soundmark.core.domain.log.tree import Edge, Tile, hash_leaf, plan_inclusion
 from soundmark.core.features.log.integration.sequencing import integrate_some
 from soundmark.core.worker import make_job_context
 from soundmark.embedded.postgres import RunningCluster
+from soundmark.kit.text import base64url
 
 _ROUNDS: Final = 20  # Short and many: a slow moment of the machine then hits both sides.
 _ROUND_S: Final = 1.5
@@ -213,7 +214,7 @@ def _ask_for_proofs(cluster: RunningCluster, service: Service, database: Seeded)
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
         rows = connection.execute("SELECT digest FROM log_leaves TABLESAMPLE SYSTEM (5) LIMIT %s", [_PROOFS]).fetchall()
     with httpx2.Client(base_url=service.base_url) as client:
-        paths = [f"/v1/log/proofs/{digest.hex()}" for (digest,) in rows]
+        paths = [f"/v1/log/proofs/{base64url.encode(digest)}" for (digest,) in rows]
         client.get(paths[0]).raise_for_status()
         before_s = _processor_s(cluster, service)
         for path in paths:
