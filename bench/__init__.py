@@ -1,1 +1,11 @@
 """Benchmarks of Soundmark: each module is a program, and `python -m bench` runs them."""
+
+import importlib
+
+from soundmark.kit.optional_imports import hide_optional
+
+# As a server of the command line does (soundmark/cli/__init__.py), installed without the extra for `--reload`: the memory
+# that is measured is its own.
+with hide_optional("rich", "watchfiles"):
+    importlib.import_module("structlog")
+    importlib.import_module("uvicorn")
