@@ -4,8 +4,8 @@ import importlib
 
 from soundmark.kit.optional_imports import hide_optional
 
-# As a server of the command line does (soundmark/cli/__init__.py), installed without the extra for `--reload`: the memory
-# that is measured is its own.
+# As a server of the command line does (soundmark/cli/__init__.py), without the extra for `--reload`, so that the
+# memory that is measured is its own.
 with hide_optional("rich", "watchfiles"):
     importlib.import_module("structlog")
     importlib.import_module("uvicorn")

@@ -78,15 +78,16 @@ def show(figures: Sequence[Figure]) -> None:
 _LIMITS: Final = {
     "Resolve with envelope, 100,000 Codes": "the Ed25519 signature takes a third of a resolution",
     "Resolve, 1,000,000 Codes": "a row takes 1.6 kB, and a million do not fit into 256 MB of shared buffers",
-    "Core's resident memory": "one mebibyte",
+    "Core's resident memory": "code; 32 MiB are the cache",
     "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",
     "Single Codes of 16 organisations, two": "PostgreSQL: the bare statements alone are under half of pgbench",
     "Single Codes of 16 organisations; their": "Core: 1.9 ms of processor time a Code, beside PostgreSQL's 1.6 ms",
     "Batches of 100 with the log: proc": "two hashes and a row of the log's queue for each Code",
+    "Stopping a campaign": "a slow machine, and a commitment to each Code, a third of the time",
     "Another organisation's issuance": "the stop uses one of the two cores",
     "Events, verified": "HTTP and libsodium's signature, half and a quarter of the time",
-    "`soundmark up` ready again: processor": "imports: routes and models of Core and Audience, pages of the console",
-    "An idle `up`: memory": "seven Python processes of 34 to 78 MiB, nearly all of it their code",
+    "`soundmark up` ready again: processor": "imports: routes and models, pages of the console; a slow machine",
+    "An idle `up`: processor": "a slow machine: see Starting",
 }
 _ALL: Final = ("<!-- every row (written by python -m bench) -->", "<!-- every row ends -->")
 
@@ -95,16 +96,15 @@ def summarize(page: str) -> str:
     """Return the page with every row of its measured tables in the table at its beginning, those that miss first."""
     rows = [tuple(cell.strip() for cell in line[2:-2].split(" | ")) for line in page.splitlines() if line[:2] == "| "]
     rows = [row for row in rows if len(row) == len(HEADINGS) and row[-1] in {"yes", "NO"}]
-    lines = ["| Figure | Value | Wanted | Reached | Limit |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| Figure | Reference | Value | Wanted | Reached | Limit |", "| --- | --- | --- | --- | --- | --- |"]
     named, name = [], ""
-    for row in rows:
-        if not row[0].startswith("The same"):
-            name = row[0]
-        reference = row[2].partition(":")[0]
-        named.append((f"{name}; {reference}" if row[0] == "The same" else row[0].replace("The same", name), row))
-    for full_name, row in sorted(named, key=lambda each: each[1][-1]):
-        limits = [limit for name, limit in _LIMITS.items() if row[-1] == "NO" and full_name.startswith(name)]
-        lines.append(f"| {' | '.join((full_name, *row[3:], *(limits or [''])))} |")
+    for figure, _, *cells in rows:
+        name = name if figure.startswith("The same") else figure
+        named.append((figure.replace("The same", name), *cells))
+    for row in sorted(named, key=lambda each: each[-1]):
+        described_by = f"{row[0]}; {row[1]}"
+        limits = [limit for begin, limit in _LIMITS.items() if row[-1] == "NO" and described_by.startswith(begin)]
+        lines.append(f"| {' | '.join((*row, *(limits or [''])))} |")
     before, _, rest = page.partition(_ALL[0])
     _, _, after = rest.partition(_ALL[1])
     table = "\n".join(lines)
