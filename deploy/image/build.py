@@ -38,6 +38,8 @@ _LEFT_OUT = re.compile(
     r"|lib-dynload/_\w*test|numpy/_core/_(?:simd|\w+_tests)\."
     r"|dist-packages/bin/|\.(?:pyi|pxd|pyx|c|h|hpp|a)$"
     r"|(?:^|/)tests/|dist-packages/(?:numpy/(?:f2py|distutils)|sqlalchemy/testing)/"
+    # Migrations are statements for PostgreSQL.
+    r"|dist-packages/sqlalchemy/(?:orm|dialects/(?:mssql|mysql|oracle|sqlite))/"
     r"|(?:^|/)(?:direct_url\.json|REQUESTED|INSTALLER|RECORD)$"
     # The console speaks two languages.
     r"|babel/locale-data/(?!(?:en|fr)(?:_|\.)|root\.)"
