@@ -35,6 +35,11 @@ PastPolicies = Callable[..., None]
 ALTER_TILE: Final = (
     "UPDATE log_tiles SET hashes = overlay(hashes PLACING sha256('x') FROM {} FOR 32) WHERE (level, number) = ({}, {})"
 )
+# Turns 16 characters of the last one around.
+ALTER_COSIGNATURE: Final = (
+    "UPDATE log_checkpoints SET cosignatures = left(cosignatures, -20) || reverse(left(right(cosignatures, 20), 16))"
+    " || right(cosignatures, 4)"
+)
 NOW: Final = datetime(2026, 11, 26, 21, 0, tzinfo=UTC)
 
 
@@ -218,6 +223,8 @@ async def test_a_witness_of_ours_cosigns_and_an_auditor_counts_it(
             assert httpx2.get(url + shown).text.startswith(f"core.test/v1/log\n{size}\n")
         found = verify(service, "--vkey", vkey_of(service), "--witness", vkey)
         assert (found.status, found.out) == (0, f"core.test/v1/log: whole and consistent, {size} entries\n")
+    service.run_sql(ALTER_COSIGNATURE)
+    assert "0 of the given witnesses" in verify(service, "--vkey", vkey_of(service), "--witness", vkey).refusal
     await renew_log(ctx, "core.test/v1/log")
     assert "0 of the given witnesses" in verify(service, "--vkey", vkey_of(service), "--witness", vkey).refusal
 

@@ -48,14 +48,16 @@ def test_every_entry_of_trees_of_every_shape_is_proven(log_key: Signer, witness:
             assert (found.index, found.size, found.cosignatures) == (index, size, 1)
 
 
-def test_no_altered_byte_of_a_proof_is_accepted(log_key: Signer) -> None:
-    log = make_log(5, log_key)
+def test_no_altered_byte_of_a_proof_is_accepted(log_key: Signer, witness: Signer) -> None:
+    """Neither of its entry, path and checkpoint, nor of a cosignature that is needed."""
+    log, policy = make_log(5, log_key, witness), LogPolicy(log_key.vkey, [witness.vkey], 1)
     digest = commit("code.issued/answer", {**ANSWER, "xr_id": "xr_2"})
     proof = log.prove(2).encode()
+    assert verify_log_proof(proof, policy, "code.issued/answer", digest).cosignatures == 1
     for place in range(len(proof)):
         altered = proof[:place] + bytes([proof[place] ^ 1]) + proof[place + 1 :]
         with pytest.raises(Unverifiable):
-            verify_log_proof(altered, LogPolicy(log_key.vkey), "code.issued/answer", digest)
+            verify_log_proof(altered, policy, "code.issued/answer", digest)
 
 
 def test_a_proof_of_something_else_proves_nothing(log_key: Signer, subtests: pytest.Subtests) -> None:

@@ -22,6 +22,9 @@ from support.processes.up_process import clean_environ, status_of, until
 _START_S = 30
 _NO_VARIABLES: Final[Mapping[str, str]] = {}
 OPERATOR: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+# The states of a task's jobs, and the statement that runs a task with a schedule now.
+JOBS: Final = "SELECT status::text FROM procrastinate_jobs WHERE task_name = '{}'"
+RUN: Final = "INSERT INTO procrastinate_jobs (queue_name, task_name, args) VALUES ('default', %s, '{\"timestamp\": 0}')"
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,13 @@ class Killable:
         """Run Core's worker; `changes` are settings by field name."""
         with running_worker(self.database_url, self.audience_url, **(self.urls | changes)) as process:
             yield Doomed("", process)
+
+    async def finish_job(self, rival: Rival, task: str) -> None:
+        """Run another worker, as if a minute had passed since one was killed, until the killed one's job is done."""
+        await rival.run("UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '1 minute'")
+        async with self.worker():
+            await rival.run(RUN, "retry_stalled_jobs")
+            await rival.until_rows(JOBS.format(task), ("succeeded",))
 
 
 @contextlib.contextmanager

@@ -49,6 +49,7 @@ _STALLED_AFTER_S: Final = 30  # Three heartbeats.
 _OVERDUE_MAX_S: Final = 24 * 60 * 60
 _TROUBLE_PAUSE_S: Final = 5
 _TROUBLE_PAUSE_MAX_S: Final = 600
+_SOON_PAUSE_MAX_S: Final = 30
 _DOUBLINGS_MAX: Final = 10
 
 C = TypeVar("C")
@@ -62,12 +63,15 @@ class WorkerFailed(Exception):
 
 
 class _UntilDone(BaseRetryStrategy):
+    def __init__(self, pause_max_s: int) -> None:
+        self._pause_max_s: Final = pause_max_s
+
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
         if isinstance(exception, Later):
             return RetryDecision(retry_at=exception.at)
         if isinstance(exception, asyncio.CancelledError):
             return RetryDecision()  # This worker is stopping; another one may begin at once.
-        pause_s = min(_TROUBLE_PAUSE_S * 2 ** min(job.attempts, _DOUBLINGS_MAX), _TROUBLE_PAUSE_MAX_S)
+        pause_s = min(_TROUBLE_PAUSE_S * 2 ** min(job.attempts, _DOUBLINGS_MAX), self._pause_max_s)
         # Only the error's name: the text of a library's error may contain an address, or worse.
         _log.warning(
             "job_failed", task=job.task_name, job_id=job.id, error=type(exception).__name__, again_in_s=pause_s
@@ -76,7 +80,9 @@ class _UntilDone(BaseRetryStrategy):
 
 
 # For a task that runs until it ends without an error.
-UNTIL_DONE: Final = _UntilDone()
+UNTIL_DONE: Final = _UntilDone(_TROUBLE_PAUSE_MAX_S)
+# For a rare task whose work others wait for: it runs again soon after what was away has come back.
+UNTIL_DONE_SOON: Final = _UntilDone(_SOON_PAUSE_MAX_S)
 
 
 async def _continue_trace(run: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker) -> Any:
@@ -199,13 +205,15 @@ def add_periodic(
     app.periodic(cron=cron)(app.task(name=name, queueing_lock=name, lock=lock, retry=retry)(run))
 
 
-def add_deferred(app: App, ctx: C, name: str, work: Callable[..., Awaitable[object]]) -> None:
+def add_deferred(
+    app: App, ctx: C, name: str, work: Callable[..., Awaitable[object]], *, retry: BaseRetryStrategy = UNTIL_DONE
+) -> None:
     """Make `app` do `work` with `ctx` and the ids that `Queue.defer` queued, until it ends without an error."""
 
     async def run(**ids: str) -> None:
         await work(ctx, **ids)
 
-    app.task(name=name, retry=UNTIL_DONE)(run)
+    app.task(name=name, retry=retry)(run)
 
 
 async def open_database(db: Database, package: str, *, schema: str | None = None) -> None:

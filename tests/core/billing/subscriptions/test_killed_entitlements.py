@@ -6,12 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 from support.billing.subscriptions import Buyer
 from support.database.rival import Rival
-from support.processes.killable import Killable, until_alone
+from support.processes.killable import JOBS, RUN, Killable, until_alone
 
-JOBS = "SELECT status::text FROM procrastinate_jobs WHERE args ->> 'organization_id' = %s"
-# As a minute later: the heartbeat of the killed worker is old, and the job that looks for such jobs is due.
-A_MINUTE_LATER = "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '1 minute'"
-RUN = "INSERT INTO procrastinate_jobs (queue_name, task_name, args) VALUES ('default', %s, '{\"timestamp\": 0}')"
+TASK = "project_entitlement"
+CARRYING = JOBS.format(TASK)
 
 
 @pytest.fixture
@@ -22,37 +20,26 @@ async def granted(buyer: Buyer) -> Buyer:
 
 
 @pytest.fixture
-async def carried_once(granted: Buyer, rival: Rival, measuring: Rival, killable: Killable) -> AsyncIterator[None]:
+async def carried_once(rival: Rival, measuring: Rival, killable: Killable) -> AsyncIterator[None]:
     """After the test, which kills a worker, another worker carries the entitlement, and Audience has it once."""
     yield
     await until_alone(rival)
-    assert await rival.rows(JOBS, granted.organization_id) == [("doing",)]
-    await carry_again(granted, rival, killable)
+    assert await rival.rows(CARRYING) == [("doing",)]
+    await killable.finish_job(rival, TASK)
     rows = await measuring.rows("SELECT mode, monthly_event_quota, ends_at, revision FROM entitlements")
     assert rows == [("contract", 5000, None, 1)]
 
 
-async def carry_again(granted: Buyer, rival: Rival, killable: Killable) -> None:
-    """Run another worker until it has done the job of the dead one."""
-    await rival.run(A_MINUTE_LATER)
-    async with killable.worker():
-        await rival.run(RUN, "retry_stalled_jobs")
-        await rival.until_found(f"{JOBS} AND status = 'succeeded'", granted.organization_id)
-    assert await rival.rows(JOBS, granted.organization_id) == [("succeeded",)]
-
-
-@pytest.mark.usefixtures("carried_once")
-async def test_a_worker_that_is_killed_before_it_has_read_an_entitlement(
-    granted: Buyer, rival: Rival, killable: Killable
-) -> None:
+@pytest.mark.usefixtures("granted", "carried_once")
+async def test_a_worker_that_is_killed_before_it_has_read_an_entitlement(rival: Rival, killable: Killable) -> None:
     lock = "LOCK TABLE audience_entitlements IN ACCESS EXCLUSIVE MODE"
     async with rival.holding(lock), killable.worker() as worker:
-        await rival.until_found(f"{JOBS} AND status = 'doing'", granted.organization_id)
+        await rival.until_rows(CARRYING, ("doing",))
         await rival.until_someone_waits()
         worker.kill()
 
 
-@pytest.mark.usefixtures("carried_once")
+@pytest.mark.usefixtures("granted", "carried_once")
 async def test_a_worker_that_is_killed_before_audience_has_stored_an_entitlement(
     measuring: Rival, killable: Killable
 ) -> None:
@@ -61,8 +48,9 @@ async def test_a_worker_that_is_killed_before_audience_has_stored_an_entitlement
         worker.kill()
 
 
+@pytest.mark.usefixtures("granted")
 async def test_a_worker_that_is_killed_before_its_job_has_ended(
-    granted: Buyer, rival: Rival, measuring: Rival, killable: Killable
+    rival: Rival, measuring: Rival, killable: Killable
 ) -> None:
     """The server executes a statement whose sender died, so the job may have ended all the same."""
     async with contextlib.AsyncExitStack() as dying, measuring.holding("LOCK TABLE entitlements IN EXCLUSIVE MODE"):
@@ -70,9 +58,9 @@ async def test_a_worker_that_is_killed_before_its_job_has_ended(
         await measuring.until_someone_waits()
         await dying.enter_async_context(worker.dying_while(rival, "SELECT FROM procrastinate_jobs FOR UPDATE"))
     await until_alone(rival)
-    if await rival.rows(JOBS, granted.organization_id) == [("doing",)]:
-        await carry_again(granted, rival, killable)
-    assert await rival.rows(JOBS, granted.organization_id) == [("succeeded",)]
+    if await rival.rows(CARRYING) == [("doing",)]:
+        await killable.finish_job(rival, TASK)
+    assert await rival.rows(CARRYING) == [("succeeded",)]
     rows = await measuring.rows("SELECT mode, monthly_event_quota, ends_at, revision FROM entitlements")
     assert rows == [("contract", 5000, None, 1)]
 

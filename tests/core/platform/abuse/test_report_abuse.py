@@ -52,9 +52,9 @@ async def listed(api: Api) -> list[dict[str, Any]]:
 async def test_a_report_is_stored_with_its_code_whichever_way_it_is_named(tenant: Tenant, rival: Rival) -> None:
     """Without an address, a digest or a user agent, and what was written is sealed."""
     code = await tenant.make_code()
-    now = format_timestamp(tenant.api.clock.freeze())
+    now, peer = format_timestamp(tenant.api.clock.freeze()), new_peer()
     for name in ({"token": code["broadcast_token"]}, {"xr_id": code["xr_id"]}):
-        answer = await about(tenant.api, name, contact=CONTACT)
+        answer = await about(tenant.api, name, contact=CONTACT, peer=peer)
         assert (answer.status, answer.body) == (202, b"{}")
         (stored,) = await listed(tenant.api)
         assert stored == {
@@ -72,7 +72,8 @@ async def test_a_report_is_stored_with_its_code_whichever_way_it_is_named(tenant
         assert stored["id"].startswith("abr_")
         assert len(stored["id"]) == 26
         (row,) = await rival.rows("SELECT r::text FROM abuse_reports r")
-        assert not any(word in row[0] for word in (TEXT, CONTACT, "203.0.113", TEXT.encode().hex()))
+        words = (TEXT, CONTACT, peer, "httpx")
+        assert not any(form in row[0] for word in words for form in (word, word.encode().hex()))
         await rival.run("DELETE FROM abuse_reports")
 
 
@@ -129,18 +130,18 @@ async def test_reports_are_counted_once_by_what_became_of_them(tenant: Tenant) -
     assert added() == (2, 2), "a malformed one is none"
 
 
-async def test_nothing_that_people_wrote_reaches_a_log(tenant: Tenant) -> None:
-    code, note = await tenant.make_code(), "We asked the police."
+async def test_nothing_that_people_wrote_and_no_address_reaches_a_log(tenant: Tenant) -> None:
+    code, note, peer = await tenant.make_code(), "We asked the police.", new_peer()
     with capture_logs() as logs:
         for name in ({"token": code["broadcast_token"]}, {"xr_id": code["xr_id"]}, UNKNOWN):
-            await about(tenant.api, name, contact=CONTACT)
-        assert (await about(tenant.api, UNKNOWN, contact=CONTACT + "x" * 254)).status == 422
+            await about(tenant.api, name, contact=CONTACT, peer=peer)
+        assert (await about(tenant.api, UNKNOWN, contact=CONTACT + "x" * 254, peer=peer)).status == 422
         for each in await listed(tenant.api):
             changed = await tenant.api.put(f"{LIST}/{each['id']}", json={"status": "closed", "note": note})
             assert changed.status == 200
     events = [line["event"] for line in logs]
     assert (events.count("abuse_reported"), events.count("abuse_report_changed")) == (2, 2)
-    assert not any(written in repr(line) for line in logs for written in (TEXT, CONTACT, note))
+    assert not any(written in repr(line) for line in logs for written in (TEXT, CONTACT, note, peer))
 
 
 async def test_a_report_by_id_reads_no_organisation_during_the_request(tenant: Tenant, rival: Rival) -> None:

@@ -1,54 +1,101 @@
 """Suspending while others issue and resolve: from the answer on, nothing succeeds, on any process."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable
 
+import httpx2
 import pytest
-from support.api.core_settings import core_settings
+from support.api.core_client import PROOF
 from support.database.rival import Rival
-from support.processes.fake_clock import FakeClock
-from support.processes.running_apps import running_core
+from support.processes.killable import OPERATOR, Killable
 from support.tenancy.suspension import restore, suspend
 from support.tenancy.tenant import Tenant
 
-from soundmark.kit.crypto.secret import Secret
-
 ACTORS, AFTER = 6, 5
 HOLD = "SELECT FROM organizations FOR SHARE"
+Act = Callable[[], Awaitable[int]]
 
 
 @pytest.fixture
-async def elsewhere(tenant: Tenant, database_url: Secret, clock: FakeClock) -> AsyncIterator[Tenant]:
-    """The same tenant at another process of Core."""
-    async with running_core(core_settings(database_url), clock) as api:
-        yield replace(tenant, api=api)
+async def elsewhere(killable: Killable) -> AsyncIterator[httpx2.AsyncClient]:
+    """The operator's client of a Core in a process of its own; the shared Core runs in this one."""
+    limits = dict.fromkeys(("resolve_rate_limit", "refusal_rate_limit"), "1000000")
+    headers = {**OPERATOR, **PROOF}
+    async with (
+        killable.core(**limits) as core,
+        httpx2.AsyncClient(base_url=core.url, headers=headers, timeout=60) as client,
+    ):
+        yield client
 
 
-async def test_no_resolution_begun_after_the_answer_returns_an_intent(tenant: Tenant, elsewhere: Tenant) -> None:
-    code = await tenant.make_code()
-    before: list[int] = []
-    after: list[int] = []
-    is_over, is_raging = asyncio.Event(), asyncio.Event()
+async def race(tenant: Tenant, *acts: Act) -> list[tuple[list[int], list[int]]]:
+    """Have several actors repeat each act while the organisation is suspended, and a few times afterwards.
 
-    async def ask(place: Tenant) -> None:
+    Return the statuses of each act: of what began before the answer to the suspension, and of what began after it.
+    """
+    statuses: list[tuple[list[int], list[int]]] = [([], []) for _ in acts]
+    is_raging, is_over = asyncio.Event(), asyncio.Event()
+
+    async def repeat(act: Act, before: list[int], after: list[int]) -> None:
         left = AFTER
         while left:
             is_after = is_over.is_set()
-            (after if is_after else before).append((await place.api.resolve(code["broadcast_token"])).status)
+            (after if is_after else before).append(await act())
             left -= is_after
-            if len(before) >= 2 * ACTORS:
+            if all(len(began) >= ACTORS for began, _ in statuses):
                 is_raging.set()
 
-    asking = [asyncio.create_task(ask(place)) for place in (tenant, elsewhere) for _ in range(ACTORS)]
+    acting = [
+        asyncio.create_task(repeat(act, *lists))
+        for act, lists in zip(acts, statuses, strict=True)
+        for _ in range(ACTORS)
+    ]
     await is_raging.wait()
-    answer = await suspend(tenant.api, tenant.organization_id)
+    assert (await suspend(tenant.api, tenant.organization_id)).status == 200
     is_over.set()
-    await asyncio.gather(*asking)
-    assert answer.status == 200
-    assert set(before) <= {200, 404, 429}
-    assert 200 in before
-    assert set(after) <= {404, 429}
+    await asyncio.gather(*acting)
+    return statuses
+
+
+async def test_no_resolution_begun_after_the_answer_returns_an_intent(
+    tenant: Tenant, elsewhere: httpx2.AsyncClient
+) -> None:
+    token = (await tenant.make_code())["broadcast_token"]
+
+    async def resolve_here() -> int:
+        return (await tenant.api.resolve(token)).status
+
+    async def resolve_there() -> int:
+        return (await elsewhere.get(f"/v1/resolve/{token}")).status_code
+
+    for before, after in await race(tenant, resolve_here, resolve_there):
+        assert 200 in before
+        assert set(before) <= {200, 404}
+        assert after == [404] * (ACTORS * AFTER)
+
+
+async def test_no_issuance_begun_after_the_answer_succeeds_and_no_code_of_before_resolves(
+    tenant: Tenant, elsewhere: httpx2.AsyncClient, rival: Rival
+) -> None:
+    await tenant.make_quota(rival, 100_000)
+
+    async def issue_here() -> int:
+        return (await tenant.api.post("/v1/codes", json=tenant.code_body())).status
+
+    async def issue_there() -> int:
+        return (await elsewhere.post("/v1/codes", json=tenant.code_body())).status_code
+
+    issued_count = 0
+    for before, after in await race(tenant, issue_here, issue_there):
+        assert 201 in before
+        assert set(before) <= {201, 403}
+        assert after == [403] * (ACTORS * AFTER)
+        issued_count += before.count(201)
+    tokens = [token for (token,) in await rival.rows("SELECT token FROM broadcasts")]
+    assert len(tokens) == issued_count
+    for token in tokens:
+        assert (await tenant.api.resolve(token)).status == 404
+        assert (await elsewhere.get(f"/v1/resolve/{token}")).status_code == 404
 
 
 async def test_a_suspension_waits_for_an_issuance_that_was_first(tenant: Tenant, rival: Rival) -> None:

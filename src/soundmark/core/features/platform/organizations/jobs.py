@@ -14,7 +14,7 @@ from soundmark.core.providers.smtp_settings import has_smtp_server
 from soundmark.core.steps.cells import find_audience
 from soundmark.core.steps.owner_notices import mail_notice
 from soundmark.core.store.tenancy import members, suspensions
-from soundmark.kit.postgres.jobs import UNTIL_DONE, add_deferred
+from soundmark.kit.postgres.jobs import UNTIL_DONE, UNTIL_DONE_SOON, add_deferred
 
 MAIL: Final = "mail_owner_of_suspension"
 _log: Final = structlog.get_logger()
@@ -22,7 +22,7 @@ _log: Final = structlog.get_logger()
 
 def add_tasks(app: App, ctx: Context) -> None:
     """Make `app` carry suspensions, and tell owners."""
-    add_deferred(app, ctx, CARRY, carry_suspension)
+    add_deferred(app, ctx, CARRY, carry_suspension, retry=UNTIL_DONE_SOON)
     add_deferred(app, ctx, TELL, tell_owners)
 
     @app.task(name=MAIL, retry=UNTIL_DONE, pass_context=True)
