@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from soundmark.core.domain.log.entry import LogEntry
+from soundmark.core.domain.log.entry import ReadEntry
 from soundmark.core.domain.log.tree import Tile
 from soundmark.kit.postgres.arrays import bytes_array, plain_array
 from soundmark.kit.postgres.transaction import Tx
@@ -18,8 +18,8 @@ class Leaf(NamedTuple):
     entry: bytes
 
 
-async def insert_leaves(tx: Tx, first: int, leaves: Sequence[tuple[bytes, LogEntry]]) -> None:
-    """Insert entries, each given also as it was read, at the positions from `first`."""
+async def insert_leaves(tx: Tx, first: int, leaves: Sequence[ReadEntry]) -> None:
+    """Insert entries at the positions from `first`."""
     await tx.run(
         """
         INSERT INTO log_leaves (position, entry, digest, answer)
