@@ -27,7 +27,7 @@ PUBLISHED: Final = (
 # Each statement that writes, in the order in which the transaction executes them, and the lock that it waits for.
 PHASES: Final = {
     "DELETE FROM log_queue": "LOCK TABLE log_queue IN SHARE MODE",
-    "INSERT INTO log_leaves": "LOCK TABLE log_leaves IN SHARE MODE",
+    "COPY log_leaves": "LOCK TABLE log_leaves IN SHARE MODE",
     "INSERT INTO log_tiles": "LOCK TABLE log_tiles IN SHARE MODE",
     "INSERT INTO log_checkpoints": "LOCK TABLE log_checkpoints IN SHARE MODE",
     "DELETE FROM log_checkpoints": "SELECT FROM log_checkpoints FOR UPDATE",
@@ -43,16 +43,16 @@ async def list_writes(monkeypatch: pytest.MonkeyPatch, work: Awaitable[Any]) -> 
     def record(name: str) -> None:
         execute = getattr(Tx, name)
 
-        async def recorded(tx: Tx, statement: LiteralString, params: Any = None) -> Any:
+        async def recorded(tx: Tx, statement: LiteralString, *params: Any) -> Any:
             statements.append(statement)
-            return await execute(tx, statement, params)
+            return await execute(tx, statement, *params)
 
         monkeypatch.setattr(Tx, name, recorded)
 
-    for name in ("run", "rows", "value"):
+    for name in ("run", "rows", "value", "copy"):
         record(name)
     await work
-    pattern = re.compile(r"((?:INSERT INTO|DELETE FROM|(?<!DO )UPDATE|TRUNCATE) [a-z_]+)")
+    pattern = re.compile(r"((?:INSERT INTO|COPY|DELETE FROM|(?<!DO )UPDATE|TRUNCATE) [a-z_]+)")
     return [found for statement in statements for found in pattern.findall(statement)]
 
 
@@ -120,7 +120,7 @@ async def test_a_worker_that_is_killed_while_it_enters_earlier_codes_is_continue
     stored = await StoredLog.read(rival)
     before = await stored.published()
     assert before.size == 4, "two events of the key, and two Codes"
-    await kill_while_waiting(rival, PHASES["INSERT INTO log_leaves"], killable.worker())
+    await kill_while_waiting(rival, PHASES["COPY log_leaves"], killable.worker())
     assert await stored.audit() == 4
     async with killable.worker():
         await rival.until_rows("SELECT 1 FROM log_state WHERE entered_token IS NOT NULL")
