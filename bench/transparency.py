@@ -185,7 +185,8 @@ def _queue(database: Seeded, count: int) -> None:
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
         connection.execute(
             "INSERT INTO log_queue (kind, count, content)"
-            " SELECT 'code.issued', count(*), string_agg(sha256(('c' || n)::bytea) || sha256(('a' || n)::bytea), ''::bytea)"
+            " SELECT 'code.issued', count(*),"
+            " string_agg(sha256(('c' || n)::bytea) || sha256(('a' || n)::bytea), ''::bytea)"
             f" FROM generate_series(0, {count - 1}) AS n GROUP BY n / {_BATCH}".encode()
         )
         connection.execute("ANALYZE log_queue")
