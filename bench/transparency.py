@@ -182,14 +182,13 @@ async def _integrate(database: Seeded) -> tuple[float, float, int]:
 
 
 def _queue(database: Seeded, count: int) -> None:
-    entry = (
-        "convert_to('{\"answer\":\"' || rtrim(translate(encode(sha256(('a' || n)::bytea), 'base64'), '+/', '-_'), '=')"
-        " || '\",\"code\":\"' || rtrim(translate(encode(sha256(('c' || n)::bytea), 'base64'), '+/', '-_'), '=')"
-        ' || \'","kind":"code.issued","v":1}\', \'UTF8\')'
-    )
+    """Queue the commitments of Codes that were issued in batches of 100."""
     with psycopg.connect(database.everything.reveal(), autocommit=True) as connection:
         connection.execute(
-            f"INSERT INTO log_queue (content) SELECT {entry} FROM generate_series(1, {count}) AS n".encode()
+            "INSERT INTO log_queue (kind, count, content)"
+            " SELECT 'code.issued', count(*),"
+            " string_agg(sha256(('c' || n)::bytea) || sha256(('a' || n)::bytea), ''::bytea)"
+            f" FROM generate_series(0, {count - 1}) AS n GROUP BY n / {_BATCH}".encode()
         )
         connection.execute("ANALYZE log_queue")
 

@@ -4,8 +4,8 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
-from support.api.core_settings import OPERATOR_TOKEN, core_settings
+from support.api.core_settings import OPERATOR_TOKEN, core_settings, jobs_settings
 from support.database.connections import borrow
 from support.database.core_database import read_signing_keys, restore_core
 from support.processes.command_server import run_command, share_command_server
@@ -21,6 +21,11 @@ from support.processes.running_apps import served_in_thread
 from support.tenancy.tenant import INTENT
 
 from soundmark.core.app import create_app
+from soundmark.core.context import Context
+from soundmark.core.domain.log.state import Transparency, Witness
+from soundmark.core.features.log.integration.integrator import LogIntegrator
+from soundmark.core.features.log.integration.opening import renew_log
+from soundmark.core.worker import make_job_context
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.asgi import AsgiApp
@@ -30,6 +35,7 @@ from soundmark.settings import CoreSettings
 
 COMMAND = (sys.executable, "-P", "-m", "soundmark")
 DATABASE = "core_of_commands"
+PastPolicies = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ def service(cluster: RunningCluster, session_service: Service, session_service_k
 
 
 @pytest.fixture
-def past_policies(cluster: RunningCluster, service: Service) -> Callable[..., None]:
+def past_policies(cluster: RunningCluster, service: Service) -> PastPolicies:
     """Run a statement as a superuser, who bypasses row-level security."""
     assert service is not None, "the database is empty"
 
@@ -162,6 +168,27 @@ def past_policies(cluster: RunningCluster, service: Service) -> Callable[..., No
             connection.execute(statement.encode(), params)
 
     return run_statement
+
+
+@pytest.fixture
+async def ctx(service: Service, past_policies: PastPolicies) -> AsyncIterator[Context]:
+    """A worker's context, with a log of its own."""
+    past_policies("DELETE FROM log_queue")
+    context = make_job_context(jobs_settings(service.database_url))
+    await context.db.open()
+    await renew_log(context, "core.test/v1/log")
+    yield context
+    await context.witnesses.aclose()
+    await context.db.close()
+
+
+async def integrate(ctx: Context, *witnesses: Witness) -> None:
+    """Do what the worker does: add everything that waits to the log, and have these witnesses cosign it."""
+    quorum = len(witnesses)
+    integrator = LogIntegrator(replace(ctx, transparency=Transparency("core.test/v1/log", witnesses, quorum)))
+    await integrator.integrate_once()
+    await integrator.ask_once()
+    await integrator.finish_asking()
 
 
 @dataclass(frozen=True)

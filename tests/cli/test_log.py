@@ -3,35 +3,26 @@
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 import pytest
-from soundmark_sdk.client.records import ListedCode
-from support.api.core_settings import MASTER_KEY, jobs_settings
+from support.api.core_settings import MASTER_KEY
 from support.processes.command_server import running_command, share_command_server
 from support.processes.up_process import until
 
 from soundmark.cli import Refused
-from soundmark.cli.log_monitor import LoggedCodes, OwnCode, judge_codes
 from soundmark.cli.log_source import LogSource
 from soundmark.core.context import Context
-from soundmark.core.domain.log.auditing import LogFault
 from soundmark.core.domain.log.entry import document_entry
-from soundmark.core.domain.log.state import Transparency, Witness
-from soundmark.core.features.log.integration.integrator import LogIntegrator
+from soundmark.core.domain.log.state import Witness
 from soundmark.core.features.log.integration.opening import renew_log
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.signed_notes import COSIGNATURE, parse_verifier_key
 
-from .conftest import Done, Service, Tenant, environ, run
+from .conftest import Done, Service, environ, integrate, run
 
-PastPolicies = Callable[..., None]
 ALTER_TILE: Final = (
     "UPDATE log_tiles SET hashes = overlay(hashes PLACING sha256('x') FROM {} FOR 32) WHERE (level, number) = ({}, {})"
 )
@@ -40,27 +31,6 @@ ALTER_COSIGNATURE: Final = (
     "UPDATE log_checkpoints SET cosignatures = left(cosignatures, -20) || reverse(left(right(cosignatures, 20), 16))"
     " || right(cosignatures, 4)"
 )
-NOW: Final = datetime(2026, 11, 26, 21, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-async def ctx(service: Service, past_policies: PastPolicies) -> AsyncIterator[Context]:
-    """A worker's context, with a log of its own."""
-    past_policies("DELETE FROM log_queue")
-    context = make_job_context(jobs_settings(service.database_url))
-    await context.db.open()
-    await renew_log(context, "core.test/v1/log")
-    yield context
-    await context.witnesses.aclose()
-    await context.db.close()
-
-
-async def integrate(ctx: Context, *witnesses: Witness) -> None:
-    quorum = len(witnesses)
-    integrator = LogIntegrator(replace(ctx, transparency=Transparency("core.test/v1/log", witnesses, quorum)))
-    await integrator.integrate_once()
-    await integrator.ask_once()
-    await integrator.finish_asking()
 
 
 def queue_documents(service: Service, count: int, prefix: str = "") -> None:
@@ -227,73 +197,6 @@ async def test_a_witness_of_ours_cosigns_and_an_auditor_counts_it(
     assert "0 of the given witnesses" in verify(service, "--vkey", vkey_of(service), "--witness", vkey).refusal
     await renew_log(ctx, "core.test/v1/log")
     assert "0 of the given witnesses" in verify(service, "--vkey", vkey_of(service), "--witness", vkey).refusal
-
-
-async def test_a_monitor_finds_each_code_and_no_foreign_revocation(
-    tenant: Tenant, ctx: Context, tmp_path: Path, past_policies: PastPolicies
-) -> None:
-    codes = tenant.make_codes(3)
-    state, ordered = str(tmp_path / "log.json"), tmp_path / "ordered"
-    monitor = ("log", "monitor", "--state", state)
-    await integrate(ctx)
-    assert json.loads(tenant.run(*monitor, "--json").out) == {"size": 5, "codes": 3, "revoked": []}
-    tenant.service.revoke(codes[0])
-    await integrate(ctx)
-    assert json.loads(tenant.run(*monitor, "--json").out)["revoked"] == [codes[0]["xr_id"]]
-    ordered.write_text("")
-    assert "you did not order it" in tenant.run(*monitor, "--ordered", str(ordered)).refusal
-    ordered.write_text(codes[0]["xr_id"] + "\n")
-    assert tenant.run(*monitor, "--ordered", str(ordered)).status == 0
-    assert verify(tenant.service, "--state", state).status == 0, "it leaves what the monitor remembers in the file"
-    past_policies("DELETE FROM codes WHERE xr_id = %s", codes[1]["xr_id"])
-    assert f"the Code {codes[1]['xr_id']} was listed before" in tenant.run(*monitor).refusal
-
-
-LISTED: Final = ListedCode(
-    xr_id="xr_example",
-    organization_id="org_example",
-    project_id="prj_example",
-    campaign_id=None,
-    issuer="Radio",
-    issued_at=NOW - timedelta(minutes=2),
-    expires_at=NOW + timedelta(days=1),
-    status="active",
-    revoked_at=None,
-    broadcast_token="brd_example",
-    broadcast_frame="XRC1:brd_example",
-    audience_enabled=False,
-    audience_integration_id=None,
-)
-REVOKED: Final = replace(LISTED, status="revoked", revoked_at=NOW - timedelta(minutes=1))
-
-
-def test_a_monitor_compares_what_is_listed_with_what_is_logged(subtests: pytest.Subtests) -> None:
-    """What was answered less than half a minute ago may not be in the log yet."""
-    missing, only_issued = LoggedCodes(), LoggedCodes({b"issued"})
-    both = LoggedCodes({b"issued"}, {b"revoked"})
-    fresh = replace(LISTED, issued_at=NOW - timedelta(seconds=29))
-    freshly_revoked = replace(REVOKED, revoked_at=NOW - timedelta(seconds=29))
-    own = frozenset({"xr_example"})
-    cases: list[tuple[str, ListedCode, LoggedCodes, frozenset[str] | None, str | None]] = [
-        ("issued and logged", LISTED, only_issued, None, None),
-        ("issued and not logged", LISTED, missing, None, "is not in the log"),
-        ("issued just now", fresh, missing, None, None),
-        ("revoked and logged", REVOKED, both, None, None),
-        ("revoked and not logged", REVOKED, only_issued, None, "the log does not say so"),
-        ("revoked just now", freshly_revoked, only_issued, None, None),
-        ("revoked in the log alone", LISTED, both, None, "the service does not say so"),
-        ("ordered, and listed before it was revoked", LISTED, both, own, None),
-        ("ordered", REVOKED, both, own, None),
-        ("not ordered", REVOKED, both, frozenset(), "you did not order it"),
-    ]
-    for name, listed, logged, ordered, fault in cases:
-        expected = nullcontext() if fault is None else pytest.raises(LogFault, match=fault)
-        with subtests.test(name), expected:
-            judge_codes([OwnCode(listed, b"issued", b"revoked")], logged, at=NOW, ordered=ordered, since=None)
-    with subtests.test("ended before the log began"):
-        judge_codes([OwnCode(REVOKED, b"issued", b"revoked")], missing, at=NOW, ordered=None, since=NOW)
-    with subtests.test("active since before the log began"), pytest.raises(LogFault, match="is not in the log"):
-        judge_codes([OwnCode(LISTED, b"issued", b"revoked")], missing, at=NOW, ordered=None, since=NOW)
 
 
 async def test_an_operator_replaces_the_key_of_the_log(service: Service, ctx: Context, tmp_path: Path) -> None:

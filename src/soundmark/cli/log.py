@@ -14,7 +14,15 @@ from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_json
 from soundmark.cli.databases import run_on_core
 from soundmark.cli.deployment import DataDir, read_settings
-from soundmark.cli.log_monitor import LoggedCodes, describe_codes, judge_codes, read_codes
+from soundmark.cli.log_monitor import (
+    LoggedCodes,
+    OwnCode,
+    describe_codes,
+    judge_codes,
+    judge_unlisted,
+    read_codes,
+    read_deletions,
+)
 from soundmark.cli.log_source import KnownLog, find_trust, keep_known, open_log, read_known, read_others
 from soundmark.cli.options import BaseUrl, Connection, Organization, UpDir, command, read_moment
 from soundmark.cli.service import find_service
@@ -101,33 +109,46 @@ def monitor(
             "--since", metavar="TIMESTAMP", help="When the log began. Codes that had ended before need no entry."
         ),
     ] = None,
+    certificates: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="The certificate of a project or organisation that you had deleted; may be repeated.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Verify the whole log, and that each Code of your organisation is in it, and no revocation but yours.
 
     Exit status as `soundmark log verify`. Run it daily with a state file, so that it also notices a Code that the
-    service no longer lists.
+    service no longer lists. Only a deletion certificate that is in the log explains that: give it once.
     """
     began: datetime | None = None if since is None else read_moment(since)
     allowed = None if ordered is None else _read_ids(ordered)
-    others = read_others(trust.state)
-    at = SystemClock().now()
-    with open_client(connection, organization) as client:
-        codes = read_codes(client, others.get("codes", {}))
-    gone = set(others.get("codes", {})) - {code.listed.xr_id for code in codes}
+    address = find_service(connection).base_url
+    deletions = read_deletions(certificates or (), address)
+    before = read_others(trust.state).get("codes", {})
+    at, codes = SystemClock().now(), list[OwnCode]()
+    # Nothing is left of a deleted organisation, its keys included.
+    if all(deletion.certificate.subject_type == "project" for deletion in deletions):
+        with open_client(connection, organization) as client:
+            codes = read_codes(client, before)
     logged = LoggedCodes()
-    checkpoint, known = _examine(find_service(connection).base_url, trust, logged, keep=False)
-    if gone:
-        raise Refused(f"the Code {min(gone)} was listed before, and no longer is")
+    checkpoint, known = _examine(address, trust, logged, keep=False)
     try:
+        deleted = judge_unlisted(before, codes, logged, deletions, ordered=allowed)
         revoked = judge_codes(codes, logged, at=at, ordered=allowed, since=began)
     except LogFault as fault:
         raise Refused(str(fault)) from None
     keep_known(trust.state, known, codes=describe_codes(codes))
     if as_json:
-        show_json({"size": checkpoint.size, "codes": len(codes), "revoked": revoked})
-    else:
-        typer.echo(f"{checkpoint.origin}: {len(codes)} Codes of yours are in the log, {len(revoked)} of them revoked")
+        show_json({"size": checkpoint.size, "codes": len(codes), "revoked": revoked, "deleted": deleted})
+        return
+    typer.echo(f"{checkpoint.origin}: {len(codes)} Codes of yours are in the log, {len(revoked)} of them revoked")
+    for certificate_id, xr_ids in deleted.items():
+        for xr_id in xr_ids:
+            typer.echo(f"{xr_id} is no longer listed: {certificate_id}, which is in the log, says that it was deleted")
 
 
 @app.command()

@@ -1,13 +1,19 @@
 """What an organisation checks in the log: each of its Codes is there, and no revocation that it did not order."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
+from soundmark_sdk import CertificateRejected, KeySet, VerifiedCertificate, verify_certificate
+from soundmark_sdk.certificate import CERTIFICATE_BYTES_MAX
 from soundmark_sdk.client import Client
 from soundmark_sdk.client.records import ListedCode
 
+from soundmark.cli import Refused
+from soundmark.cli.verification_keys import fetch_keys, read_bounded
 from soundmark.core.domain.log.auditing import LogFault
 from soundmark.core.domain.log.entry import LogEntry, digest
 from soundmark.kit.crypto.canonical import canonicalize
@@ -15,22 +21,24 @@ from soundmark.kit.text import base64url
 
 # Longer than anything takes from its answer to a published checkpoint, with the slowest witnesses.
 LOGGED_AFTER: Final = timedelta(seconds=30)
+# What the state file keeps of each Code, by its id: see `describe_codes`.
+KnownCodes = Mapping[str, Sequence[str]]
 
 
 @dataclass(slots=True)
 class LoggedCodes:
-    """The commitments to whole Codes that a log has."""
+    """The commitments to whole Codes, and to documents, that a log has."""
 
     issued: set[bytes] = field(default_factory=set)
     revoked: set[bytes] = field(default_factory=set)
+    documents: set[bytes] = field(default_factory=set)
 
     def add(self, entries: list[LogEntry]) -> None:
-        """Note what is about Codes."""
+        """Note what is about Codes, and what may be about their deletion."""
+        sets = {"code.issued": self.issued, "code.revoked": self.revoked, "document.sealed": self.documents}
         for entry in entries:
-            if entry.kind == "code.issued":
-                self.issued.add(entry.digests[0])
-            elif entry.kind == "code.revoked":
-                self.revoked.add(entry.digests[0])
+            if entry.kind in sets:
+                sets[entry.kind].add(entry.digests[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +50,46 @@ class OwnCode:
     revoked: bytes
 
 
-def read_codes(client: Client, known: Mapping[str, list[str]]) -> list[OwnCode]:
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A deletion certificate that the organisation has, verified, and the commitment to it."""
+
+    certificate: VerifiedCertificate
+    document: bytes
+
+
+def read_codes(client: Client, known: KnownCodes) -> list[OwnCode]:
     """Return every Code of the organisation; those that an earlier run knew are not read again."""
     found = []
     for listed in client.codes.list():
         if listed.xr_id in known:
-            issued, revoked = map(base64url.decode, known[listed.xr_id])
+            issued, revoked = map(base64url.decode, known[listed.xr_id][:2])
         else:
             signed = canonicalize(dict(client.codes.show(listed.xr_id).signed_code))
             issued, revoked = (digest(kind, "code", signed) for kind in ("code.issued", "code.revoked"))
         found.append(OwnCode(listed, issued, revoked))
     return found
+
+
+def read_deletions(files: Sequence[Path], base_url: str) -> list[Deletion]:
+    """Return the deletion certificates in files.
+
+    Raises: Refused unless keys of the service at this URL signed all of them.
+    """
+    if not files:
+        return []
+    keys = fetch_keys(base_url)
+    return [_read_deletion(file, keys) for file in files]
+
+
+def _read_deletion(file: Path, keys: KeySet) -> Deletion:
+    """Raises: Refused."""
+    text = read_bounded(file, CERTIFICATE_BYTES_MAX)
+    try:
+        verified = verify_certificate(text, keys)
+    except CertificateRejected as rejected:
+        raise Refused(f"{file} is not genuine: {rejected}") from None
+    return Deletion(verified, digest("document.sealed", "document", canonicalize(json.loads(text))))
 
 
 def judge_codes(
@@ -82,12 +119,58 @@ def judge_codes(
             continue
         if listed.revoked_at is None and ordered is None:
             raise LogFault(f"the log revokes the Code {listed.xr_id}, and the service does not say so")
-        if ordered is not None and listed.xr_id not in ordered:
-            raise LogFault(f"the Code {listed.xr_id} was revoked, and you did not order it")
+        _require_ordered(listed.xr_id, ordered)
         revoked.append(listed.xr_id)
     return revoked
 
 
-def describe_codes(codes: list[OwnCode]) -> dict[str, Any]:
-    """Return what the next run needs, for the state file."""
-    return {code.listed.xr_id: [base64url.encode(code.issued), base64url.encode(code.revoked)] for code in codes}
+def judge_unlisted(
+    known: KnownCodes,
+    codes: list[OwnCode],
+    logged: LoggedCodes,
+    deletions: Sequence[Deletion],
+    *,
+    ordered: frozenset[str] | None,
+) -> dict[str, list[str]]:
+    """Return the Codes that are no longer listed, by the id of the certificate of their deletion, which is in the log.
+
+    Raises: LogFault for a certificate that is not in the log, a Code without one, and a revocation as `judge_codes`.
+    """
+    subjects = dict[str, str]()
+    for deletion in deletions:
+        certificate = deletion.certificate
+        if deletion.document not in logged.documents:
+            raise LogFault(f"the certificate {certificate.certificate_id} is not in the log")
+        subjects[certificate.subject_id] = certificate.certificate_id
+    explained = dict[str, list[str]]()
+    for xr_id in sorted(set(known) - {code.listed.xr_id for code in codes}):
+        _, revoked, *owners = known[xr_id]
+        certificate_id = next((subjects[owner] for owner in owners if owner in subjects), None)
+        if certificate_id is None:
+            raise LogFault(
+                f"the Code {xr_id} was listed before, and no longer is;"
+                " if you had it deleted, give the deletion certificate with --certificate"
+            )
+        if base64url.decode(revoked) in logged.revoked:
+            _require_ordered(xr_id, ordered)
+        explained.setdefault(certificate_id, []).append(xr_id)
+    return explained
+
+
+def describe_codes(codes: list[OwnCode]) -> KnownCodes:
+    """Return what the next run needs, for the state file: the two commitments, the organisation and the project."""
+    return {
+        code.listed.xr_id: [
+            base64url.encode(code.issued),
+            base64url.encode(code.revoked),
+            code.listed.organization_id,
+            code.listed.project_id,
+        ]
+        for code in codes
+    }
+
+
+def _require_ordered(xr_id: str, ordered: frozenset[str] | None) -> None:
+    """Raises: LogFault."""
+    if ordered is not None and xr_id not in ordered:
+        raise LogFault(f"the Code {xr_id} was revoked, and you did not order it")

@@ -28,7 +28,8 @@ from soundmark.kit.text import base64url
 async def queued(rival: Rival) -> Counter[bytes]:
     """Return the entries that the worker makes of what waits."""
     rows = await rival.rows("SELECT kind, count, content FROM log_queue")
-    return Counter(make_entries([Queued(kind, count, bytes(content)) for kind, count, content in rows]))
+    waiting = [Queued(kind, count, bytes(content)) for kind, count, content in rows]
+    return Counter(entry for entry, _ in make_entries(waiting))
 
 
 def entry_of(code: dict[str, Any], *, revoked: bool = False) -> bytes:

@@ -1,5 +1,6 @@
 """Witnesses of others cosign our checkpoints; who is slow, away or ahead; and who has seen another tree."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ from support.log.stored_log import StoredLog
 from support.log.witnesses import TheirWitness
 from support.processes.fake_clock import FakeClock
 
+from soundmark.core.context import Context
+from soundmark.core.domain.log.state import Transparency
+from soundmark.core.features.log.integration.witnessing import Witnesses
 from soundmark.core.providers import witnesses as client
 
 from .conftest import Integrators
@@ -164,3 +168,18 @@ async def test_a_split_view_is_refused_by_whoever_saw_the_other(
     await both.finish_asking()
     assert await stored.state() == "witness_conflict"
     assert (await stored.published()).size == 2
+
+
+async def test_what_another_worker_asks_about_is_missing_until_it_has_asked(
+    ctx: Context, integrators: Integrators, witnesses: list[TheirWitness], rival: Rival, clock: FakeClock
+) -> None:
+    """The other may be killed: this one asks again in ten seconds, and not in thirty."""
+    transparency = Transparency(ctx.transparency.origin, (witnesses[0].ours,), 1)
+    await queue_entries(rival, 3)
+    await integrators(witnesses[0].ours, quorum=1).integrate_once()
+    asking = Witnesses(replace(ctx, transparency=transparency))
+    await rival.run("UPDATE log_checkpoints SET asked_at = %s", clock.now())
+    assert await asking.ask_about_newest()
+    clock.advance(seconds=11)
+    assert not await asking.ask_about_newest()
+    assert witnesses[0].size(ctx.transparency.origin) == 5

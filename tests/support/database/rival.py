@@ -13,6 +13,9 @@ from support.database.connections import borrow_async
 
 T = TypeVar("T")
 
+# Takes an advisory lock that nothing else takes.
+COMMITTING: Final = "SELECT pg_advisory_xact_lock(6)"
+
 # Sessions that wait for a lock: those behind the holders, directly or in a queue; without holders, all. Two Cores that
 # start to seal the log of one new organisation wait for each other for a moment, in any test.
 _WAITING: Final = """
@@ -87,6 +90,25 @@ class Rival:
             yield
         finally:
             await self.run(f"ALTER TABLE {table} DROP CONSTRAINT refusing")
+
+    @contextlib.asynccontextmanager
+    async def pausing_commits(self, change: str) -> AsyncIterator[None]:
+        """Make commits that contain a change, such as `INSERT ON closures`, wait for the lock of `COMMITTING`.
+
+        A process that is killed meanwhile does not learn of its commit, which PostgreSQL completes.
+        """
+        await self.run(
+            "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$ BEGIN PERFORM ({COMMITTING}); RETURN NULL; END $$"
+        )
+        try:
+            await self.run(
+                f"CREATE CONSTRAINT TRIGGER pausing AFTER {change} DEFERRABLE INITIALLY DEFERRED"
+                " FOR EACH ROW EXECUTE FUNCTION pause()"
+            )
+            yield
+        finally:
+            await self.run("DROP FUNCTION pause CASCADE")
 
     async def kill_waiting_sessions(self) -> int:
         """Cut the connections that wait for a lock, as if their processes had died; return how many, one at least.

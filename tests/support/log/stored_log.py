@@ -60,9 +60,11 @@ class StoredLog:
         ((reason,),) = await self.rival.rows("SELECT stopped_reason FROM log_state")
         return None if reason is None else str(reason)
 
-    async def audit(self) -> int:
-        """Compare every tile and leaf with the newest checkpoint; return its size."""
+    async def audit(self, *earlier: Any) -> int:
+        """Compare every tile and leaf with the newest checkpoint, which extends the earlier ones; return its size."""
         newest = await self.newest()
+        positions = await self.rival.rows("SELECT position FROM log_leaves ORDER BY position")
+        assert positions == [(position,) for position in range(newest.size)], "without a gap"
         tiles = {
             tlog.tiles.tile_path(level, number, None if len(hashes) == 8192 else len(hashes) // 32): bytes(hashes)
             for level, number, hashes in await self.rival.rows("SELECT level, number, hashes FROM log_tiles")
@@ -71,8 +73,10 @@ class StoredLog:
         assert tiles == {
             path: data for path, data in tlog.tiles.materialise_tiles(entries).items() if "/entries/" not in path
         }
-        assert tlog.MerkleTree(entries).root() == newest.root
-        assert len(entries) == newest.size
+        tree = tlog.MerkleTree(entries)
+        for checkpoint in (*earlier, newest):
+            assert tree.root(checkpoint.size) == checkpoint.root
+        assert len(set(entries)) == len(entries), "each is there once"
         return len(entries)
 
     async def _checkpoints(self, where: str) -> list[Any]:

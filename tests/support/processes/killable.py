@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -92,6 +93,12 @@ class Killable:
             await rival.run(RUN, "retry_stalled_jobs")
             await rival.until_rows(JOBS.format(task), ("succeeded",))
 
+    @contextlib.asynccontextmanager
+    async def command(self, *arguments: str) -> AsyncIterator[Doomed]:
+        """Run an operator's command on the database."""
+        with _running(list(arguments), _environ(self.database_url, self.audience_url)) as process:
+            yield Doomed("", process)
+
 
 @contextlib.contextmanager
 def running_core(
@@ -101,9 +108,10 @@ def running_core(
     log: str = os.devnull,
     server: Path | None = None,
     variables: Mapping[str, str] = _NO_VARIABLES,
+    must_serve: bool = True,
     **changes: str,
 ) -> Iterator[tuple[str, ForkedCommand]]:
-    """Run Core on this database; yield its URL and its process.
+    """Run Core on this database; yield its URL and its process, by default once it serves.
 
     `server` forks it, by default this worker's. `changes` are settings by field name, `variables` others of the
     environment.
@@ -122,7 +130,8 @@ def running_core(
         command = ["serve", "core", "--port", str(port), "--beside-others"]
         with _running(command, environ, log=log, server=server) as process:
             url = f"http://127.0.0.1:{port}"
-            until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
+            if must_serve:
+                until(lambda: status_of(f"{url}/healthz") == 200, _START_S)
             yield url, process
 
 
@@ -189,6 +198,16 @@ def _environ(database_url: Secret, audience_url: str) -> dict[str, str]:
         "SOUNDMARK_AUDIENCE_URL": audience_url,
         "SOUNDMARK_AUDIENCE_CREDENTIAL": CREDENTIAL,
     }
+
+
+async def kill_while_waiting(
+    holder: Rival, lock: str, running: AbstractAsyncContextManager[Doomed], *, count: int = 1
+) -> None:
+    """Start a process, and kill it while `count` sessions wait for a lock of the test's own: `COMMITTING` to commit."""
+    async with holder.holding(lock), running as doomed:
+        await holder.until_someone_waits(count)
+        doomed.kill()
+    await until_alone(holder)
 
 
 async def until_alone(rival: Rival) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, LiteralString, Protocol, TypeVar
 
 import psycopg
@@ -104,6 +104,16 @@ class Tx:
         """Execute one statement for each of `rows`, in one round trip."""
         async with self._connection.cursor() as cursor:
             await cursor.executemany(statement, rows)
+
+    async def copy(self, statement: LiteralString, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Send many rows of these types with a `COPY … FROM STDIN (FORMAT BINARY)`, which is faster than an `INSERT`.
+
+        PostgreSQL refuses it under row-level security.
+        """
+        async with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.set_types(types)
+            for row in rows:
+                await copy.write_row(row)
 
     @contextlib.asynccontextmanager
     async def pipeline(self) -> AsyncIterator["Send"]:

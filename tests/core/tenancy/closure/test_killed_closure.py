@@ -5,13 +5,11 @@ A process is killed while the first statement of the next phase waits for a lock
 
 import contextlib
 import re
-import signal
-from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import httpx2
 import pytest
-from support.database.rival import Rival
+from support.database.rival import COMMITTING, Rival
 from support.processes.killable import OPERATOR, Doomed, Killable, running_audience, until_alone
 from support.tenancy.closures import Subject, fill, organization_of, verify_certificate
 from support.tenancy.tenant import Tenant
@@ -29,7 +27,7 @@ AFTER_PHASE_OF_CORE = {
     "3": ("closure", "SELECT FROM closures FOR UPDATE", "requested"),
     "4": ("core", "SELECT FROM codes FOR UPDATE", "deleting"),
     "5": ("core", "SELECT FROM campaigns FOR UPDATE", "deleting"),
-    # Nothing waits behind the last phase but its commit: see `pausing_last_commit`.
+    # Nothing waits behind the last phase but its commit: see `Rival.pausing_commits`.
     "6": ("nothing", "", None),
 }
 AFTER_PHASE_OF_AUDIENCE = {
@@ -38,7 +36,6 @@ AFTER_PHASE_OF_AUDIENCE = {
     "3": "SELECT FROM operations FOR UPDATE",
     "4": None,
 }
-LAST_COMMIT: Final = 6  # The key of an advisory lock that nothing else takes.
 CERTIFICATES: Final = "SELECT 1 FROM deletion_certificates"
 
 
@@ -104,23 +101,6 @@ async def kill_after_purge(core: Doomed, subject: Subject, rival: Rival, measuri
     assert await measuring.rows("SELECT completed_at IS NOT NULL FROM purges") == [(True,)]
 
 
-@contextlib.asynccontextmanager
-async def pausing_last_commit(rival: Rival) -> AsyncIterator[None]:
-    """Make the commit that stores a certificate wait for an advisory lock of the test's own, until the block ends."""
-    await rival.run(
-        "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS"
-        f" $$ BEGIN PERFORM pg_advisory_xact_lock({LAST_COMMIT}); RETURN NULL; END $$"
-    )
-    try:
-        await rival.run(
-            "CREATE CONSTRAINT TRIGGER pausing AFTER INSERT ON deletion_certificates DEFERRABLE INITIALLY DEFERRED"
-            " FOR EACH ROW EXECUTE FUNCTION pause()"
-        )
-        yield
-    finally:
-        await rival.run("DROP FUNCTION pause CASCADE")
-
-
 async def test_a_core_that_is_killed_after_the_last_phase(
     tenant: Tenant, rival: Rival, measuring: Rival, killable: Killable
 ) -> None:
@@ -128,14 +108,9 @@ async def test_a_core_that_is_killed_after_the_last_phase(
     await fill(tenant)
     subject = organization_of(tenant)
     certificate_id = (await subject.preflight()).json["certificate_id"]
-    async with killable.core() as core, pausing_last_commit(rival):
-        async with rival.holding(f"SELECT pg_advisory_xact_lock({LAST_COMMIT})"):
-            delete(core, subject)
-            await rival.until_found(f"SELECT 1 FROM pg_locks WHERE objid = {LAST_COMMIT} AND NOT granted")
-            # PostgreSQL completes the commit, and the process never learns it.
-            core.process.send_signal(signal.SIGSTOP)
-        await rival.until_found(CERTIFICATES)
-        core.kill()
+    pausing = rival.pausing_commits("INSERT ON deletion_certificates")
+    async with killable.core() as core, pausing, core.dying_while(rival, COMMITTING):
+        delete(core, subject)
 
     repeated = await subject.delete()
     assert (repeated.status, repeated.code) == (404, "organization_not_found")

@@ -1,9 +1,9 @@
 """The entries of the transparency log: closed objects that commit to what happened, and reveal nothing of it."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -127,6 +127,23 @@ class LogEntry:
 
     kind: str
     digests: tuple[bytes, ...]
+
+
+# The bytes of an entry, and what they say.
+ReadEntry: TypeAlias = tuple[bytes, LogEntry]
+
+
+def code_entries(kind: Literal["code.issued", "code.revoked"], commitments: bytes) -> Iterator[ReadEntry]:
+    """Yield the entries of Codes that were issued together, with 64 bytes each, or revoked together, with 32.
+
+    Raises: NotAnEntry for bytes that are left over.
+    """
+    make, size = (issued_entry, 2 * DIGEST_BYTES) if kind == "code.issued" else (revoked_entry, DIGEST_BYTES)
+    for start in range(0, len(commitments), size):
+        each = commitments[start : start + size]
+        if len(each) != size:
+            raise NotAnEntry("is no entry")
+        yield make(each), LogEntry(kind, tuple(each[at : at + DIGEST_BYTES] for at in range(0, size, DIGEST_BYTES)))
 
 
 def read_entry(data: bytes) -> LogEntry:

@@ -1,14 +1,12 @@
 """The tables `log_leaves` and `log_tiles`."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from soundmark.core.domain.log.entry import LogEntry
+from soundmark.core.domain.log.entry import ReadEntry
 from soundmark.core.domain.log.tree import Tile
 from soundmark.kit.postgres.arrays import bytes_array, plain_array
 from soundmark.kit.postgres.transaction import Tx
-
-_NO_ANSWER: Final = b""  # An array of bytes has no NULL.
 
 
 class Leaf(NamedTuple):
@@ -18,21 +16,15 @@ class Leaf(NamedTuple):
     entry: bytes
 
 
-async def insert_leaves(tx: Tx, first: int, leaves: Sequence[tuple[bytes, LogEntry]]) -> None:
-    """Insert entries, each given also as it was read, at the positions from `first`."""
-    await tx.run(
-        """
-        INSERT INTO log_leaves (position, entry, digest, answer)
-        SELECT %(first)s + number - 1, entry, digest, NULLIF(answer, '')
-          FROM unnest(%(entries)s::bytea[], %(digests)s::bytea[], %(answers)s::bytea[])
-               WITH ORDINALITY AS leaf (entry, digest, answer, number)
-        """,
-        {
-            "first": first,
-            "entries": bytes_array(data for data, _ in leaves),
-            "digests": bytes_array(entry.digests[0] for _, entry in leaves),
-            "answers": bytes_array((*entry.digests, _NO_ANSWER)[1] for _, entry in leaves),
-        },
+async def insert_leaves(tx: Tx, first: int, leaves: Sequence[ReadEntry]) -> None:
+    """Insert entries at the positions from `first`."""
+    await tx.copy(
+        "COPY log_leaves (position, entry, digest, answer) FROM STDIN (FORMAT BINARY)",
+        ("bigint", "bytea", "bytea", "bytea"),
+        (
+            (position, data, entry.digests[0], entry.digests[1] if len(entry.digests) > 1 else None)
+            for position, (data, entry) in enumerate(leaves, first)
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """The only place where the tree grows: what waits is entered, and the new tree is signed, in one transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,7 @@ import structlog
 from soundmark.core.context import Context
 from soundmark.core.domain.codes.signed_facts import read_facts
 from soundmark.core.domain.log.checkpoint import Checkpoint, sign_checkpoint, verify_checkpoint
-from soundmark.core.domain.log.entry import LogEntry, NotAnEntry, commit_issued, issued_entry, read_entry, revoked_entry
+from soundmark.core.domain.log.entry import NotAnEntry, ReadEntry, code_entries, commit_issued, read_entry
 from soundmark.core.domain.log.state import LogState, StoredCheckpoint
 from soundmark.core.domain.log.tree import Edge, edge_tiles, hash_leaf
 from soundmark.core.features.log.integration.keys import read_signers
@@ -83,7 +83,7 @@ async def _read_edge(tx: Tx, log: LogState) -> Edge:
     return edge
 
 
-async def _list_earlier(tx: Tx, log: LogState) -> tuple[list[bytes], str | None]:
+async def _list_earlier(tx: Tx, log: LogState) -> tuple[list[ReadEntry], str | None]:
     """Return the entries of some Codes that were active when the log was made, and up to which token; None for all.
 
     A Code that was issued since has entered the log itself, and is found to be known. One that has ended since is
@@ -92,40 +92,36 @@ async def _list_earlier(tx: Tx, log: LogState) -> tuple[list[bytes], str | None]
     if log.entered_token is None:
         return [], None
     found = await broadcasts.list_unrevoked(tx, at=log.created_at, after=log.entered_token, limit=ENTRIES_AT_ONCE)
-    moment, entries = format_timestamp(log.created_at), list[bytes]()
+    moment, entries = format_timestamp(log.created_at), list[ReadEntry]()
     for broadcast in found:
         facts = read_facts(broadcast.payload)
         if facts is not None and facts.expires_at > moment:  # Timestamps of this format sort chronologically.
-            entries.append(issued_entry(commit_issued([broadcast])))
+            entries += code_entries("code.issued", commit_issued([broadcast]))
     return entries, found[-1].token if len(found) == ENTRIES_AT_ONCE else None
 
 
-def make_entries(waiting: Sequence[Queued]) -> Iterator[bytes]:
-    """Yield the entries of what waits."""
+def make_entries(waiting: Iterable[Queued]) -> Iterator[ReadEntry]:
+    """Yield the entries of what waits. What is none is dropped: somebody may have altered the queue."""
     for queued in waiting:
-        if queued.kind == "entry":
-            yield queued.content
-            continue
-        make, size = (issued_entry, 64) if queued.kind == "code.issued" else (revoked_entry, 32)
-        for at in range(0, len(queued.content), size):
-            yield make(queued.content[at : at + size])
-
-
-async def _find_new(tx: Tx, waiting: Sequence[bytes], *, size: int) -> list[tuple[bytes, LogEntry]]:
-    """Return the entries, each once, that the tree of `size` leaves lacks; somebody may have altered the queue."""
-    found = dict[bytes, tuple[bytes, LogEntry]]()
-    for data in waiting:
         try:
-            entry = read_entry(data)
+            if queued.kind == "entry":
+                yield queued.content, read_entry(queued.content)
+            else:
+                yield from code_entries(queued.kind, queued.content)
         except NotAnEntry:
             _log.error("log_entry_malformed")
-        else:
-            found.setdefault(entry.digests[0], (data, entry))
+
+
+async def _find_new(tx: Tx, waiting: Iterable[ReadEntry], *, size: int) -> list[ReadEntry]:
+    """Return the entries, each once, that the tree of `size` leaves lacks."""
+    found = dict[bytes, ReadEntry]()
+    for each in waiting:
+        found.setdefault(each[1].digests[0], each)
     known = await tree.list_known(tx, list(found), size=size) if found else set()
     return [each for digest, each in found.items() if digest not in known]
 
 
-async def _append(ctx: Context, tx: Tx, log: LogState, edge: Edge, new: list[tuple[bytes, LogEntry]]) -> None:
+async def _append(ctx: Context, tx: Tx, log: LogState, edge: Edge, new: list[ReadEntry]) -> None:
     # In random order: neighbours would tell which acts belong together.
     places = {data: ctx.entropy.take(_SHUFFLE_BYTES) for data, _ in new}
     new.sort(key=lambda each: places[each[0]])

@@ -42,9 +42,9 @@ class Witnesses:
 
         Raises: DatabaseUnavailable.
         """
-        newest = await self._claim()
-        if newest is None:
-            return False
+        newest, is_taken = await self._claim()
+        if newest is None or is_taken:
+            return is_taken
         missing = newest.lacks(self._ctx.transparency.witnesses)
         asked = [asyncio.create_task(self._ask(witness, newest)) for witness in missing]
         self._tasks.update(asked)
@@ -89,22 +89,22 @@ class Witnesses:
         _log.warning("log_restored", size=newest.size)
         return True
 
-    async def _claim(self) -> StoredCheckpoint | None:
-        """Return the newest checkpoint if a witness has not cosigned it, and no other process is asking."""
+    async def _claim(self) -> tuple[StoredCheckpoint | None, bool]:
+        """Return the newest checkpoint if a witness has not cosigned it, and whether another process is asking."""
         ctx = self._ctx
         if not ctx.transparency.witnesses:
-            return None
+            return None, False
         async with ctx.db.transaction() as tx:
             log = await state.lock(tx)
             newest = await checkpoints.find_newest(tx)
             now = ctx.clock.now()
-            if log is None or log.stopped_reason is not None or newest is None:
-                return None
+            is_going_on = log is not None and log.stopped_reason is None
+            if not is_going_on or newest is None or not newest.lacks(ctx.transparency.witnesses):
+                return None, False
             is_taken = newest.asked_at is not None and newest.asked_at <= now < newest.asked_at + _ASKED_FOR
-            if is_taken or not newest.lacks(ctx.transparency.witnesses):
-                return None
-            await checkpoints.update_asked(tx, newest.size, now=now)
-        return newest
+            if not is_taken:
+                await checkpoints.update_asked(tx, newest.size, now=now)
+        return newest, is_taken
 
     async def _ask(self, witness: Witness, newest: StoredCheckpoint) -> None:
         try:
