@@ -1,17 +1,21 @@
 """What the pages of several areas look up."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, TypeVar
 
-from soundmark_sdk.client.records import ApiKey, Integration, Invitation, Subscription
+from soundmark_sdk.client import ClientFailure
+from soundmark_sdk.client.records import ApiKey, Code, Integration, Invitation, Subscription
 
-from soundmark.console.parts import read_part
+from soundmark.console.parts import read_part, until_late
 from soundmark.console.troubles import TenantUnknown, TooManyListed
 from soundmark.console.visit import Visit
 
 _Listed = TypeVar("_Listed", Integration, ApiKey, Invitation, Subscription)
 # Three pages of the API: what a page waits for at most.
 LISTED_MAX: Final = 300
+_LOOKS_AT_ONCE: Final = 8  # At single Codes, since Core lists none by their ids.
 # As in the contract, section 7, "What entitles".
 _LIVE: Final = frozenset({"trialing", "active", "past_due"})
 
@@ -57,3 +61,19 @@ async def find_listed(listing: AsyncIterator[_Listed], identity: str) -> _Listed
 def list_entitling(subscriptions: Sequence[Subscription]) -> list[Subscription]:
     """Return the subscriptions that may entitle."""
     return [each for each in subscriptions if each.status in _LIVE]
+
+
+async def look_at_codes(visit: Visit, xr_ids: Sequence[str]) -> dict[str, Code]:
+    """Return these Codes by their ids, in the same order, without those that Core does not show, or not in time."""
+    found: dict[str, Code] = {}
+    looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
+
+    async def look(xr_id: str) -> None:
+        async with looks:
+            with contextlib.suppress(ClientFailure):
+                found[xr_id] = await visit.core.codes.show(xr_id, project_id=visit.project_id)
+
+    with contextlib.suppress(TimeoutError):
+        async with until_late():
+            await asyncio.gather(*map(look, xr_ids))
+    return {xr_id: found[xr_id] for xr_id in xr_ids if xr_id in found}

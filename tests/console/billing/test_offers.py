@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 import pytest
 from support.api.core_client import Api
 from support.billing.card_purchase import list_sessions
+from support.billing.catalog import CARD_OFFER as CARD_TERMS
 from support.billing.catalog import LOCAL_OFFER as LOCAL_TERMS
-from support.billing.catalog import put_plan, sell
+from support.billing.catalog import add_price, put_plan, sell
 from support.billing.local_purchase import list_payments
 from support.billing.offers import (
     CARD_OFFER,
@@ -54,6 +55,42 @@ async def test_an_offer_is_shown_with_its_quota_and_price(operator: ConsoleClien
     text = " ".join("".join(row.itertext()).split())
     assert "100 Codes" in text
     assert "TND 149.000 · for 12 months" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "price"),
+    [
+        ({}, "€49.00 per month"),
+        ({"recurring": {"interval": "year", "interval_count": 1}}, "€49.00 per year"),
+        ({"recurring": {"interval": "month", "interval_count": 3}}, "€49.00 · the payment page shows the period"),
+        ({"unit_amount": None, "billing_scheme": "tiered"}, "The payment page shows the price."),
+    ],
+    ids=["month", "year", "quarter", "tiers"],
+)
+async def test_the_price_of_a_card_offer_is_on_every_page_of_its_purchase(
+    operator: ConsoleClient,
+    tenant: Tenant,
+    api: Api,
+    rival: Rival,
+    card: RunningSandbox,
+    changes: dict[str, Any],
+    price: str,
+) -> None:
+    """As the provider says it: a price with another period than a month or a year does not seem to be paid once."""
+    await add_price(card, **changes)
+    await sell(api, "offer_card", CARD_TERMS)
+
+    offers = await operator.get(offers_path(tenant))
+    way_out = await operator.submit(offers_path(tenant), await press_buy(operator, offers_path(tenant), "offer_card"))
+    [(checkout_id, _)] = await stored(rival)
+    waiting = await operator.get(f"/billing/checkouts/{checkout_id}")
+    pending = await operator.get(offers_path(tenant).removesuffix("/offers"))
+
+    for page in (offers, pending):
+        assert " ".join("".join(page.find(".//td[@data-label='Price']").itertext()).split()) == price
+    for page in (way_out, waiting):
+        facts = ["".join(each.itertext()).strip() for each in page.find_all(".//dl[@class='facts']")[0].findall("dd")]
+        assert facts[2] == price
 
 
 async def test_offers_of_a_country_are_those_that_are_for_sale_there(

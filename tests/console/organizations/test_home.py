@@ -12,6 +12,7 @@ from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_second_project
 
 from soundmark.console.charts import forecast_month
+from soundmark.console.pages.organizations import endpoints
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e{{ 7 * 7 }}"
 PARTS = {
@@ -82,6 +83,97 @@ async def test_what_needs_attention_leads_to_where_it_is_solved(
     assert invitation.startswith("bo@example.org has not accepted the invitation, which expires in ")
     for path in paths:
         assert (await operator.get(path)).status == 200
+
+
+def deliver(status: str, *, attempts: int = 1, error: str | None = "timeout") -> dict[str, Any]:
+    """Return a delivery as Core shows it."""
+    return {
+        "id": "whd_1",
+        "event_id": "evn_1",
+        "event_type": "code.issued",
+        "status": status,
+        "attempts": attempts,
+        "last_status_code": None,
+        "last_error": None if status == "delivered" else error,
+        "next_attempt_at": None,
+        "created_at": "2026-11-20T10:00:00.000Z",
+    }
+
+
+WAITING = deliver("pending", attempts=0, error=None)
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "why"),
+    [
+        ([deliver("pending")], "There was no answer within 15 seconds."),
+        ([WAITING, deliver("failed", error="status_not_successful"), deliver("delivered")], "was not 2xx."),
+        ([deliver("failed", error="sung")], "sung"),
+        ([deliver("delivered"), deliver("failed")], None),
+        ([deliver("failed", error="endpoint_disabled")], None),
+        ([WAITING], None),
+        ([], None),
+    ],
+)
+async def test_an_endpoint_that_fails_and_is_still_on_is_named(
+    operator: ConsoleClient, tenant: Tenant, deliveries: list[dict[str, Any]], why: str | None
+) -> None:
+    """The newest message that was tried decides. What failed because the endpoint was off says nothing about it."""
+    at = f"/organizations/{tenant.organization_id}"
+    endpoint = await tenant.make_webhook_endpoint()
+    path = f"/v1/webhook-endpoints/{endpoint['id']}/deliveries"
+    operator.core.answer(f"GET {path}", 200, {"data": deliveries, "next_cursor": None})
+
+    page = await operator.get(at)
+
+    assert page.find_all(".//aside//*[@class='trouble']") == []
+    if why is None:
+        assert concerns_of(page) == {}
+        assert "Nothing at the moment." in page.text
+    else:
+        [(concern, place)] = concerns_of(page).items()
+        assert place == f"{at}/webhooks/{endpoint['id']}"
+        assert concern.startswith(f"The latest message to the webhook endpoint {endpoint['url']} failed. ")
+        assert concern.endswith(why)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_an_endpoint_whose_deliveries_cannot_be_read_hides_no_other(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+) -> None:
+    monkeypatch.setattr(endpoints, "_LOOKED_AT_S", 0.3)
+    off, failing, unknown = [await tenant.make_webhook_endpoint() for _ in range(3)]
+    await rival.run("UPDATE webhook_endpoints SET enabled = false, disabled_reason = 'gone' WHERE id = %s", off["id"])
+    for endpoint in (off, failing):
+        path = f"/v1/webhook-endpoints/{endpoint['id']}/deliveries"
+        operator.core.answer(f"GET {path}", 200, {"data": [deliver("failed")], "next_cursor": None})
+    call = f"GET /v1/webhook-endpoints/{unknown['id']}/deliveries"
+    operator.core.stall(call) if is_late else operator.core.refuse(call, 503, "database_unavailable")
+
+    page = await operator.get(f"/organizations/{tenant.organization_id}")
+
+    named = {path.rpartition("/")[2]: text for text, path in concerns_of(page).items()}
+    assert set(named) == {off["id"], failing["id"]}
+    assert "is off" in named[off["id"]]
+    assert "Some of this could not be checked" in page.find(".//aside/p[@class='trouble']").text  # type: ignore[operator]  # it has a text
+    read = [str(each.url.path).split("/")[3] for each in operator.core.calls if each.url.path.endswith("/deliveries")]
+    assert off["id"] not in read, "why it is off is known already"
+
+
+async def test_the_deliveries_of_many_endpoints_are_read_a_few_at_a_time(
+    operator: ConsoleClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "_LOOKS_AT_ONCE", 2)
+    monkeypatch.setattr(endpoints, "_LOOKED_AT_S", 0.5)
+    made = [await tenant.make_webhook_endpoint() for _ in range(3)]
+    for each in made:
+        operator.core.stall(f"GET /v1/webhook-endpoints/{each['id']}/deliveries")
+
+    page = await operator.get(f"/organizations/{tenant.organization_id}")
+
+    read = [each for each in operator.core.calls if each.url.path.endswith("/deliveries")]
+    assert (page.status, len(read)) == (200, 2)
+    assert "Some of this could not be checked" in page.text
 
 
 async def test_a_key_is_named_while_it_expires_soon_and_for_some_days_afterwards(

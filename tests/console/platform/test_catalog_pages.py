@@ -10,11 +10,15 @@ from support.billing.catalog import (
     CARD_OFFER,
     CODES_PLAN,
     LOCAL_OFFER,
+    add_price,
     put_offer,
     put_plan,
+    put_provider,
     read_catalog,
+    sell,
 )
 from support.console.client import ConsoleClient, PageAnswer
+from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
 
@@ -131,6 +135,33 @@ async def test_offers_of_both_providers_are_made_and_changed(operator: ConsoleCl
     assert (offers["offer_prepaid"]["amount_minor"], offers["offer_prepaid"]["entitlement_months"]) == (149_000, 12)
     assert offers["offer_monthly"]["price_reference"] == "price_1Monthly"
     assert "not confirmed yet, not for sale" in (await operator.get(CATALOG)).text
+
+
+async def test_a_card_price_has_its_amount_and_period_while_it_is_for_sale(
+    operator: ConsoleClient, api: Api, card: RunningSandbox, clock: FakeClock
+) -> None:
+    """Core tells the amount of what is for sale, and otherwise whether the provider has the price."""
+    await add_price(card)
+    await sell(api, "offer_card", CARD_OFFER)
+
+    def read_price(page: PageAnswer) -> str:
+        cells = ["".join(each.itertext()) for each in page.find_all(".//td")]
+        return " ".join(next(each for each in cells if "price_1" in each).split())
+
+    for_sale = await operator.get(CATALOG)
+    in_french = await operator.other(language="fr").sign_in_as_operator(clock.now()).get(CATALOG)
+    operator.core.refuse("GET /v1/billing/offers", 503, "database_unavailable")
+    unavailable = await operator.get(CATALOG)
+    operator.core.recover()
+    await put_provider(api, "card", enabled=False)
+    withdrawn = await operator.get(CATALOG)
+
+    rest = "price_1PlantedMarker · known to the provider"
+    assert read_price(for_sale) == f"€49.00 per month{rest}"
+    assert read_price(in_french).startswith("49,00 € par mois")
+    assert unavailable.status == 200
+    assert read_price(unavailable).startswith("This part cannot be shown at the moment.")
+    assert read_price(withdrawn) == f"The amount is shown while the offer is for sale.{rest}"
 
 
 async def test_a_refused_offer_is_shown_again(operator: ConsoleClient, api: Api) -> None:

@@ -48,8 +48,8 @@ async def test_a_report_shows_every_dimension(operator: ConsoleClient, measured:
     assert rows_of(page, "by_campaign") == [["Tonight", "2", "2"], ["without a campaign", "1", "1"]]
     assert page.find(".//section[@aria-labelledby='by_campaign']//th/a/bdi").text == "Tonight"
     assert rows_of(page, "by_xr_code") == [
-        [measured.in_campaign["xr_id"], "2", "2"],
-        [measured.alone["xr_id"], "1", "1"],
+        [f"example.org/ä{measured.in_campaign['xr_id']}", "2", "2"],
+        [f"example.org/ä{measured.alone['xr_id']}", "1", "1"],
     ]
     assert rows_of(page, "by_country") == [["Tunisia", "2"], ["not given", "1"]]
 

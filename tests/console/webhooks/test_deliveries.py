@@ -75,6 +75,24 @@ async def test_the_latest_deliveries_and_an_example_of_a_message_stand_beside_th
     assert example["data"]["organization_id"] == tenant.organization_id
 
 
+async def test_the_home_page_names_an_endpoint_until_it_takes_a_message_again(
+    operator: ConsoleClient, tenant: Tenant, steps: Steps, rival: Rival, consumer: WebhookConsumer
+) -> None:
+    consumer.reactions.append(500)
+    endpoint = await make_deliveries(tenant, steps, rival, consumer, ["First"])
+    home = f"/organizations/{tenant.organization_id}"
+
+    failing = await operator.get(home)
+    await tenant.make_campaign("Second")
+    while len(consumer.messages) < 2:
+        await steps.deliver()
+    recovered = await operator.get(home)
+
+    assert failing.find(".//aside//li/a").get("href") == webhooks_path(tenant, endpoint)
+    assert "failed. The status code was not 2xx." in failing.text
+    assert "Nothing at the moment." in recovered.text
+
+
 async def test_a_status_that_does_not_exist_is_refused_by_name(operator: ConsoleClient, tenant: Tenant) -> None:
     endpoint = await tenant.make_webhook_endpoint()
 

@@ -317,3 +317,16 @@ async def test_the_pages_in_french(operator: ConsoleClient, tenant: Tenant, cloc
 
     assert "Nouveau point de réception" in (await french.get(f"{webhooks_path(tenant)}/new")).text
     assert "activé" in (await french.get(webhooks_path(tenant, endpoint))).text
+
+
+async def test_the_search_among_the_events_is_hidden_until_a_script_shows_it_and_is_never_sent(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    endpoint = await tenant.make_webhook_endpoint(event_types=["code.issued"])
+
+    for path in (f"{webhooks_path(tenant)}/new", webhooks_path(tenant, endpoint)):
+        page = await operator.get(path)
+        search = page.find(".//fieldset[@id='field-event_types']/div[@id='event-search']")
+        assert search.get("hidden") is not None
+        assert [each.get("name") for each in search.iter("input")] == [None]
+        assert len(page.find_all(".//input[@name='event_types']")) == len(EVENT_TYPES)

@@ -1,7 +1,6 @@
 """The list of a project's Codes, and what is done with a selection of it."""
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,17 +11,16 @@ from starlette.responses import Response
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
 from soundmark.console.intents import write_headline
+from soundmark.console.lookups import look_at_codes
 from soundmark.console.offline_packs import find_valid_packs, redirect_after_stop
 from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.pages.codes.detail import check_xr_id, read_protocol
-from soundmark.console.parts import until_late
 from soundmark.console.troubles import Trouble, describe, make_trouble
 from soundmark.console.visit import Visit
 
 # API v1, "Limits".
 SELECTED_MAX: Final = 100
 _UNPROCESSABLE: Final = 422
-_LOOKS_AT_ONCE: Final = 8  # At single Codes, since Core lists none by their ids.
 _RARE_FILTERS: Final = ("issuer", "created_from", "created_to")
 _FILTERS: Final = ("address_prefix", "status", "campaign_id", *_RARE_FILTERS)
 STATUSES: Final[tuple[Status, ...]] = ("active", "expired", "revoked")
@@ -96,24 +94,8 @@ async def revoke_selection(visit: Visit) -> Response:
 
 async def _find_inactive(visit: Visit, xr_ids: Sequence[str]) -> dict[str, Code]:
     """Return which of these Codes are revoked or have expired, which Core does not name, as far as it shows them."""
-    looked_at = await _look_at(visit, xr_ids)
+    looked_at = await look_at_codes(visit, xr_ids)
     return {xr_id: code for xr_id, code in looked_at.items() if code.status != "active"}
-
-
-async def _look_at(visit: Visit, xr_ids: Sequence[str]) -> dict[str, Code]:
-    """Return these Codes by their ids, in the same order, without those that Core does not show, or not in time."""
-    found: dict[str, Code] = {}
-    looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
-
-    async def look(xr_id: str) -> None:
-        async with looks:
-            with contextlib.suppress(ClientFailure):
-                found[xr_id] = await visit.core.codes.show(xr_id, project_id=visit.project_id)
-
-    with contextlib.suppress(TimeoutError):
-        async with until_late():
-            await asyncio.gather(*map(look, xr_ids))
-    return {xr_id: found[xr_id] for xr_id in xr_ids if xr_id in found}
 
 
 async def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
@@ -121,7 +103,7 @@ async def _show_selection(visit: Visit, xr_ids: Sequence[str]) -> Response:
     visit.trouble = visit.trouble or fault
     if fault is not None:
         return visit.page("codes/revoke_selection.html", xr_ids=[])
-    packs, looked_at = await asyncio.gather(find_valid_packs(visit), _look_at(visit, xr_ids))
+    packs, looked_at = await asyncio.gather(find_valid_packs(visit), look_at_codes(visit, xr_ids))
     return visit.page(
         "codes/revoke_selection.html", xr_ids=xr_ids, packs=packs, looked_at=looked_at, write_headline=write_headline
     )

@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Final
 
 from markupsafe import Markup
-from soundmark_sdk.client.records import ApiKey, Invitation, Subscription, WebhookEndpoint
+from soundmark_sdk.client.records import ApiKey, Invitation, Subscription
 
+from soundmark.console.pages.organizations.endpoints import CheckedEndpoint
 from soundmark.console.visit import Visit
 
 _EXPIRES_SOON: Final = timedelta(days=14)
@@ -22,12 +23,15 @@ class Concern:
     path: str
 
 
-def judge_endpoints(visit: Visit, endpoints: Iterable[WebhookEndpoint]) -> Iterator[Concern]:
-    """Yield the webhook endpoints that were switched off because they failed."""
+def judge_endpoints(visit: Visit, endpoints: Iterable[CheckedEndpoint]) -> Iterator[Concern]:
+    """Yield the webhook endpoints that were switched off because they failed, and those that fail now."""
     for each in endpoints:
-        if each.disabled_reason is not None:
-            text = visit.language.isolate(f"organizations.concern.endpoint.{each.disabled_reason}", url=each.url)
-            yield Concern(text, f"{visit.tenant_path}/webhooks/{each.id}")
+        reason = each.endpoint.disabled_reason or ("fails" if each.failure else None)
+        if reason is not None:
+            key, name = f"webhooks.error.{each.failure}", f"organizations.concern.endpoint.{reason}"
+            why = visit.say(key) if visit.language.knows(key) else each.failure or ""
+            text = visit.language.isolate(name, url=each.endpoint.url, why=why)
+            yield Concern(text, f"{visit.tenant_path}/webhooks/{each.endpoint.id}")
 
 
 def judge_keys(visit: Visit, keys: Iterable[ApiKey]) -> Iterator[Concern]:

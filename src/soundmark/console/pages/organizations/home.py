@@ -17,6 +17,7 @@ from soundmark.console.pages.organizations.attention import (
     judge_keys,
     judge_subscriptions,
 )
+from soundmark.console.pages.organizations.endpoints import check_endpoints
 from soundmark.console.parts import read_parts
 from soundmark.console.visit import Visit
 
@@ -31,7 +32,7 @@ _JUDGES: Final[Mapping[str, Callable[[Visit, Iterable[Any]], Iterator[Concern]]]
 async def show_home(visit: Visit) -> Response:
     """Show an organisation. What the person's role may not read is absent; what Core cannot say now is said so."""
     parts = await read_parts(_list_calls(visit))
-    on_air, usage = count_on_air(parts.get("on_air")), parts["usage"]
+    on_air, usage, endpoints = count_on_air(parts.get("on_air")), parts["usage"], parts.get("endpoints")
     judged = [name for name in _JUDGES if name in parts]
     concerns = [each for name in judged if parts[name] is not None for each in _JUDGES[name](visit, parts[name].data)]
     return visit.page(
@@ -47,7 +48,8 @@ async def show_home(visit: Visit) -> Response:
         project_names={} if parts["projects"] is None else {each.id: each.name for each in parts["projects"].data},
         is_judged=bool(judged),
         concerns=concerns,
-        is_judged_in_part=any(parts[name] is None for name in judged),
+        is_judged_in_part=any(parts[name] is None for name in judged)
+        or (endpoints is not None and not endpoints.is_complete),
         write_headline=write_headline,
         now=visit.console.clock.now(),
     )
@@ -61,7 +63,7 @@ def _list_calls(visit: Visit) -> dict[str, Awaitable[Any]]:
     if "codes" in list_areas(visit.organization.role, in_project=True):
         calls["on_air"] = find_on_air(visit)
     if "webhooks" in areas:
-        calls["endpoints"] = core.webhooks.page()
+        calls["endpoints"] = check_endpoints(visit)
     if "billing" in areas:
         calls["subscriptions"] = core.subscriptions.page()
     if visit.may_manage:

@@ -1,11 +1,13 @@
 """The catalogue: payment providers, plans and offers."""
 
+import asyncio
 from typing import Final, Literal, cast
 
 from soundmark_sdk.client.records import CatalogOffer, Plan
 from starlette.responses import Response
 
 from soundmark.console.forms import FieldRefused, Form
+from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
@@ -15,8 +17,13 @@ _NO_IDS: Final = frozenset({"", ".", ".."})
 
 
 async def show_catalog(visit: Visit) -> Response:
-    """Show everything that administrators decide about billing."""
-    return visit.page("platform/catalog.html", catalog=await visit.core.catalog.get())
+    """Show everything that administrators decide about billing.
+
+    The amount of a card price is the card provider's, and Core tells it of what is for sale alone.
+    """
+    catalog, offers = await asyncio.gather(visit.core.catalog.get(), read_part(visit.core.billing.offers()))
+    for_sale = None if offers is None else {each.id: each for each in offers.data}
+    return visit.page("platform/catalog.html", catalog=catalog, for_sale=for_sale)
 
 
 async def switch_provider(visit: Visit) -> Response:

@@ -14,6 +14,13 @@ from soundmark.console.forms import FieldRefused
 from soundmark.console.lookups import find_integration_name
 from soundmark.console.pages.reports.comparison import find_report_before, list_presets, write_change
 from soundmark.console.pages.reports.exporting import export
+from soundmark.console.pages.reports.named_codes import (
+    find_by_address,
+    find_newest,
+    match_name,
+    name_codes,
+    read_code_name,
+)
 from soundmark.console.pages.reports.report_charts import (
     draw_days,
     draw_frequencies,
@@ -31,13 +38,25 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 
 async def show_report(visit: Visit) -> Response:
-    """Show the report of an integration. The filters stay on the page if there is no report for them."""
-    integration_id = visit.parameter("integration_id")
-    shown, campaigns, integration_name = await asyncio.gather(
-        _find_report(visit),
+    """Show the report of an integration. The filters stay on the page if there is no report for them.
+
+    The name of a Code leads to the Code, or to a choice if several have it.
+    """
+    integration_id, name = visit.parameter("integration_id"), read_code_name(visit)
+    shown, campaigns, integration_name, newest = await asyncio.gather(
+        _find_report(visit) if name is None else _find_by_address(visit, name),
         read_part(visit.core.campaigns.page()),
         find_integration_name(visit, integration_id),
+        find_newest(visit),
     )
+    if name is not None and visit.trouble is None:
+        shown["matches"] = matches = match_name(name, shown["matches"], newest)
+        if len(matches) == 1:
+            return visit.redirect(visit.here(xr_id=next(iter(matches))))
+        refused = FieldRefused("xr_id", "reports.code.several" if matches else "reports.code.none")
+        visit.trouble = describe(refused, visit.language)
+    keys = [row.key for table in shown.get("tables", ()) if table.key == "xr_id" for row in table.rows]
+    chosen = visit.query("xr_id") or ""
     return visit.page(
         "reports/report.html",
         integration_id=integration_id,
@@ -46,7 +65,9 @@ async def show_report(visit: Visit) -> Response:
         campaign_names={each.id: each.name for each in campaigns.data} if campaigns else {},
         campaigns_are_known=campaigns is not None,
         presets=list_presets(visit),
-        **(shown if visit.trouble is None else {"report": None}),
+        newest_codes=newest,
+        code_names=await name_codes(visit, newest, [chosen, *keys]),
+        **{"report": None, "matches": {}, **shown},
     )
 
 
@@ -70,6 +91,15 @@ async def _find_report(visit: Visit) -> dict[str, Any]:
         report, before = await asyncio.gather(reading, find_report_before(visit, request))
         return _describe_report(visit, request, report, before)
     except (FieldRefused, ClientFailure) as refused:
+        visit.trouble = describe(refused, visit.language)
+        return {}
+
+
+async def _find_by_address(visit: Visit, name: str) -> dict[str, Any]:
+    """Return the Codes whose address begins with a name; if they cannot be listed, set the visit's trouble."""
+    try:
+        return {"matches": await find_by_address(visit, name)}
+    except ClientFailure as refused:
         visit.trouble = describe(refused, visit.language)
         return {}
 

@@ -3,7 +3,6 @@
 import { OfflineResolution } from "/static/receiver/index.js";
 
 import { getElement } from "../elements.js";
-import { findLocale } from "../local_times.js";
 import { offerReport } from "./abuse.js";
 import { copyTemplate, fill, fillState } from "./words.js";
 import { writeResource } from "./intent.js";
@@ -56,8 +55,9 @@ export class Heard {
   add(token, source = "") {
     const known = this._shown.get(token);
     if (known !== undefined) {
-      if (!this._list.contains(known.article)) this._bringBack(known);
-      if (known.article.dataset.outcome === "past") this._enqueue(known);
+      const isPast = known.article.dataset.outcome === "past";
+      if (isPast || !this._list.contains(known.article)) this._bringBack(known);
+      if (isPast) this._enqueue(known);
       return;
     }
     getElement(HTMLElement, "#nothing").hidden = true;
@@ -82,10 +82,15 @@ export class Heard {
     this._before.hidden = !this._before.querySelector("article");
   }
 
-  /** @param {Shown} shown */
+  /** Put what was heard again on top. @param {Shown} shown */
   _bringBack(shown) {
+    const hadFocus = shown.article.contains(document.activeElement);
     this._list.prepend(shown.article);
+    if (hadFocus) shown.article.focus();
+    this._shown.delete(shown.token);
+    this._shown.set(shown.token, shown);
     this._before.hidden = !this._before.querySelector("article");
+    this._bringIntoView(shown);
   }
 
   /** @param {Shown} shown */
@@ -105,6 +110,7 @@ export class Heard {
     for (let next = this._waiting.shift(); next !== undefined; next = this._waiting.shift()) {
       // Anything but a `ReceiverFailure` is our own mistake, and goes to the console.
       if (next.article.isConnected) await this._resolve(next).catch(reportError);
+      this._bringIntoView(next);
     }
     this._resolvingCount -= 1;
   }
@@ -130,6 +136,12 @@ export class Heard {
       if (failure.name !== "ReceiverFailure") throw error;
       replace(shown, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
     }
+  }
+
+  /** Show the newest result, unless somebody is at work in one. @param {Shown} shown */
+  _bringIntoView({ article }) {
+    if (article !== this._list.firstElementChild || this._list.contains(document.activeElement)) return;
+    article.scrollIntoView({ block: "nearest" });
   }
 
   /** Mark the answers that are past, and take their links away: the Codes may have been revoked since. */
@@ -198,7 +210,6 @@ function makeScrollable(element) {
 function showOffline(shown, answer) {
   const facts = show({ ...answer, expiresAt: answer.validUntil });
   for (const slot of ["measured", "report"]) getElement(HTMLElement, `[data-slot="${slot}"]`, facts).remove();
-  fill(facts, "until", writeTime(answer.validUntil));
   getElement(HTMLElement, "h3 + p", facts).remove();
   getElement(HTMLElement, "h3", facts).replaceWith(describeOffline(answer));
   replace(shown, "offline", facts);
@@ -214,7 +225,7 @@ function show({ intent, xrId, expiresAt }) {
   fill(shown, "xr_id", xrId);
   const until = getElement(HTMLTimeElement, '[data-slot="until"]', shown);
   until.dateTime = expiresAt.toISOString();
-  until.textContent = expiresAt.toLocaleTimeString(findLocale(), { timeStyle: "medium" });
+  until.textContent = writeTime(expiresAt);
   getElement(HTMLElement, '[data-slot="resource"]', shown).append(writeResource(intent.resource));
   return shown;
 }
