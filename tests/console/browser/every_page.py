@@ -1,12 +1,15 @@
 """A fixture of every page of the console, for the tests that sweep over them."""
 
 import asyncio
+from urllib.parse import urlsplit
 
 import pytest
+from console.test_links import FILE
 from console.webhooks.conftest import consumer as consumer
 from console.webhooks.conftest import steps as steps
 from console.webhooks.test_deliveries import make_deliveries
 from core.webhooks.delivery.conftest import Steps
+from playwright.async_api import Page
 from support.audience.measured_tenant import measure_tenant
 from support.audience.recorded_events import RecordedEvent, store_events
 from support.billing.card_purchase import begin_purchase
@@ -81,3 +84,12 @@ async def every_path(
         *(f"/platform/catalog/{each}" for each in ("plan", "offer?provider=local", "offer?provider=card")),
         f"{codes}/revoke?xr_ids={measured.alone['xr_id']}",
     ]
+
+
+async def open_page(page: Page, path: str) -> bool:
+    """Go to a path, and return whether it is a page that shows what it is about: some need what nothing here has."""
+    if FILE.search(urlsplit(path).path):
+        return False
+    answer = await page.goto(path)
+    assert answer is not None
+    return answer.status == 200 and "text/html" in answer.headers["content-type"]
