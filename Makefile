@@ -43,7 +43,7 @@ tests coverage: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install up dev docs t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators verifiers clean
+.PHONY: help install up dev docs t test suite tool-tests tests coverage collected mutants test-faults test-floors audit dist npm-package image test-deploy screenshots bench bench-short fmt lint lock test-tools system-tools generators verifiers clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -176,6 +176,10 @@ dist: $(VENV)/.runtime-compiled  ## Build the wheels and source archives into di
 	@$(MAKE) --no-print-directory docs
 	@cd sdk/python && $(abspath $(BIN))/python -m hatchling build --directory $(CURDIR)/dist
 	@$(BIN)/python -m hatchling build --directory dist
+
+npm-package: test-install  ## Pack the receiver for npm into dist/
+	@mkdir -p dist
+	@scripts/npm $(BIN)/python pack --silent --pack-destination dist ./sdk/js
 
 # Without a daemon, from packages of Debian 12 and the lock file; the same bytes for the same commit and packages.
 image: test-install dist  ## Build the OCI image into dist/ (on Debian 12)

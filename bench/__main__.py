@@ -156,7 +156,7 @@ def access(cluster: RunningCluster) -> list[Figure]:
     """Measure the cost of authentication: the same list of 50 Codes with each kind of credential and with none.
 
     The token is compared with the operator token, by Core's processor time per request while the process is kept busy.
-    The server key is compared with a Core that takes every caller for that key, by the median time of successive
+    The API key is compared with a Core that takes every caller for that key, by the median time of successive
     requests on one connection, PostgreSQL's share included.
     """
     database, key = seeded(cluster, 5_000), "xak_" + "b" * 43
@@ -188,7 +188,7 @@ def access(cluster: RunningCluster) -> list[Figure]:
             1.6,
         ),
         Figure(
-            "The same with a server key: time added",
+            "The same with an API key: time added",
             f"p50 {median(load.p50_ms for load in keys):.2f} ms",
             f"no credential judged: p50 {median(load.p50_ms for load in nones):.2f} ms",
             added_ms,

@@ -104,7 +104,7 @@ _LIFE = timedelta(days=30)
 
 
 def seed_callers(url: Secret, secret: str) -> None:
-    """Create a person who owns the organisation, and a server key with this secret that may read its Codes."""
+    """Create a person who owns the organisation, and an API key with this secret that may read its Codes."""
     now = datetime.now(UTC)
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
         connection.execute(

@@ -2,7 +2,7 @@
 card webhook cannot do without.
 
 Run as `python -m bench.server PORT`, configured by the environment like Core itself. `/constant/N` answers N bytes.
-With `BENCH_OPEN` in the environment every caller is the server key of the seeded project, and credentials are not
+With `BENCH_OPEN` in the environment every caller is the API key of the seeded project, and credentials are not
 checked. With `plain` after the port, uvicorn serves without the additions of `kit.http.server.serve`.
 """
 
@@ -28,7 +28,7 @@ CONSTANT: Final = "/constant/"
 
 
 class _Open:
-    """Replaces `Credentials`: every caller is the server key, without a check."""
+    """Replaces `Credentials`: every caller is the API key, without a check."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self._key: Final = ServerKey(

@@ -22,11 +22,11 @@ Printed from `src/soundmark/core/access/policy.py`; a test fails when the two di
 `tests/core/access/test_sweep.py` carries out every operation below as every kind of caller, and compares the answers
 with this table. OpenAPI states the same for each operation in `x-svc-access`.
 
-Credentials are distinguished by their prefix: `xak_…` is a server key, `xop_…` the operator token (only if no identity
+Credentials are distinguished by their prefix: `xak_…` is an API key, `xop_…` the operator token (only if no identity
 provider is configured, only from the machine itself, and then equivalent to a person), and anything else is a person's
 access token. No credential, or one that is expired, revoked or made for another client, is `401 unauthenticated`; a
 person whose e-mail address is not verified is `403 email_not_verified`. Everything in an organisation is `404
-organization_not_found` for people who are not members of it. A server key belongs to one project and finds nothing of
+organization_not_found` for people who are not members of it. An API key belongs to one project and finds nothing of
 another.
 """
 _INSIDE: Final = """
@@ -39,7 +39,7 @@ _OUTSIDE: Final = """
 ## In no organisation
 
 Any person with a verified address, or administrators of the platform alone (`403 platform_admin_required` for the
-others). A server key is `403 user_token_required` unless every key may. To administer the platform opens no
+others). An API key is `403 user_token_required` unless every key may. To administer the platform opens no
 organisation.
 """
 _PUBLIC: Final = """
@@ -59,10 +59,10 @@ def printed() -> str:
     parts = [
         _HEAD,
         _INSIDE,
-        _table(("action", "operation", *_ROLES, "second factor", "server key"), _inside(inside, operations)),
+        _table(("action", "operation", *_ROLES, "second factor", "API key"), _inside(inside, operations)),
         _notes(inside),
         _OUTSIDE,
-        _table(("action", "operation", "who", "second factor", "server key"), _outside(outside, operations)),
+        _table(("action", "operation", "who", "second factor", "API key"), _outside(outside, operations)),
         _notes(outside),
         _PUBLIC,
         _table(("operation", "but"), _public()),

@@ -322,13 +322,13 @@ def _webhooks() -> Json:
     )
     sent_at = ISSUED_AT + timedelta(seconds=5)
     message = _message("one secret", issued, [secret], sent_at)
-    rolled = _message("while the secret is rolled", issued, [new_secret, secret], sent_at)
+    rotated = _message("while the secret is rotated", issued, [new_secret, secret], sent_at)
     other = _message("signed by another secret", issued, [new_secret], sent_at)
     return {
         "description": "Messages to webhook endpoints, signed after Standard Webhooks 1.1.0. `body` is text in UTF-8.",
         "secret": secret.reveal(),
         "tolerance_s": 300,
-        "accepted": [message, rolled, {**message, "name": "five minutes late", "now": _later(sent_at, 300)}],
+        "accepted": [message, rotated, {**message, "name": "five minutes late", "now": _later(sent_at, 300)}],
         "refused": [
             {**message, "name": "more than five minutes late", "now": _later(sent_at, 301)},
             {**message, "name": "more than five minutes early", "now": _later(sent_at, -301)},

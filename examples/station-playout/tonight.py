@@ -62,7 +62,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the playout folder")
     parser.add_argument("--service", required=True, help="the address of the service")
-    parser.add_argument("--key-file", required=True, type=Path, help="the file with the server key")
+    parser.add_argument("--key-file", required=True, type=Path, help="the file with the API key")
     parser.add_argument("--issuer", required=True, help="the name of the station")
     parser.add_argument("--url", required=True, help="what the Code opens")
     parser.add_argument("--campaign", help="the id of the show's campaign")

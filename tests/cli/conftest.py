@@ -193,7 +193,7 @@ async def integrate(ctx: Context, *witnesses: Witness) -> None:
 
 @dataclass(frozen=True)
 class Tenant:
-    """A project of a service, and a server key for its Codes."""
+    """A project of a service, and an API key for its Codes."""
 
     service: Service
     organization_id: str
@@ -201,7 +201,7 @@ class Tenant:
     key: str
 
     def run(self, *arguments: str, url: str | None = None, key: str | None = None) -> Done:
-        """Run a command that calls the API with the server key, or with `key`."""
+        """Run a command that calls the API with the API key, or with `key`."""
         settings = {"BASE_URL": url or self.service.url, "API_KEY": key or self.key}
         return run(*arguments, "--organization", self.organization_id, settings=settings)
 
@@ -210,7 +210,7 @@ class Tenant:
         return run(*arguments, settings={"BASE_URL": self.service.url, "API_KEY": OPERATOR_TOKEN, **settings})
 
     def run_with_key(self, *arguments: str, **settings: str) -> Done:
-        """Run a command with the server key, without naming an organisation."""
+        """Run a command with the API key, without naming an organisation."""
         return run(*arguments, settings={"BASE_URL": self.service.url, "API_KEY": self.key, **settings})
 
     @property

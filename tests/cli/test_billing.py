@@ -47,7 +47,7 @@ def test_a_country_leaves_out_the_offers_of_others(selling: Tenant) -> None:
 
 
 def test_a_refusal_is_one_line(selling: Tenant) -> None:
-    """A server key may not; nor may a country have three letters."""
+    """An API key may not; nor may a country have three letters."""
     assert selling.run_with_key("billing", "offers").refusal.startswith("user_token_required (403)")
     wrong = selling.run_as_operator("billing", "offers", "--country", "TUN")
     assert wrong.refusal.startswith("validation_failed (422)")

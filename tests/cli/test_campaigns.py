@@ -1,4 +1,4 @@
-"""`soundmark campaigns` against a real Core: with a server key, and as the operator where a person is required."""
+"""`soundmark campaigns` against a real Core: with an API key, and as the operator where a person is required."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`soundmark codes list`, `show` and `revoke`, with a server key, against a real Core."""
+"""`soundmark codes list`, `show` and `revoke`, with an API key, against a real Core."""
 
 import json
 from pathlib import Path

@@ -55,7 +55,7 @@ def test_a_file_with_something_else_is_named_and_its_content_is_not(tenant: Tena
     file.chmod(0o600)
     done = run("codes", "list", "--organization", tenant.organization_id, "--key-file", str(file))
     assert done.refusal == (
-        f"{file} must contain only one server key or access token, optionally after NAME= and in quotes"
+        f"{file} must contain only one API key or access token, optionally after NAME= and in quotes"
     )
 
 

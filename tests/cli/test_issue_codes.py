@@ -1,4 +1,4 @@
-"""`soundmark codes issue`, with a server key, against a real Core."""
+"""`soundmark codes issue`, with an API key, against a real Core."""
 
 import json
 import signal

@@ -69,7 +69,7 @@ class Playing:
 
 @contextlib.contextmanager
 def playing(tenant: Tenant, *arguments: str, url: str | None = None, **settings: str) -> Iterator[Playing]:
-    """Run the command with the server key until the block ends."""
+    """Run the command with the API key until the block ends."""
     given = {"BASE_URL": url or tenant.service.url, "API_KEY": tenant.key, **settings}
     given = {name: value for name, value in given.items() if value}
     with subprocess.Popen(

@@ -39,7 +39,7 @@ def nobody() -> str:
 
 @pytest.fixture
 def key_file(tenant: Tenant, tmp_path: Path) -> Iterator[Path]:
-    """A file with a server key."""
+    """A file with an API key."""
     file = tmp_path / "key"
     file.write_text(f"{tenant.key}\n")
     file.chmod(0o600)

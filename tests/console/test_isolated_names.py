@@ -6,32 +6,19 @@ from xml.etree.ElementTree import Element
 
 from support.console.client import ConsoleClient, PageAnswer
 from support.console.page_paths import list_paths
+from support.console.planting import plant
 from support.tenancy.tenant import Tenant
 
 MARK = "שלום"
-# The members of Core's answers that hold what people typed.
-TEXTS = {
-    *("name", "email", "issuer", "title", "description", "subject", "plan_name", "suspension_reason", "body"),
-    *("organization_name", "contract_reference"),
-}
 # Each lays its text out by itself, or shows it to no eye.
 ALONE = {"option", "textarea", "pre", "title", "button"}
 MOMENT = "2026-11-20T10:00:00.000Z"
 TICKET = {"id": "tkt_of-the-test", "subject": "No sound", "status": "open", "created_at": MOMENT, "updated_at": MOMENT}
 
 
-def plant(document: Any) -> Any:
+def plant_marks(document: Any) -> Any:
     """Return an answer of Core in which everything that people typed is written from right to left."""
-    match document:
-        case dict():
-            return {
-                key: f"{MARK} {key}" if key in TEXTS and isinstance(value, str) else plant(value)
-                for key, value in document.items()
-            }
-        case list():
-            return [plant(each) for each in document]
-        case _:
-            return document
+    return plant(document, lambda member: f"{MARK} {member}")
 
 
 def find_exposed(page: PageAnswer) -> list[str]:
@@ -78,11 +65,11 @@ async def test_every_name_on_every_page_keeps_its_direction_to_itself(operator: 
         "suspended_id": tenant.organization_id,
     }
     ticket = {**TICKET, "messages": [{"author": "customer", "created_at": MOMENT, "body": "Why?"}]}
-    operator.core.answer("GET /v1/support/tickets", 200, plant({"data": [TICKET], "next_cursor": None}))
-    operator.core.answer(f"GET /v1/support/tickets/{TICKET['id']}", 200, plant(ticket))
+    operator.core.answer("GET /v1/support/tickets", 200, plant_marks({"data": [TICKET], "next_cursor": None}))
+    operator.core.answer(f"GET /v1/support/tickets/{TICKET['id']}", 200, plant_marks(ticket))
     # Their members called `name` are no names of tenants.
     operator.core.alter("GET /v1/platform/settings", lambda document: document)
-    operator.core.alter("GET *", plant)
+    operator.core.alter("GET *", plant_marks)
     queries = ("/search?q=" + MARK, f"/organizations/{tenant.organization_id}/members/remove?subject_id=somebody")
 
     exposed, shown = {}, set()

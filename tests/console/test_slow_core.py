@@ -22,6 +22,8 @@ from soundmark.console.sign_in import oidc_provider
 
 from .conftest import console_settings
 
+CHECKOUT = "bco_" + "0" * 22
+
 
 @pytest.fixture(params=["silent", "slow_headers", "dripping", "endless"])
 async def waiting(
@@ -156,3 +158,34 @@ async def test_choices_that_were_read_before_a_list_was_late_are_offered(
 
     operator.core.recover()
     assert campaign["id"] in [each.get("value") for each in page.find_all(".//select[@name='campaign_id']/option")]
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        (f"GET /v1/billing/checkouts/{CHECKOUT}", f"/billing/checkouts/{CHECKOUT}"),
+        ("GET /v1/support/tickets/tkt_1", "{tenant}/tickets/tkt_1"),
+        ("POST /v1/support/tickets/tkt_1/messages", "{tenant}/tickets/tkt_1"),
+        ("GET /v1/platform/jobs", "/platform/jobs"),
+        ("POST /v1/platform/jobs/7/retry", "/platform/jobs/7/retry"),
+        ("POST /v1/platform/systems/accounting/test", "/platform/systems/accounting/test"),
+    ],
+)
+async def test_a_call_that_nobody_answers_is_said_and_made_once(
+    operator: ConsoleClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, call: str, path: str
+) -> None:
+    path = path.format(tenant=f"/organizations/{tenant.organization_id}")
+    await operator.get(f"/organizations/{tenant.organization_id}")  # The names of the tenant are known from now on.
+    operator.core.calls.clear()
+    monkeypatch.setattr(core_api, "_TIMEOUT_S", 0.3)
+    operator.core.stall(call)
+    fields = {"message": "It is on.", "request_id": "supreq_" + "0" * 22}
+
+    async with asyncio.timeout(10):
+        page = await (operator.get(path) if call.startswith("GET") else operator.submit(path, fields))
+
+    operator.core.recover()
+    assert (page.status, page.trouble) == (503, "core_unreachable")
+    assert [f"{each.method} {each.url.path}" for each in operator.core.calls].count(call) == 1
+    if call.endswith("/messages"):
+        assert page.value("message") == "It is on."

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.xdist_group("generators")
 
 @pytest.fixture(scope="module")
 def given(cluster: RunningCluster, audio_url: str) -> Iterator[dict[str, Any]]:
-    """A Core on a real socket, and a server key for one of its projects."""
+    """A Core on a real socket, and an API key for one of its projects."""
     url = cluster.create_role_and_database("core_of_generators")
     migrate(url, "soundmark.core")
     with served_in_thread(create_app(core_settings(url, audio_url=audio_url))) as address:

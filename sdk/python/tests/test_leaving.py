@@ -269,7 +269,7 @@ async def test_a_deletion_has_a_time_limit_of_its_own(issuing: IssuingService) -
 
 
 async def test_a_certificate_is_fetched_without_the_credential(issuing: IssuingService, clock: FakeClock) -> None:
-    """The members and server keys of a deleted organisation have none that would be accepted."""
+    """The members and API keys of a deleted organisation have none that would be accepted."""
     issuing.add_faults(CERTIFIED, answer_with(make_problem(404, "deletion_certificate_not_found")))
     async with make_client(issuing, clock) as client:
         certificate = await client.get_deletion_certificate(CERTIFICATE_ID)

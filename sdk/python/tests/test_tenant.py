@@ -130,7 +130,7 @@ async def test_an_empty_id_is_not_replaced_by_another(issuing: IssuingService, c
 async def test_a_person_must_name_the_organisation_and_project(issuing: IssuingService, clock: FakeClock) -> None:
     issuing.add_faults(make_answer(PERSON))
     async with AsyncClient(issuing.url, "a.b.c", clock=clock) as client:
-        with pytest.raises(TenantNotGiven, match="only a server key") as organization:
+        with pytest.raises(TenantNotGiven, match="only an API key") as organization:
             await client.members.page()
         with pytest.raises(TenantNotGiven) as project:
             await client.campaigns.page(organization_id=OTHER)

@@ -38,7 +38,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "campaigns": ("soundmark.cli.campaigns:app", "Create, list, change, archive, stop and summarise campaigns."),
     "organizations": ("soundmark.cli.organizations:app", "Create, list, rename, export and delete organisations."),
     "projects": ("soundmark.cli.projects:app", "Create, list, rename, export and delete projects."),
-    "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke server keys, and rotate their secrets."),
+    "api-keys": ("soundmark.cli.api_keys:app", "Create, list and revoke API keys, and rotate their secrets."),
     "members": ("soundmark.cli.members:app", "List, change, invite and remove the members of an organisation."),
     "integrations": ("soundmark.cli.integrations:app", "Create, list, change and revoke Audience integrations."),
     "webhooks": ("soundmark.cli.webhooks:app", "Create, list, change and test webhook endpoints; listen to events."),

@@ -13,7 +13,7 @@ app = typer.Typer()
 
 @command(app)
 def allowed_hosts(*, call: ProjectCall) -> None:
-    """Print the hosts to which the links of a project may lead. A server key can do this too."""
+    """Print the hosts to which the links of a project may lead. An API key can do this too."""
     with open_client(call.connection, call.organization, call.project) as client:
         found = client.projects.allowed_hosts()
     _show(found, as_json=call.as_json)

@@ -43,7 +43,7 @@ def open_client(
 ) -> Iterator[Client]:
     """Yield a client of the service that the options, the environment or the data dir names, in this order.
 
-    Its calls are about `organization` and `project`. The default is the server key's own or, for a person, the choice
+    Its calls are about `organization` and `project`. The default is the API key's own or, for a person, the choice
     made with `soundmark use` for this service.
 
     Raises: Refused, also in place of the error of a call in the block; typer.BadParameter if the organisation or

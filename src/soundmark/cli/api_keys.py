@@ -28,7 +28,7 @@ _HEADINGS = ("Key", "Name", "Scopes", "Status", "Created", "Expires", "Last used
 
 @app.callback()
 def api_keys() -> None:
-    """Create, list, rename and revoke server keys, and replace their secrets. A server key cannot do this itself."""
+    """Create, list, rename and revoke API keys, and rotate their secrets. An API key cannot do this itself."""
 
 
 @command(app)

@@ -22,7 +22,7 @@ _SUBSCRIPTION_HEADINGS: Final = (
 
 @app.callback()
 def billing() -> None:
-    """Buy plans, and list an organisation's subscriptions. A server key cannot do this."""
+    """Buy plans, and list an organisation's subscriptions. An API key cannot do this."""
 
 
 @command(app)

@@ -89,7 +89,7 @@ def rotate(
         ),
     ] = False,
 ) -> None:
-    """Replace the signing key, without a restart and without failing a single request.
+    """Rotate the signing key, without a restart and without failing a single request.
 
     The command stages a key (unless one is staged already), waits until every cache of the published keys has it, sends
     it to every Audience integration, and activates it. Soon after another rotation, it waits up to six minutes for the

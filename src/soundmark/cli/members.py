@@ -20,7 +20,7 @@ _INVITATION_HEADINGS = ("Invitation", "E-mail", "Role", "Status", "Mail", "Expir
 
 @app.callback()
 def members() -> None:
-    """List, change and remove members, and invite people, over Core's API. A server key cannot do this."""
+    """List, change and remove members, and invite people, over Core's API. An API key cannot do this."""
 
 
 @command(app, "list")

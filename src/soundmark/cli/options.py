@@ -31,7 +31,7 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="The file with a server key or access token, which only you can access. Default: SOUNDMARK_API_KEY.",
+        help="The file with an API key or access token, which only you can access. Default: SOUNDMARK_API_KEY.",
     ),
 ]
 UpDir = Annotated[

@@ -21,7 +21,7 @@ _HEADINGS = ("Organisation", "Name", "Your role", "Created", "Deletion requested
 
 @app.callback()
 def organizations() -> None:
-    """Create, list, rename, export and delete organisations, over Core's API. A server key cannot do this."""
+    """Create, list, rename, export and delete organisations, over Core's API. An API key cannot do this."""
 
 
 @command(app)

@@ -236,7 +236,7 @@ async def _begin(agent: Agent) -> None:
 
 
 class _CurrentCredential:
-    """The credential, read anew for each request, so that a key may be replaced while it plays."""
+    """The credential, read anew for each request, so that a key may be rotated while it plays."""
 
     def __init__(self, service: Service, key_file: Path | None) -> None:
         self._service: Final = service

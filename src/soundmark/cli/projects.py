@@ -30,7 +30,7 @@ _HEADINGS = ("Project", "Name", "Created", "Deletion requested")
 
 @app.callback()
 def projects() -> None:
-    """Create, list, rename, restrict, export and delete projects, over Core's API. A server key cannot do this."""
+    """Create, list, rename, restrict, export and delete projects, over Core's API. An API key cannot do this."""
 
 
 @command(app)

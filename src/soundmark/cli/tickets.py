@@ -25,7 +25,7 @@ _SERVER_ERROR: Final = 500
 
 @app.callback()
 def tickets() -> None:
-    """Contact the operator of this service. A server key cannot do this."""
+    """Contact the operator of this service. An API key cannot do this."""
 
 
 @command(app)

@@ -28,7 +28,7 @@ def use(
     """Choose the default organisation, and optionally the default project, for other commands.
 
     The choice is saved for this service, in $XDG_CONFIG_HOME/soundmark/defaults.json or
-    ~/.config/soundmark/defaults.json. Calls with a server key use the key's own project instead.
+    ~/.config/soundmark/defaults.json. Calls with an API key use the key's own project instead.
     """
     address = find_service(connection).base_url
     if forget:

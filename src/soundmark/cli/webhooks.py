@@ -22,7 +22,7 @@ _HEADINGS = ("Endpoint", "URL", "Events", "Project", "Enabled", "Created")
 
 @app.callback()
 def webhooks() -> None:
-    """Create, list, change and test webhook endpoints, and list their deliveries. A server key cannot do this."""
+    """Create, list, change and test webhook endpoints, and list their deliveries. An API key cannot do this."""
 
 
 @command(app)

@@ -28,18 +28,25 @@ def _origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+# No browser shows them as a page, so that the policies of pages say nothing about them; and a page loads dozens.
+_FILES: Final = ("text/css", "text/javascript")
+
+
 class SecureHeaders:
     """An app whose answers all have the security headers."""
 
     def __init__(self, app: AsgiApp, policy: str, *, is_secure: bool) -> None:
         self._app: Final = app
-        self._headers: Final = {
+        self._of_files: Final = {
+            "x-content-type-options": "nosniff",
+            **({"strict-transport-security": "max-age=31536000"} if is_secure else {}),
+        }
+        self._of_pages: Final = {
+            **self._of_files,
             "content-security-policy": policy,
             "referrer-policy": "same-origin",
-            "x-content-type-options": "nosniff",
             "cross-origin-opener-policy": "same-origin",
             "permissions-policy": "microphone=(self), camera=(), geolocation=(), payment=()",
-            **({"strict-transport-security": "max-age=31536000"} if is_secure else {}),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,7 +57,8 @@ class SecureHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
+                is_file = headers.get("content-type", "").startswith(_FILES)
+                for name, value in (self._of_files if is_file else self._of_pages).items():
                     headers.setdefault(name, value)
             await send(message)
 

@@ -68,14 +68,21 @@ class Language:
 
     def moment(self, value: datetime) -> str:
         """Return a date and time in UTC, which the page says beside it."""
+        return f"{self.minute(value)} UTC"
+
+    def minute(self, value: datetime) -> str:
+        """Return a date and time in UTC for a page that says so elsewhere."""
         return _write_minute(self.code, value.astimezone(UTC).replace(second=0, microsecond=0))
 
     def mark_moment(self, value: datetime | None) -> Markup:
-        """Return a `<time>` element, which the pages' script shows in local time. A page of a list has hundreds."""
+        """Return a `<time>` element, which the pages' script shows in local time. A page of a list has hundreds.
+
+        The style sheet says that it is in UTC where there are no scripts: a word that goes away would move the page.
+        """
         if value is None:
             return Markup('<span class="absent">{}</span>').format(self._messages["lists.absent"])
         # Digits and names of months need no escaping, which would take longer than all the rest.
-        return Markup(f'<time datetime="{format_timestamp(value)}">{self.moment(value)}</time>')  # noqa: S704 - only dates
+        return Markup(f'<time datetime="{format_timestamp(value)}">{self.minute(value)}</time>')  # noqa: S704 - only dates
 
     def span(self, value: datetime, now: datetime) -> str:
         """Return how far a moment is from now, in its largest unit, such as "in 6 days"."""
@@ -131,7 +138,7 @@ def _fill(message: str, values: Mapping[str, object]) -> Markup:
 
 @lru_cache(_MINUTES_KEPT)
 def _write_minute(code: str, minute: datetime) -> str:
-    return dates.format_datetime(minute, "d MMM y, HH:mm", locale=LOCALES[code]) + " UTC"
+    return dates.format_datetime(minute, "d MMM y, HH:mm", locale=LOCALES[code])
 
 
 @cache

@@ -1,14 +1,18 @@
 """Static files, and how long browsers keep them."""
 
 import hashlib
+from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.staticfiles import StaticFiles
 
 from soundmark.kit.http.asgi import AsgiApp, Message, Receive, Scope, Send
+from soundmark.kit.http.responses.document import Document
 
 STATIC_FOLDER: Final = Path(str(resources.files(__package__).joinpath("static")))
 # The modules of soundmark-receiver, in the installed package or in the repository of an editable checkout.
@@ -16,6 +20,9 @@ _IN_PACKAGE: Final = Path(__file__).parent / "static" / "receiver"
 _IN_REPOSITORY: Final = Path(__file__).parents[3] / "sdk" / "js" / "src"
 _VERSION_CHARS: Final = 12
 _YEAR_S: Final = 365 * 24 * 3600
+# They are public, so that compressing them reveals nothing. A page is not compressed: it holds the token of its forms
+# beside what a link of another site may put into it.
+_TEXTS: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def _make_url(file: Path) -> str:
@@ -42,6 +49,8 @@ def serve_files(folder: Path, *, is_site: bool = False) -> AsgiApp:
     those have changed, every time: after an upgrade, no page runs modules of two releases.
     """
     files = StaticFiles(directory=str(folder), html=is_site)
+    found = [] if is_site else folder.rglob("*")
+    texts = {f"/{file.relative_to(folder).as_posix()}": file for file in found if file.suffix in _TEXTS}
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         is_lasting = f"{scope['path']}?{scope['query_string'].decode('latin-1')}" in _LASTING
@@ -52,9 +61,19 @@ def serve_files(folder: Path, *, is_site: bool = False) -> AsgiApp:
                 MutableHeaders(scope=message)["cache-control"] = cache_control
             await send(message)
 
-        await files(scope, receive, send_with_header)
+        file = texts.get(scope["path"].removeprefix(scope["root_path"]))
+        if file is None or scope["method"] not in {"GET", "HEAD"}:
+            await files(scope, receive, send_with_header)
+        else:
+            text = _read_text(file, file.stat().st_mtime_ns)
+            await text.answer(Request(scope))(scope, receive, send_with_header)
 
     return app
+
+
+@cache
+def _read_text(file: Path, _changed_ns: int) -> Document:
+    return Document(file.read_text(encoding="utf-8"), _TEXTS[file.suffix], {})
 
 
 def receiver_folder() -> Path:

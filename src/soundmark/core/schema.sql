@@ -182,7 +182,7 @@ $$;
 CREATE TRIGGER signing_keys_changed AFTER INSERT OR UPDATE OR DELETE ON signing_keys
     FOR EACH ROW EXECUTE FUNCTION notify_of_rows();
 
--- Server keys. The secret is not stored. Its digest has a table of its own, because a request names no organisation.
+-- API keys. The secret is not stored. Its digest has a table of its own, because a request names no organisation.
 CREATE TABLE api_keys (
     organization_id   text        NOT NULL,
     id                text        NOT NULL,
@@ -514,7 +514,7 @@ ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE api_keys FORCE ROW LEVEL SECURITY;
 CREATE POLICY api_keys_of_tenant ON api_keys USING (organization_id = current_tenant());
 
--- Every request with a server key needs the key, so this takes one round trip. The digest finds the organisation, and
+-- Every request with an API key needs the key, so this takes one round trip. The digest finds the organisation, and
 -- the key is then read as a row of that tenant. The tenant stays set until the transaction ends, so a call of this
 -- function has a transaction of its own.
 CREATE FUNCTION api_key_of_credential(credential bytea) RETURNS SETOF api_keys LANGUAGE plpgsql AS $$

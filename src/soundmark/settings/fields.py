@@ -167,7 +167,7 @@ Networks = Annotated[
     Allowed("networks in CIDR notation, separated by commas"),
 ]
 OperatorToken = Annotated[Secret, BeforeValidator(_operator_token), Allowed("`xop_` followed by 43 or more characters")]
-ApiKey = Annotated[Secret, BeforeValidator(_api_key), Allowed("a server key or an access token")]
+ApiKey = Annotated[Secret, BeforeValidator(_api_key), Allowed("an API key or an access token")]
 ListenHost = Annotated[str, Field(min_length=1, max_length=255), Allowed("an address of the machine, or `0.0.0.0`")]
 OidcIssuer = Annotated[str, AfterValidator(_oidc_issuer), Allowed("`https://…`, or `http://…` on a loopback address")]
 OidcClientId = Annotated[str, Field(max_length=255), Allowed("1 to 255 characters; set together with the issuer")]

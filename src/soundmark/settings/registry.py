@@ -37,7 +37,7 @@ TEXT_CHARS_MAX: Final = 2048  # The longest text that a setting takes, which is 
 
 _NAME_CHARS_MAX: Final = 120
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_WEBHOOK_SECRETS_MAX: Final = 2  # Contract, section 7: while one is replaced.
+_WEBHOOK_SECRETS_MAX: Final = 2  # Contract, section 7: while one is rotated.
 _ID_MAX: Final = 2**31 - 1  # Both providers keep their ids in 32-bit columns.
 
 
@@ -140,7 +140,7 @@ class CardSettings(PlatformGroup):
 
     card_secret_key: SecretText | None = Field(None, description="Authenticates Core to the card provider.")
     card_webhook_secret: WebhookSecretText | None = Field(
-        None, description="Verifies the provider's webhooks. During a replacement: two, separated by a comma."
+        None, description="Verifies the provider's webhooks. During a rotation: two, separated by a comma."
     )
 
 
@@ -181,7 +181,7 @@ class SupportSettings(PlatformGroup):
     support_desk_mailbox_id: ProviderId | None = Field(None, description="The mailbox that receives the tickets.")
     support_api_key: SecretText | None = Field(None, description="Authenticates Core to the support desk.")
     support_webhook_secret: WebhookSecretText | None = Field(
-        None, description="Verifies the desk's webhooks. During a replacement: two, separated by a comma."
+        None, description="Verifies the desk's webhooks. During a rotation: two, separated by a comma."
     )
 
 

@@ -1,4 +1,4 @@
-"""The frame of the pages in a browser: its parts, its weight, its keys, and what it does without a script."""
+"""The frame of the pages in a browser: its parts, its keys, and what it does without a script."""
 
 import asyncio
 import re
@@ -17,32 +17,9 @@ from support.tenancy.tenant import Tenant
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-# What a page may load at first, in bytes, and how far it may move while it does: docs/guides/console.md.
-_FIRST_VIEW_MAX = 150_000
-_SHIFT_MAX = 0.02
-_SHIFT = """() => new Promise((resolve) => {
-  let sum = 0;
-  new PerformanceObserver((list) => { for (const each of list.getEntries()) sum += each.value; })
-    .observe({ type: "layout-shift", buffered: true });
-  requestAnimationFrame(() => setTimeout(() => resolve(sum), 100));
-})"""
-_LONG = "N" * 120
-_HEBREW = "רדיו אור"
 _BELOW_LABEL = """[...document.querySelectorAll(".cards td[data-label] > *")]
   .filter((each) => each.getBoundingClientRect().left < each.parentElement.getBoundingClientRect().left + 100)
   .map((each) => each.outerHTML)"""
-_WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
-async def list_pages(tenant: Tenant) -> list[str]:
-    campaign = await tenant.make_campaign()
-    code = await tenant.make_code(campaign_id=campaign["id"])
-    await tenant.make_key(name="Playout")
-    organization = f"/organizations/{tenant.organization_id}"
-    project = f"{organization}/projects/{tenant.project_id}"
-    areas = [f"{organization}/{area}" for area in ("projects", "members", "members/invitations", "audit-log", "usage")]
-    areas += [f"{project}/{area}" for area in ("codes", "codes/issue", "campaigns", "api-keys", "integrations")]
-    return ["/organizations", organization, project, *areas, f"{project}/codes/{code['xr_id']}", "/search", "/platform"]
 
 
 async def test_the_parts_and_the_search_break_no_rule(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
@@ -70,43 +47,6 @@ async def test_open_menus_and_dialogs_break_no_rule(served: ServedConsole, tenan
     await menus.nth(1).click()
     await menus.nth(0).click()
     await expect(page.locator("details.menu[open]")).to_have_count(1)
-
-
-async def test_every_page_is_light_and_does_not_move(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
-    page = await served.open("/listen", clock.now())
-    browser = await page.context.new_cdp_session(page)
-    urls: dict[str, str] = {}
-    sizes: dict[str, int] = {}
-    browser.on("Network.requestWillBeSent", lambda event: urls.update({event["requestId"]: event["request"]["url"]}))
-    browser.on("Network.loadingFinished", lambda event: sizes.update({event["requestId"]: event["encodedDataLength"]}))
-    await browser.send("Network.enable")
-    await browser.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    heavy = {}
-    for path in await list_pages(tenant):
-        sizes.clear()
-        await page.goto(path)
-        shift = await page.evaluate(_SHIFT)
-        # A Code's sound is what its page is about, and comes after all that is shown at first.
-        weight = sum(size for number, size in sizes.items() if "/sound.wav" not in urls[number])
-        assert weight > 20_000, "it was measured"
-        if weight > _FIRST_VIEW_MAX or shift > _SHIFT_MAX:
-            heavy[path] = (weight, shift)
-    assert heavy == {}
-
-
-@pytest.mark.parametrize("name", [_LONG, _HEBREW], ids=["long", "right to left"])
-async def test_a_name_of_any_length_and_direction_leaves_the_page_as_wide_as_the_screen(
-    served: ServedConsole, tenant: Tenant, clock: FakeClock, name: str
-) -> None:
-    await tenant.api.patch(f"/v1/organizations/{tenant.organization_id}", json={"name": name})
-    await tenant.make_key(name=name)
-    await tenant.make_campaign(name)
-    page = await served.open("/organizations", clock.now(), viewport={"width": 390, "height": 780})
-    for path in await list_pages(tenant):
-        await page.goto(path)
-        for screen in ({"width": 390, "height": 780}, NARROW):
-            await page.set_viewport_size(screen)
-            assert await page.evaluate(_WIDER) <= 0, (path, screen)
 
 
 async def test_rows_are_cards_on_a_narrow_screen_with_their_acts_in_sight(

@@ -1,4 +1,4 @@
-"""How many acts the main tasks take from the home page of a project, with a keyboard."""
+"""How many acts the main tasks take with a keyboard, from the page to which signing in leads."""
 
 from dataclasses import dataclass
 
@@ -39,12 +39,19 @@ class Keyboard:
         await self.press("Enter")
 
 
+async def sign_in(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> Keyboard:
+    """Return the keyboard on the page to which signing in leads: the home page of the only organisation."""
+    page = await served.open("/", clock.now())
+    assert page.url == f"{served.url}/organizations/{tenant.organization_id}"
+    return Keyboard(page)
+
+
 async def test_a_code_is_issued_for_a_campaign_in_twelve_keystrokes_beside_its_address(
-    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
 ) -> None:
     await tenant.make_code()
     campaign = await tenant.make_campaign()
-    keyboard = Keyboard(await served.open(codes.removesuffix("/codes"), clock.now()))
+    keyboard = await sign_in(served, tenant, clock)
 
     await keyboard.skip_to_content()
     await keyboard.go_to(f"main a[href$='/codes/issue?campaign_id={campaign['id']}']")
@@ -60,13 +67,11 @@ async def test_a_code_is_issued_for_a_campaign_in_twelve_keystrokes_beside_its_a
     await expect(keyboard.page.locator("h1")).to_have_text(ADDRESS)
 
 
-async def test_a_campaign_is_stopped_in_four_acts(
-    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
-) -> None:
+async def test_a_campaign_is_stopped_in_four_acts(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
     """An act is a link or a button that one goes to and presses."""
     campaign = await tenant.make_campaign()
     await tenant.make_code(campaign_id=campaign["id"])
-    keyboard = Keyboard(await served.open(codes.removesuffix("/codes"), clock.now()))
+    keyboard = await sign_in(served, tenant, clock)
     acts = [
         (".skip", "**#content"),
         ("main a[href$='/stop']", "**/stop"),
@@ -84,19 +89,20 @@ async def test_a_campaign_is_stopped_in_four_acts(
 
 
 async def test_a_code_is_found_by_its_address_in_three_acts(
-    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
 ) -> None:
-    """One goes to the field, types the address, and presses Enter."""
+    """One opens the search by its key, types the address, and presses Enter."""
     for number in range(3):
         resource = {"url": f"https://example.org/programme/{number}"}
         code = await tenant.make_code(intent={"type": "link", "action": "open", "resource": resource})
-    keyboard = Keyboard(await served.open(codes.removesuffix("/codes"), clock.now()))
+    keyboard = await sign_in(served, tenant, clock)
 
-    await keyboard.skip_to_content()
-    await keyboard.go_to("#find")
+    await keyboard.press("/")
+    dialog = keyboard.page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Name, address or id")).to_be_focused()
     await keyboard.page.keyboard.type("example.org/programme/2")
+    await expect(dialog.get_by_role("status")).to_have_text("1 result")
     await keyboard.press("Enter")
 
-    await keyboard.page.wait_for_url("**/codes?address_prefix=*")
-    [link] = await keyboard.page.locator("tbody th a").all()
-    assert await link.get_attribute("href") == f"codes/{code['xr_id']}"
+    await keyboard.page.wait_for_url(f"**/codes/{code['xr_id']}")
+    assert keyboard.pressed + len(["the address is typed"]) <= 3

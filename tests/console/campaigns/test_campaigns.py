@@ -31,7 +31,7 @@ async def test_a_campaign_is_created_with_the_times_of_the_persons_own_zone(
     assert created.location == path_of(tenant, campaign["id"])
     page = await operator.follow(created)
     assert "Summer festival was created." in page.text
-    assert "from 21 Jun 2027, 07:30 UTC until 23 Sept 2027, 04:00 UTC" in page.text
+    assert "from 21 Jun 2027, 07:30 until 23 Sept 2027, 04:00" in page.text
     listed = await operator.get(path_of(tenant))
     assert listed.find(".//tbody/tr/th/a").get("href") == path_of(tenant, campaign["id"])
 

@@ -11,12 +11,14 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant, make_second_project
 
+from soundmark.console import running
 from soundmark.console.charts import forecast_month
 from soundmark.console.pages.organizations import endpoints
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e{{ 7 * 7 }}"
 PARTS = {
     "GET /v1/codes": "Codes that work now",
+    "GET /v1/campaigns": "Running campaigns",
     "GET /v1/projects": "Projects",
     "GET /v1/webhook-endpoints": "Needs attention",
     "GET /v1/api-keys": "Needs attention",
@@ -49,6 +51,47 @@ async def test_the_codes_that_work_now_are_counted_over_the_projects(operator: C
     assert {"".join(row.find("./td").itertext()) for row in projects.findall(".//tbody/tr")} == {"1"}  # type: ignore[union-attr]  # each row has cells
     assert not page.find_all(".//img")
     assert "example.org/tonight" in page.text
+
+
+async def test_running_campaigns_of_the_projects_are_issued_in_and_stopped_from_here(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    at = f"/organizations/{tenant.organization_id}"
+    assert "No campaign runs at the moment." in (await operator.get(at)).text
+    other = await make_second_project(tenant)
+    first = await other.make_campaign(HOSTILE, ends_at="2037-01-01T00:00:00Z")
+    second = await tenant.make_campaign("Always")
+    await tenant.make_campaign("Later", starts_at="2037-01-01T00:00:00Z")
+    await tenant.make_code(campaign_id=second["id"])
+
+    page = await operator.get(at)
+
+    rows = page.find_all(".//section[@aria-labelledby='running']//tbody/tr")
+    assert [[each.get("href") for each in row.findall(".//a")] for row in rows] == [
+        [
+            f"{path}/campaigns/{of['id']}",
+            f"{path}/codes/issue?campaign_id={of['id']}",
+            f"{path}/campaigns/{of['id']}/stop",
+        ]
+        for of in (first, second)
+        for path in [f"{at}/projects/{of['project_id']}"]
+    ], "what ends first is at the top"
+    assert [row.find("./td[@class='number']").text for row in rows] == ["0", "1"]  # type: ignore[union-attr]  # each row has one
+    assert not page.find_all(".//img")
+
+
+async def test_the_home_page_says_that_campaigns_of_older_projects_may_run(
+    operator: ConsoleClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = await tenant.make_campaign()
+    await make_second_project(tenant)
+    monkeypatch.setattr(running, "PROJECTS_MAX", 1)
+
+    page = await operator.get(f"/organizations/{tenant.organization_id}")
+
+    assert "More campaigns may be running" in page.text
+    assert campaign["id"] not in page.text
+    assert "No campaign runs" not in page.text
 
 
 async def test_what_needs_attention_leads_to_where_it_is_solved(
@@ -238,17 +281,19 @@ async def test_each_role_sees_what_it_may_read_and_no_error(
         assert (page.status, page.find_all(".//*[@class='trouble']")) == (200, []), role
         seen[role] = ([str(each.text) for each in page.find_all(".//main//h2")], len(concerns_of(page)))
 
-    everything = ["Codes that work now", "Projects", "Needs attention"]
+    everything = ["Running campaigns", "Codes that work now", "Projects", "Needs attention"]
     assert seen == {
         "owner": (everything, 1),
         "admin": (everything, 1),
-        "member": (["Codes that work now", "Projects"], 0),
-        "billing": (["Projects", "Needs attention"], 0),
+        "member": (["Running campaigns", "Codes that work now", "Projects"], 0),
+        "billing": (["Running campaigns", "Projects", "Needs attention"], 0),
     }
 
 
 async def test_the_calls_of_the_page_run_beside_one_another(operator: ConsoleClient, tenant: Tenant) -> None:
-    await operator.assert_calls_run_together(f"/organizations/{tenant.organization_id}", [*PARTS, "GET /v1/usage"])
+    """The campaigns come afterwards: Core lists them by project alone."""
+    calls = [*(PARTS.keys() - {"GET /v1/campaigns"}), "GET /v1/usage"]
+    await operator.assert_calls_run_together(f"/organizations/{tenant.organization_id}", calls)
 
 
 @pytest.mark.parametrize(

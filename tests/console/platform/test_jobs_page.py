@@ -1,5 +1,8 @@
 """The jobs of Core's worker that failed, or that run again."""
 
+import re
+from html import unescape
+
 import pytest
 from support.console.client import ConsoleClient
 from support.database.rival import Rival
@@ -75,3 +78,18 @@ async def test_others_see_nothing(visitors: ConsoleClient, people: People, clock
     page = await visitors.get(PATH)
 
     assert (page.status, page.trouble) == (403, "platform_admin_required")
+
+
+async def test_ten_thousand_failed_jobs_are_reached_page_by_page(operator: ConsoleClient, rival: Rival) -> None:
+    await rival.run(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, status, attempts)"
+        " SELECT 'default', 'forget_mail_counts', 'failed', 1 FROM generate_series(1, 10000)"
+    )
+    path: str | None = PATH
+    seen: list[str] = []
+    while path is not None:
+        html = (await operator.get(path)).html
+        seen += re.findall(r'action="/platform/jobs/(\d+)/retry"', html)
+        following = re.search(r'<a rel="next" href="([^"]+)"', html)
+        path = None if following is None else unescape(following[1])
+    assert len(seen) == len(set(seen)) == 10_000

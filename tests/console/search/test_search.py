@@ -93,3 +93,18 @@ async def test_a_search_without_core_says_so(operator: ConsoleClient, tenant: Te
     page = await operator.get(search_path(tenant, "x"))
 
     assert (page.status, page.trouble) == (503, "core_unreachable")
+
+
+async def test_keys_and_codes_of_every_project_are_found_from_a_page_of_the_organization(
+    operator: ConsoleClient, tenant: Tenant
+) -> None:
+    other = await make_second_project(tenant)
+    code, key = await other.make_code(), await other.make_key(name="Example playout")
+    project = f"/organizations/{tenant.organization_id}/projects/{other.project_id}"
+
+    found = found_in(await operator.get(f"/search?organization_id={tenant.organization_id}&q=example"))
+
+    assert found == {
+        code["intent"]["resource"]["url"]: f"{project}/codes/{code['xr_id']}",
+        "Example playout": f"{project}/api-keys#{key['id']}",
+    }

@@ -1,4 +1,4 @@
-"""What a server key may do: act in its project within its scopes, and nothing that requires a person."""
+"""What an API key may do: act in its project within its scopes, and nothing that requires a person."""
 
 from typing import Any
 

@@ -17,8 +17,8 @@ LIMIT, WINDOW_S = 3, 10
 UNKNOWN = "brd_" + "u" * 16
 WRONG: dict[str, str | None] = {
     "none": None,
-    "an unknown server key": "xak_" + "k" * 43,
-    "no server key": "xak_short",
+    "an unknown API key": "xak_" + "k" * 43,
+    "no API key": "xak_short",
     "a wrong operator token": "xop_" + "x" * 43,
     "no access token": "nonsense",
 }

@@ -1,4 +1,4 @@
-"""A server key is active, revoked or expired, and only the newest secret of an active key works.
+"""An API key is active, revoked or expired, and only the newest secret of an active key works.
 
 Source: API v1, "States and transitions", "Server API key".
 """

@@ -46,6 +46,6 @@ def test_anything_else_is_refused_and_not_repeated(subtests: pytest.Subtests) ->
         "x" * 8193,
     ]:
         with subtests.test(text=text):
-            with pytest.raises(ValueError, match=r"^must contain only one server key or access token") as refused:
+            with pytest.raises(ValueError, match=r"^must contain only one API key or access token") as refused:
                 read_credential(text)
             assert KEY not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Every kind of caller: people of every role, server keys, and credentials that fail."""
+"""Every kind of caller: people of every role, API keys, and credentials that fail."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -37,7 +37,7 @@ class Caller:
 
 
 def list_people(world: World) -> list[Caller]:
-    """Return everybody who is not a server key; "stranger" and "root" must own nothing in the world's organisation."""
+    """Return everybody who is not an API key; "stranger" and "root" must own nothing in the world's organisation."""
     token = world.people.issuer.token
     now = int(world.people.issuer.clock.unix_s())
     none = "unauthenticated"

@@ -245,7 +245,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "revoke_invitation": Row(
         make_invitation, roles=ADMINS, foreign="invitation_not_found", audited="invitation.revoked"
     ),
-    "roll_webhook_secret": Row(
+    "rotate_webhook_secret": Row(
         make_webhook_endpoint,
         roles=ADMINS,
         foreign="webhook_endpoint_not_found",

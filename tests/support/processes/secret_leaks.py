@@ -2,7 +2,7 @@
 
 import re
 
-# Server key, invitation, HMAC secret, operator token; broadcast token; access token. Contract, sections 1 and 2.
+# API key, invitation, HMAC secret, operator token; broadcast token; access token. Contract, sections 1 and 2.
 SHAPES = re.compile(
     r"x(?:ak|in|hm|op)_[A-Za-z0-9_-]{43}|brd_[A-Za-z0-9_-]{16}|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
 )

@@ -83,7 +83,7 @@ class Tenant:
         )
 
     def key_body(self, **changes: Any) -> dict[str, Any]:
-        """Return a valid server key body, except for `changes`."""
+        """Return a valid API key body, except for `changes`."""
         return {
             "organization_id": self.organization_id,
             "project_id": self.project_id,

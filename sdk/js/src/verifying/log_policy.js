@@ -16,7 +16,7 @@ export class LogPolicy {
    * Return a policy. Pin `vkey`, the log's key, from somebody whom you trust; do not ask the service for it each time.
    * Without a quorum, the log alone is believed not to show others another tree.
    *
-   * @param {string | string[]} vkey one key, or several while it is rolled
+   * @param {string | string[]} vkey one key, or several while it is rotated
    * @param {{witnesses?: string[], quorum?: number}} [options]
    * @throws {TypeError} for a text that is no Ed25519 `vkey`
    * @throws {RangeError} for keys of several logs, a witness named twice, or a quorum out of reach

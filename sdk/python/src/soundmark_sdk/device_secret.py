@@ -27,7 +27,7 @@ class DeviceSecret:
     """32 random bytes that never leave a receiver. Only somebody who has them can link its tokens.
 
     The caller decides where to keep them: `open_device_secret` uses a file, and `reveal` returns them for a key chain.
-    After the secret is replaced (another `new`), later tokens are unrelated to the earlier ones.
+    After the secret is rotated (another `new`), later tokens are unrelated to the earlier ones.
     """
 
     __slots__ = ("_secret",)

@@ -152,7 +152,7 @@ async def update_revoked(tx: Tx, workspace: Workspace, integration_id: str, *, n
 async def update_secret(
     tx: Tx, workspace: Workspace, integration_id: str, *, sealed_secret: bytes, now: datetime
 ) -> None:
-    """Replace the HMAC secret of an integration."""
+    """Rotate the HMAC secret of an integration."""
     await tx.run(
         """
         UPDATE integrations

@@ -1,4 +1,4 @@
-"""Replacing the master key under which a database's values are sealed."""
+"""Rotating the master key under which a database's values are sealed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

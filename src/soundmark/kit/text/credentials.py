@@ -6,7 +6,7 @@ from typing import Final
 _CHARS_MAX: Final = 8192
 _ASSIGNED: Final = re.compile(r"(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=\s*(.*[^=\s].*)")
 _ASSIGNED_NOTHING: Final = re.compile(r"[A-Z_][A-Z0-9_]*=")
-# RFC 6750, section 2.1: server keys, the operator token and access tokens all have this syntax.
+# RFC 6750, section 2.1: API keys, the operator token and access tokens all have this syntax.
 _BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
@@ -22,5 +22,5 @@ def read_credential(text: str) -> str:
         bare = bare[1:-1].strip()
     is_bearer = len(bare) <= _CHARS_MAX and _BEARER.fullmatch(bare) is not None
     if not is_bearer or _ASSIGNED_NOTHING.fullmatch(bare) is not None:
-        raise ValueError("must contain only one server key or access token, optionally after NAME= and in quotes")
+        raise ValueError("must contain only one API key or access token, optionally after NAME= and in quotes")
     return bare

@@ -82,7 +82,7 @@ class Dispatcher:
         await self._connection.close()
 
     async def choose_organization(self, organization_id: str | None) -> dict[str, str]:
-        """Return the organisation as a member of a request: the one given, the client's, or that of its server key.
+        """Return the organisation as a member of a request: the one given, the client's, or that of its API key.
 
         Raises: TenantNotGiven. ClientFailure when the service cannot be asked about the key.
         """

@@ -72,11 +72,11 @@ class AnswerMalformed(ClientFailure):
 
 
 class TenantNotGiven(ValueError):
-    """The call needs an organisation or project, and neither the call, nor the client, nor a server key names it."""
+    """The call needs an organisation or project, and neither the call, nor the client, nor an API key names it."""
 
     def __init__(self, missing: Literal["organization_id", "project_id"]) -> None:
         what = "organisation" if missing == "organization_id" else "project"
         super().__init__(
-            f"This call needs {missing}. Pass it to the call or to the client; only a server key implies its {what}."
+            f"This call needs {missing}. Pass it to the call or to the client; only an API key implies its {what}."
         )
         self.missing: Final = missing

@@ -26,7 +26,7 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 class IssueRequest:
     """A Code to issue, for `codes.issue` and `codes.issue_batch`.
 
-    Without `organization_id` and `project_id` it is issued for those of the client or its server key. With
+    Without `organization_id` and `project_id` it is issued for those of the client or its API key. With
     `audience_integration_id` that integration measures its audience.
 
     Source: API v1, "Codes".
@@ -106,7 +106,7 @@ class CodeOrder:
 class AuditFilters:
     """The audit entries to list: those that match every filter. `to_at` is exclusive.
 
-    `actor` is the subject id of a person or the id of a server key.
+    `actor` is the subject id of a person or the id of an API key.
     """
 
     action: str | None = None

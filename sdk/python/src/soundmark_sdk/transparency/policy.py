@@ -39,7 +39,7 @@ class NoteKey:
 class LogPolicy:
     """The log that must hold an entry, and the witnesses of which `quorum` must have cosigned its checkpoint.
 
-    `vkey` is the log's key, or several while it is rolled, as `GET /v1/log` shows them: pin it, from somebody whom you
+    `vkey` is the log's key, or several while it is rotated, as `GET /v1/log` shows them: pin it, from somebody whom you
     trust, and do not ask the service for it each time. Without a quorum, the log alone is believed not to show others
     another tree.
 

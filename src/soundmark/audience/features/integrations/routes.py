@@ -64,7 +64,7 @@ async def revoke_integration(
 async def rotate_secret(
     ctx: Ctx, operation: Annotated[RequestedOperation, Depends(OperationOn("rotate_secret"))]
 ) -> private.IntegrationSecretResponse:
-    """Replace the HMAC secret of an integration."""
+    """Rotate the HMAC secret of an integration."""
     return await service.rotate_secret(ctx, operation)
 
 

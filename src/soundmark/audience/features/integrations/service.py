@@ -145,7 +145,7 @@ async def revoke_integration(ctx: Context, operation: RequestedOperation) -> Int
 
 
 async def rotate_secret(ctx: Context, operation: RequestedOperation) -> IntegrationSecretResponse:
-    """Replace the HMAC secret of an integration, and reveal the new one, only this once; reject the old one at once.
+    """Rotate the HMAC secret of an integration, and reveal the new one, only this once; reject the old one at once.
 
     Raises: IntegrationNotFound; IntegrationRevoked; OperationConflict.
     Source: API v1, "Audience control".

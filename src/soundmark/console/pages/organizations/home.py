@@ -19,6 +19,7 @@ from soundmark.console.pages.organizations.attention import (
 )
 from soundmark.console.pages.organizations.endpoints import check_endpoints
 from soundmark.console.parts import read_parts
+from soundmark.console.running import find_running
 from soundmark.console.visit import Visit
 
 _JUDGES: Final[Mapping[str, Callable[[Visit, Iterable[Any]], Iterator[Concern]]]] = {
@@ -35,6 +36,8 @@ async def show_home(visit: Visit) -> Response:
     on_air, usage, endpoints = count_on_air(parts.get("on_air")), parts["usage"], parts.get("endpoints")
     judged = [name for name in _JUDGES if name in parts]
     concerns = [each for name in judged if parts[name] is not None for each in _JUDGES[name](visit, parts[name].data)]
+    projects = parts["projects"]
+    running = None if projects is None else await find_running(visit, projects)
     return visit.page(
         "organizations/home.html",
         tiles=[
@@ -44,8 +47,9 @@ async def show_home(visit: Visit) -> Response:
         usage=usage,
         on_air=on_air,
         reads_codes="on_air" in parts,
-        projects=parts["projects"],
-        project_names={} if parts["projects"] is None else {each.id: each.name for each in parts["projects"].data},
+        projects=projects,
+        running=running,
+        project_names={} if projects is None else {each.id: each.name for each in projects.data},
         is_judged=bool(judged),
         concerns=concerns,
         is_judged_in_part=any(parts[name] is None for name in judged)

@@ -13,6 +13,7 @@ from soundmark.console.intents import write_headline
 from soundmark.console.on_air import OnAir, count_on_air, find_on_air, write_count
 from soundmark.console.pages.projects.hearings import DAYS, Hearings, find_hearings
 from soundmark.console.parts import read_parts
+from soundmark.console.running import list_running
 from soundmark.console.visit import Visit
 
 _EVENTS_READ: Final = 50  # Of the whole organisation: its log has no filter for a project.
@@ -25,7 +26,7 @@ async def show_home(visit: Visit) -> Response:
     """Show a project. What the person's role may not read is absent; what Core cannot say now is said so."""
     parts = await read_parts(_list_calls(visit))
     on_air, campaigns, hearings = count_on_air(parts.get("on_air")), parts["campaigns"], parts.get("hearings")
-    running = None if campaigns is None else _list_running(visit, campaigns)
+    running = None if campaigns is None else list_running(campaigns.data, visit.console.clock.now())
     looked_at_in_part = 0 if campaigns is None or campaigns.next_cursor is None else len(campaigns.data)
     first = parts.get("first")
     return visit.page(
@@ -74,19 +75,6 @@ def _is_beginning(visit: Visit, parts: dict[str, Any]) -> bool:
     if visit.console.clock.now() - first.data[0].issued_at >= _BEGINNING:
         return False
     return "hearings" not in parts or (parts["hearings"] is not None and not parts["hearings"].events)
-
-
-def _list_running(visit: Visit, campaigns: Page[Campaign]) -> list[Campaign]:
-    """Return the campaigns in which Codes can be issued now, those that end first at the top."""
-    now = visit.console.clock.now()
-    running = [
-        each
-        for each in campaigns.data
-        if each.status == "active"
-        and (each.starts_at is None or each.starts_at <= now)
-        and (each.ends_at is None or each.ends_at > now)
-    ]
-    return sorted(running, key=lambda each: (each.ends_at is None, each.ends_at or now))
 
 
 def _list_events(visit: Visit, entries: Page[AuditEntry]) -> list[AuditEntry]:

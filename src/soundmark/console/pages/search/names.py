@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from soundmark_sdk.client.records import Organization
+from soundmark_sdk.client.records import ApiKey, Campaign, ListedCode, Organization
 from soundmark_sdk.client.requests import CodeFilters
 
 from soundmark.console.event_types import EVENT_TYPES, name_type
@@ -55,13 +55,13 @@ def _list_at_hand(
     visit: Visit, organization: Organization, project_id: str | None, text: str
 ) -> list[AsyncIterator[Finding]]:
     """Return what has names in the organisation and project at hand; each list is one call."""
-    lists = [_list_projects(visit, organization.id)]
-    if project_id is not None:
-        tenant, areas = (organization.id, project_id), list_areas(organization.role, in_project=True)
-        if "codes" in areas:  # The page of a campaign counts its Codes.
-            lists += [_list_campaigns(visit, tenant), _list_codes(visit, tenant, text)]
-        if "api-keys" in areas:
-            lists.append(_list_keys(visit, tenant))
+    lists, areas = [_list_projects(visit, organization.id)], list_areas(organization.role, in_project=True)
+    if "codes" in areas:  # The page of a campaign counts its Codes.
+        if project_id is not None:  # Core lists campaigns by project alone.
+            lists.append(_list_campaigns(visit, organization.id, project_id))
+        lists.append(_list_codes(visit, organization.id, project_id, text))
+    if "api-keys" in areas:
+        lists.append(_list_keys(visit, organization.id, project_id))
     return lists
 
 
@@ -83,33 +83,35 @@ async def _list_projects(visit: Visit, organization_id: str) -> AsyncIterator[Fi
         yield Finding("project", each.name, f"/organizations/{organization_id}/projects/{each.id}")
 
 
-async def _list_campaigns(visit: Visit, tenant: tuple[str, str]) -> AsyncIterator[Finding]:
-    page = await visit.core.campaigns.page(organization_id=tenant[0], project_id=tenant[1])
+async def _list_campaigns(visit: Visit, organization_id: str, project_id: str) -> AsyncIterator[Finding]:
+    page = await visit.core.campaigns.page(organization_id=organization_id, project_id=project_id)
     for each in page.data:
-        yield Finding("campaign", each.name, f"{_at(tenant)}/campaigns/{each.id}")
+        yield Finding("campaign", each.name, f"{_at(each)}/campaigns/{each.id}")
 
 
-async def _list_keys(visit: Visit, tenant: tuple[str, str]) -> AsyncIterator[Finding]:
-    page = await visit.core.api_keys.page(organization_id=tenant[0], project_id=tenant[1])
+async def _list_keys(visit: Visit, organization_id: str, project_id: str | None) -> AsyncIterator[Finding]:
+    page = await visit.core.api_keys.page(organization_id=organization_id, project_id=project_id)
     for each in page.data:
         if each.name is not None:
-            yield Finding("key", each.name, f"{_at(tenant)}/api-keys#{each.id}")
+            yield Finding("key", each.name, f"{_at(each)}/api-keys#{each.id}")
 
 
-async def _list_codes(visit: Visit, tenant: tuple[str, str], text: str) -> AsyncIterator[Finding]:
+async def _list_codes(visit: Visit, organization_id: str, project_id: str | None, text: str) -> AsyncIterator[Finding]:
     """List the Codes whose address begins with a text; people leave out how it begins."""
     prefix = text if "://" in text else f"https://{text}"
-    filters = CodeFilters(project_id=tenant[1], address_prefix=prefix)
-    page = await visit.core.codes.page(filters, include_intent=True, organization_id=tenant[0], limit=_SHOWN_OF_A_KIND)
+    filters = CodeFilters(project_id=project_id, address_prefix=prefix)
+    page = await visit.core.codes.page(
+        filters, include_intent=True, organization_id=organization_id, limit=_SHOWN_OF_A_KIND
+    )
     for each in page.data:
         if each.intent is not None:
             address = str(each.intent.resource.get("url"))
-            yield Finding("code", address, f"{_at(tenant)}/codes/{each.xr_id}")
+            yield Finding("code", address, f"{_at(each)}/codes/{each.xr_id}")
 
 
 async def _collect(findings: AsyncIterator[Finding]) -> list[Finding]:
     return [each async for each in findings]
 
 
-def _at(tenant: tuple[str, str]) -> str:
-    return f"/organizations/{tenant[0]}/projects/{tenant[1]}"
+def _at(found: Campaign | ApiKey | ListedCode) -> str:
+    return f"/organizations/{found.organization_id}/projects/{found.project_id}"

@@ -20,7 +20,7 @@ export function showLocalTimes(root) {
   /** @type {NodeListOf<HTMLTimeElement>} */
   const moments = root.querySelectorAll("time[datetime]");
   for (const element of moments) {
-    element.title = element.textContent;
+    element.title = `${element.textContent} UTC`;
     element.textContent = format.format(new Date(element.dateTime));
   }
   /** @type {NodeListOf<HTMLInputElement>} */

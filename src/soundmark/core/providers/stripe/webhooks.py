@@ -21,7 +21,7 @@ from soundmark.kit.crypto.secret import Secret, any_equal
 SIGNATURE_HEADER: Final = "Stripe-Signature"
 TOLERANCE_S: Final = 300  # In either direction.
 _HEADER_CHARS_MAX: Final = 4096
-_SIGNATURES_MAX: Final = 8  # The provider signs with two secrets while one is replaced.
+_SIGNATURES_MAX: Final = 8  # The provider signs with two secrets while one is rotated.
 _TIME: Final = re.compile(r"[0-9]{1,12}")
 _SIGNATURE: Final = re.compile(r"[0-9a-f]{64}")
 

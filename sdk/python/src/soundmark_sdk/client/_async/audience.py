@@ -19,7 +19,7 @@ from soundmark_sdk.client.requests import EVERYTHING, ReportFilters
 
 
 class AsyncIntegrations(AsyncGroup):
-    """The Audience integrations of a project. Server keys need `audience:write`, for lists `audience:read`."""
+    """The Audience integrations of a project. API keys need `audience:write`, for lists `audience:read`."""
 
     async def create(
         self,
@@ -66,7 +66,7 @@ class AsyncIntegrations(AsyncGroup):
     async def rotate_secret(
         self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None
     ) -> IntegrationWithSecret:
-        """Replace the HMAC secret of an active integration. Only this response contains it; the old one stops."""
+        """Rotate the HMAC secret of an active integration. Only this response contains it; the old one stops."""
         path = f"/v1/audience/integrations/{quote_id(integration_id)}/secret"
         tenant = await self._sender.choose_project(organization_id, project_id)
         return await self._sender.call(IntegrationWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
@@ -124,7 +124,7 @@ class AsyncIntegrations(AsyncGroup):
 
 
 class AsyncAudience(AsyncGroup):
-    """The reports of integrations. A server key needs the scope `audience:read`."""
+    """The reports of integrations. An API key needs the scope `audience:read`."""
 
     async def report(
         self,

@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Record)
 
 
 class AsyncBilling(AsyncGroup):
-    """Offers, and the purchases of an organisation. A server key may call none of these."""
+    """Offers, and the purchases of an organisation. An API key may call none of these."""
 
     async def offers(self, *, country: str | None = None) -> Offers:
         """Return all offers for sale, or those for sale in a country (two letters)."""
@@ -79,7 +79,7 @@ class AsyncBilling(AsyncGroup):
 
 
 class AsyncSubscriptions(AsyncGroup):
-    """The subscriptions of an organisation. A server key may call none of these."""
+    """The subscriptions of an organisation. An API key may call none of these."""
 
     async def page(
         self, *, organization_id: str | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None

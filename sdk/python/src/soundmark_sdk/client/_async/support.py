@@ -11,7 +11,7 @@ _PATH = "/v1/support/tickets"
 
 
 class AsyncTickets(AsyncGroup):
-    """The support tickets of an organisation. A server key may call none of these."""
+    """The support tickets of an organisation. An API key may call none of these."""
 
     async def create(
         self, subject: str, message: str, *, request_id: str | None = None, organization_id: str | None = None

@@ -1,4 +1,4 @@
-"""The organisation: its projects, server keys, members, invitations and audit log."""
+"""The organisation: its projects, API keys, members, invitations and audit log."""
 
 from collections.abc import AsyncIterator, Collection
 from typing import Any, BinaryIO, Literal
@@ -28,7 +28,7 @@ from soundmark_sdk.client.requests import AuditFilters
 
 
 class AsyncOrganizations(AsyncGroup):
-    """Organisations, as their members see them. A server key may call none of these."""
+    """Organisations, as their members see them. An API key may call none of these."""
 
     async def create(self, name: str) -> Organization:
         """Create an organisation. The caller becomes its owner."""
@@ -181,7 +181,7 @@ class AsyncProjects(AsyncGroup):
 
 
 class AsyncApiKeys(AsyncGroup):
-    """Server keys, each of one project."""
+    """API keys, each of one project."""
 
     async def create(
         self,
@@ -214,7 +214,7 @@ class AsyncApiKeys(AsyncGroup):
         return await self._sender.call(ApiKey, make_call("POST", path, is_repeatable=True, **tenant))
 
     async def rotate_secret(self, api_key_id: str, *, organization_id: str | None = None) -> ApiKeyWithSecret:
-        """Replace the secret of an active key; the old one stops working. Only this response contains the new one."""
+        """Rotate the secret of an active key; the old one stops working. Only this response contains the new one."""
         path = f"/v1/api-keys/{quote_id(api_key_id)}/secret"
         tenant = await self._sender.choose_organization(organization_id)
         return await self._sender.call(ApiKeyWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
@@ -247,7 +247,7 @@ class AsyncApiKeys(AsyncGroup):
 
 
 class AsyncMembers(AsyncGroup):
-    """The members of an organisation. A server key may call none of these."""
+    """The members of an organisation. An API key may call none of these."""
 
     async def change_role(self, subject_id: str, role: Role, *, organization_id: str | None = None) -> Member:
         """Change the role of a member. Only an owner can appoint, change or dismiss owners and administrators."""
@@ -279,7 +279,7 @@ class AsyncMembers(AsyncGroup):
 
 
 class AsyncInvitations(AsyncGroup):
-    """Invitations to an organisation. A server key may call none of these."""
+    """Invitations to an organisation. An API key may call none of these."""
 
     async def create(
         self,

@@ -20,7 +20,7 @@ from soundmark_sdk.client.requests import EVERYTHING, ReportFilters
 
 
 class Integrations(Group):
-    """The Audience integrations of a project. Server keys need `audience:write`, for lists `audience:read`."""
+    """The Audience integrations of a project. API keys need `audience:write`, for lists `audience:read`."""
 
     def create(
         self,
@@ -67,7 +67,7 @@ class Integrations(Group):
     def rotate_secret(
         self, integration_id: str, *, organization_id: str | None = None, project_id: str | None = None
     ) -> IntegrationWithSecret:
-        """Replace the HMAC secret of an active integration. Only this response contains it; the old one stops."""
+        """Rotate the HMAC secret of an active integration. Only this response contains it; the old one stops."""
         path = f"/v1/audience/integrations/{quote_id(integration_id)}/secret"
         tenant = self._sender.choose_project(organization_id, project_id)
         return self._sender.call(IntegrationWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
@@ -124,7 +124,7 @@ class Integrations(Group):
 
 
 class Audience(Group):
-    """The reports of integrations. A server key needs the scope `audience:read`."""
+    """The reports of integrations. An API key needs the scope `audience:read`."""
 
     def report(
         self,

@@ -30,7 +30,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Billing(Group):
-    """Offers, and the purchases of an organisation. A server key may call none of these."""
+    """Offers, and the purchases of an organisation. An API key may call none of these."""
 
     def offers(self, *, country: str | None = None) -> Offers:
         """Return all offers for sale, or those for sale in a country (two letters)."""
@@ -80,7 +80,7 @@ class Billing(Group):
 
 
 class Subscriptions(Group):
-    """The subscriptions of an organisation. A server key may call none of these."""
+    """The subscriptions of an organisation. An API key may call none of these."""
 
     def page(
         self, *, organization_id: str | None = None, limit: int = PAGE_SIZE_MAX, cursor: str | None = None

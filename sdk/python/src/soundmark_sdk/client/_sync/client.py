@@ -36,10 +36,10 @@ class Client:
 
     `Client` is for blocking code and safe to share between threads; `AsyncClient` is for the tasks of one event loop.
 
-    `credential` is a server key (`xak_…`), an access token, or a function that returns the current one at once; with
+    `credential` is an API key (`xak_…`), an access token, or a function that returns the current one at once; with
     None only certificates and the key history can be fetched. It goes over https only (plain http: loopback)
     and is never shown; redirects are not followed. A call that names no
-    organisation or project uses `organization_id` and `project_id`, or those of the server key. `timeout_s` covers each
+    organisation or project uses `organization_id` and `project_id`, or those of the API key. `timeout_s` covers each
     request from connecting to the last byte, `download_timeout_s` each request that writes a file, and
     `deletion_timeout_s` each request that deletes a project or an organisation. `attempts_max` and `retry_wait_max_s`
     limit one call with its retries; only calls that are safe to repeat are repeated. `recovery` stores issuances until
@@ -48,7 +48,7 @@ class Client:
     Every method raises ClientFailure (`ApiProblem` when the service refused the call), and ValueError for a call that
     cannot be sent. Ids are those that the service gave; times have a time zone. Lists are newest first: `list` yields
     every record and fetches pages of `page_size`; `page` returns one page. `organization_id` and `project_id` may be
-    left out; if neither the client nor a server key names them, TenantNotGiven (a ValueError) is raised.
+    left out; if neither the client nor an API key names them, TenantNotGiven (a ValueError) is raised.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Client:
         sender = Sender(dispatcher)
         self._address = connection.base_url
         self._sender = sender
-        # Those of calls that name none; None: those of the server key.
+        # Those of calls that name none; None: those of the API key.
         self.organization_id = organization_id
         self.project_id = project_id
         self.organizations = Organizations(sender)
@@ -115,7 +115,7 @@ class Client:
         self._sender.close()
 
     def caller(self) -> Caller:
-        """Return the person or server key of the credential. A key has an organisation and a project."""
+        """Return the person or API key of the credential. A key has an organisation and a project."""
         return self._sender.call(Caller, make_get("/v1/caller"))
 
     def usage(self, *, organization_id: str | None = None) -> Usage:

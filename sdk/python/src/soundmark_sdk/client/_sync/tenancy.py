@@ -1,5 +1,5 @@
 # Generated from `../_async/tenancy.py` by `make_blocking.py`: change that file, then run this program.
-"""The organisation: its projects, server keys, members, invitations and audit log."""
+"""The organisation: its projects, API keys, members, invitations and audit log."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO, Literal
@@ -29,7 +29,7 @@ from soundmark_sdk.client.requests import AuditFilters
 
 
 class Organizations(Group):
-    """Organisations, as their members see them. A server key may call none of these."""
+    """Organisations, as their members see them. An API key may call none of these."""
 
     def create(self, name: str) -> Organization:
         """Create an organisation. The caller becomes its owner."""
@@ -179,7 +179,7 @@ class Projects(Group):
 
 
 class ApiKeys(Group):
-    """Server keys, each of one project."""
+    """API keys, each of one project."""
 
     def create(
         self,
@@ -212,7 +212,7 @@ class ApiKeys(Group):
         return self._sender.call(ApiKey, make_call("POST", path, is_repeatable=True, **tenant))
 
     def rotate_secret(self, api_key_id: str, *, organization_id: str | None = None) -> ApiKeyWithSecret:
-        """Replace the secret of an active key; the old one stops working. Only this response contains the new one."""
+        """Rotate the secret of an active key; the old one stops working. Only this response contains the new one."""
         path = f"/v1/api-keys/{quote_id(api_key_id)}/secret"
         tenant = self._sender.choose_organization(organization_id)
         return self._sender.call(ApiKeyWithSecret, make_call("POST", path, is_repeatable=False, **tenant))
@@ -244,7 +244,7 @@ class ApiKeys(Group):
 
 
 class Members(Group):
-    """The members of an organisation. A server key may call none of these."""
+    """The members of an organisation. An API key may call none of these."""
 
     def change_role(self, subject_id: str, role: Role, *, organization_id: str | None = None) -> Member:
         """Change the role of a member. Only an owner can appoint, change or dismiss owners and administrators."""
@@ -273,7 +273,7 @@ class Members(Group):
 
 
 class Invitations(Group):
-    """Invitations to an organisation. A server key may call none of these."""
+    """Invitations to an organisation. An API key may call none of these."""
 
     def create(
         self,

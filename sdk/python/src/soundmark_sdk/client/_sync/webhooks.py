@@ -23,7 +23,7 @@ _ENDPOINTS = "/v1/webhook-endpoints"
 
 
 class Webhooks(Group):
-    """The webhook endpoints of an organisation. A server key may call none of these.
+    """The webhook endpoints of an organisation. An API key may call none of these.
 
     `soundmark_sdk.webhooks.verify` verifies the messages that an endpoint gets.
     """

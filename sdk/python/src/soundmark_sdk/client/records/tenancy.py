@@ -1,4 +1,4 @@
-"""Organisations, their projects, server keys, members and invitations, and their audit log."""
+"""Organisations, their projects, API keys, members and invitations, and their audit log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ KeyScope: TypeAlias = Literal["audience:read", "audience:write", "codes:read", "
 
 @dataclass(frozen=True, slots=True)
 class Caller(Record):
-    """The caller that a credential belongs to. A server key has two ids and `scopes`; a person has an `email`."""
+    """The caller that a credential belongs to. An API key has two ids and `scopes`; a person has an `email`."""
 
     type: Literal["user", "api_key", "operator"]
     id: str
@@ -59,7 +59,7 @@ class Project(Record):
 
 @dataclass(frozen=True, slots=True)
 class ApiKey(Record):
-    """A server key of one project, without its secret."""
+    """An API key of one project, without its secret."""
 
     id: str
     organization_id: str
@@ -76,7 +76,7 @@ class ApiKey(Record):
 
 @dataclass(frozen=True, slots=True)
 class ApiKeyWithSecret(ApiKey):
-    """A server key with its secret, which the service shows only once."""
+    """An API key with its secret, which the service shows only once."""
 
     secret: str = field(repr=False)
 

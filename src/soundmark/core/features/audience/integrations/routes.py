@@ -141,7 +141,7 @@ async def rotate_integration_secret(
     scope: Tenant,
     target: Target,
 ) -> IntegrationWithSecret:
-    """Replace an integration's HMAC secret. The old secret stops working; only this response has the new one."""
+    """Rotate an integration's HMAC secret. The old secret stops working; only this response has the new one."""
     return with_secret_view(await service.rotate_secret(ctx, scope, target, request_id=request_id))
 
 

@@ -180,7 +180,7 @@ async def revoke_integration(
 async def rotate_secret(
     ctx: RequestContext, scope: TenantScope, target: Target, *, request_id: str
 ) -> IntegrationSecret:
-    """Replace the integration's HMAC secret; the new one is in the response and nowhere else, the old one is void.
+    """Rotate the integration's HMAC secret; the new one is in the response and nowhere else, the old one is void.
 
     Raises: ProjectNotFound; IntegrationNotFound; IntegrationRevoked; ResourceDeletionInProgress; AudienceUnavailable.
     Source: API v1, "Audience control".

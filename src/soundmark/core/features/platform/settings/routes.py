@@ -67,7 +67,7 @@ async def put_platform_secret(
     setting: Annotated[PlatformSetting[Secret], Depends(_find_credential)],
     body: PutSecret,
 ) -> SecretView:
-    """Replace a credential."""
+    """Rotate a credential."""
     return secret_view(await service.put_secret(ctx, user, setting.name, _check(setting, body.value)))
 
 

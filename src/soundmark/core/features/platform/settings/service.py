@@ -19,7 +19,7 @@ _log: Final = structlog.get_logger()
 
 
 async def put_secret(ctx: Context, user: User, name: str, value: Secret) -> SecretStatus:
-    """Replace a credential. Every process uses the new one from the commit on.
+    """Rotate a credential. Every process uses the new one from the commit on.
 
     Source: API v1, "Platform settings".
     """

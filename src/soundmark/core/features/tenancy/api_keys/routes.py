@@ -108,6 +108,6 @@ async def revoke_api_key(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> A
     example=api_key_with_secret(replace(API_KEY, secret_rotated_at=LATER), _EXAMPLE_SECRET, LATER),
 )
 async def rotate_api_key_secret(ctx: Ctx, scope: Tenant, api_key_id: ApiKeyIdPath) -> ApiKeyWithSecret:
-    """Replace the secret of an active API key. The old secret stops working; only this response has the new one."""
+    """Rotate the secret of an active API key. The old secret stops working; only this response has the new one."""
     key, secret, now = await service.rotate_secret(ctx, scope, api_key_id)
     return api_key_with_secret(key, secret, now)

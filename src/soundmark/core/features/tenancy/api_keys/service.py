@@ -1,4 +1,4 @@
-"""Commands on server keys."""
+"""Commands on API keys."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -125,7 +125,7 @@ async def revoke_api_key(ctx: Context, scope: TenantScope, api_key_id: str) -> t
 
 
 async def rotate_secret(ctx: Context, scope: TenantScope, api_key_id: str) -> tuple[ApiKey, Secret, datetime]:
-    """Replace the key's secret; id, project, scopes and expiry stay. The old secret is void in every process.
+    """Rotate the key's secret; id, project, scopes and expiry stay. The old secret is void in every process.
 
     Raises: ApiKeyNotFound; ApiKeyNotActive.
     Source: API v1, "States and transitions", Server API key.

@@ -14,7 +14,7 @@ from soundmark.kit.crypto.secret import Secret
 _EVENT_ID: Final = "evn_Y29kZS1pc3N1ZWQtZXhhbXBs"
 # The bytes 0 to 31, or the same the other way round: nobody takes them for a secret.
 SECRET: Final = Secret(SECRET_PREFIX + base64.b64encode(bytes(range(32))).decode())
-ROLLED: Final = Secret(SECRET_PREFIX + base64.b64encode(bytes(reversed(range(32)))).decode())
+ROTATED: Final = Secret(SECRET_PREFIX + base64.b64encode(bytes(reversed(range(32)))).decode())
 ENDPOINT: Final = Endpoint(
     organization_id=ORGANIZATION.id,
     id="whe_cGxheW91dC1leGFtcGxlLV",

@@ -108,11 +108,11 @@ async def delete_webhook_endpoint(ctx: Ctx, scope: Tenant, endpoint_id: Endpoint
     "POST",
     "/v1/webhook-endpoints/{endpoint_id}/secret",
     Operation("webhook_endpoint.change", problems=(WebhookEndpointNotFound,)),
-    example=endpoint_with_secret(example.ENDPOINT, example.ROLLED),
+    example=endpoint_with_secret(example.ENDPOINT, example.ROTATED),
 )
-async def roll_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointWithSecret:
-    """Replace the secret of a webhook endpoint. Only this response has the new one. For 24 hours, both secrets sign."""
-    return endpoint_with_secret(*await service.roll_secret(ctx, scope, endpoint_id))
+async def rotate_webhook_secret(ctx: Ctx, scope: Tenant, endpoint_id: EndpointIdPath) -> WebhookEndpointWithSecret:
+    """Rotate the secret of a webhook endpoint. Only this response has the new one. For 24 hours, both secrets sign."""
+    return endpoint_with_secret(*await service.rotate_secret(ctx, scope, endpoint_id))
 
 
 @operations.add(

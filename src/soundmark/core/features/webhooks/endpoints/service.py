@@ -139,8 +139,8 @@ async def delete_endpoint(ctx: Context, scope: TenantScope, endpoint_id: str) ->
         await _record(ctx, tx, scope, "webhook_endpoint.deleted", endpoint)
 
 
-async def roll_secret(ctx: Context, scope: TenantScope, endpoint_id: str) -> tuple[Endpoint, Secret]:
-    """Replace the endpoint's secret. The one before signs beside it for a day; one before that signs no more.
+async def rotate_secret(ctx: Context, scope: TenantScope, endpoint_id: str) -> tuple[Endpoint, Secret]:
+    """Rotate the endpoint's secret. The one before signs beside it for a day; one before that signs no more.
 
     Raises: WebhookEndpointNotFound.
     Source: contract, section 9; Standard Webhooks, "Zero downtime secret rotation".
