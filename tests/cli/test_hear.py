@@ -229,6 +229,11 @@ def test_the_environment_and_a_data_dir_name_the_service(service: Service, recor
     assert "no `soundmark up` is running there" in run("hear", recording, "--data-dir", str(tmp_path)).refusal
 
 
+def test_a_key_is_taken_as_by_other_commands_and_not_read(service: Service, recording: str, nowhere: Path) -> None:
+    missing = ("--key-file", str(nowhere / "missing"))
+    assert run("hear", recording, "--base-url", service.url, *missing, settings={"API_KEY": "k" * 20}).status == 0
+
+
 @pytest.mark.parametrize("arguments", [(), ("some.wav", "--microphone")], ids=["neither", "both"])
 def test_a_recording_or_the_microphone(arguments: tuple[str, ...]) -> None:
     assert run("hear", *arguments).status == 2

@@ -2,16 +2,19 @@
 
 import json
 import struct
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from support.processes.up_process import until
 from support.studio.fake_ffmpeg import install_fake_ffmpeg
 from support.studio.programmes import FRAME, RATE_HZ, make_programme, write_wav
 
 from soundmark.cli import Refused
 from soundmark.cli.mastering import require_certifiable
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.decode_certificate import REPETITIONS_MAX
 
 from .conftest import Tenant, answered, environ, run, run_in
@@ -57,6 +60,38 @@ def test_a_code_is_mixed_certified_and_found_again(programme: Path, tenant: Tena
     Path("scanned.json").write_text(json.dumps({**certificate, "xr_id": "xr_" + "A" * 22}))
     altered = run("certificate", "verify", "scanned.json", "--base-url", tenant.service.url)
     assert "signature_invalid" in altered.refusal
+
+
+def test_a_code_that_does_not_resolve_any_more_is_certified_by_its_id(programme: Path, tenant: Tenant) -> None:
+    """An archive is scanned long after its Codes have expired."""
+    soon = format_timestamp(datetime.now(UTC) + timedelta(seconds=2))
+    (expired,) = tenant.make_codes(1, expires_at=soon)
+    revoked, silent = tenant.make_codes(2)
+    mix = ("--level", "-12", "--out")
+    assert run("mix", str(programme), "--frame", expired["broadcast_frame"], "--at", "1", *mix, "one.wav").status == 0
+    assert run("mix", "one.wav", "--frame", revoked["broadcast_frame"], "--at", "5", *mix, "both.wav").status == 0
+    tenant.service.revoke(revoked)
+    until(lambda: tenant.answer(f"/v1/codes/{expired['xr_id']}")["status"] == "expired", 60)
+
+    scan = ("scan", "both.wav", "--certificate", "signed.json")
+    assert tenant.run(*scan, "--code", f"xr_{'A' * 22}").refusal.startswith("code_not_found (404)")
+    named = ("--code", expired["xr_id"], "--code", revoked["xr_id"])
+    assert tenant.run(*scan).refusal.endswith("Name the Code with --code XR_ID")
+    assert tenant.run(*scan, *named, "--code", silent["xr_id"]).refusal == (
+        f"no certificate: {silent['xr_id']} was not heard"
+    )
+    assert not list(Path().glob("signed*"))
+
+    assert tenant.run(*scan, *named).status == 0
+    for code, at_ms in ((expired, 1000), (revoked, 5000)):
+        file = f"signed.{code['xr_id']}.json"
+        verified = answered(run("certificate", "verify", file, "--base-url", tenant.service.url, "--json"))
+        assert verified["xr_id"] == code["xr_id"]
+        assert [each["at_ms"] for each in verified["repetitions"]] == pytest.approx([at_ms], abs=10)
+
+
+def test_a_code_is_named_for_a_certificate_only(programme: Path) -> None:
+    assert run("scan", str(programme), "--code", "xr_1").status == 2
 
 
 def test_json_has_everything_that_the_table_has(programme: Path) -> None:

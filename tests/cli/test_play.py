@@ -247,6 +247,22 @@ def test_it_serves_its_health_and_its_metrics(tenant: Tenant) -> None:
     assert "brd_" not in health.text + metrics.text
 
 
+def test_outside_its_schedule_it_is_silent_and_healthy(tenant: Tenant) -> None:
+    (code,) = tenant.make_codes(1)
+    opening = (datetime.now(UTC) + timedelta(hours=12)).replace(minute=0)
+    hours = ("--schedule", f"{opening:%H:%M}-{opening:%H}:30", "--time-zone", "UTC")
+    with playing(tenant, "--code", code["xr_id"], *hours, "--metrics-port", "0", *FAST) as running:
+        port = running.read_until(r"metrics and health on 127\.0\.0\.1:(\d+)")[1]
+        line = f"outside its schedule until {opening:%Y-%m-%d %H:%M:00Z}"
+        assert running.read_line() == f"waiting: {line}"
+        assert not any(running.read_sound(1))
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            health, metrics = client.get("/healthz"), client.get("/metrics")
+        assert running.end() == (0, "")
+    assert (health.status_code, health.json()["status"], health.json()["reason"]) == (200, "waiting", line)
+    assert "soundmark_play_in_schedule 0.0\n" in metrics.text
+
+
 def test_it_writes_a_file_that_states_its_length(tenant: Tenant, tmp_path: Path) -> None:
     (code,) = tenant.make_codes(1)
     path = tmp_path / "out.wav"
@@ -310,6 +326,10 @@ def test_a_second_agent_needs_a_state_of_its_own(tenant: Tenant, tmp_path: Path)
         ("--code", "xr_1", "--rotate", "2d"),
         ("--code", "xr_1", "--rotate", "soon"),
         ("--code", "xr_1", "--rotate", "1m", "--outage", "1d"),
+        ("--code", "xr_1", "--schedule", "09:00-18:00"),
+        ("--code", "xr_1", "--time-zone", "UTC"),
+        ("--code", "xr_1", "--time-zone", "UTC", "--schedule", "Mon-Fri 9-18"),
+        ("--code", "xr_1", "--time-zone", "Mars/Olympus", "--schedule", "09:00-18:00"),
         ("--code", "xr_1", "--gap", "-1"),
         ("--code", "xr_1", "--level", "1"),
         ("--code", "xr_1", "--protocol", "2"),

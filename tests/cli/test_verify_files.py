@@ -53,12 +53,18 @@ def keys(nowhere: Path) -> Path:
     return file
 
 
-def test_an_archive_is_verified_with_the_keys_of_a_service(archive: Path, leaving: LeavingService) -> None:
-    done = run("archive", "verify", str(archive), "--base-url", leaving.url)
-    assert (done.status, done.err) == (0, "")
-    for text in (PROJECT, "svc-project-archive-v1", KEY_ID, f"the keys of {leaving.url}"):
-        assert text in done.out
-    assert leaving.requests == ["GET /v1/keys/history"]
+def test_an_archive_is_verified_with_the_keys_of_a_service(
+    archive: Path, nowhere: Path, keys: Path, leaving: LeavingService
+) -> None:
+    (nowhere / "up.json").touch(mode=0o600)
+    (nowhere / "up.json").write_text(json.dumps({"base_url": leaving.url}))
+    for service in (("--base-url", leaving.url), ("--data-dir", str(nowhere))):
+        done = run("archive", "verify", str(archive), *service)
+        assert (done.status, done.err) == (0, "")
+        for text in (PROJECT, "svc-project-archive-v1", KEY_ID, f"the keys of {leaving.url}"):
+            assert text in done.out
+        assert run("archive", "verify", str(archive), *service, "--keys", str(keys)).status == 2
+    assert leaving.requests == ["GET /v1/keys/history"] * 2
 
 
 def test_an_archive_is_verified_with_keys_in_a_file_and_without_a_network(archive: Path, keys: Path) -> None:

@@ -61,8 +61,9 @@ def test_the_command_knows_the_options_of_the_template(tmp_path: Path) -> None:
     key.touch(mode=0o600)
     key.write_text(f"xak_{'a' * 43}")
     options = read_template()["PLAY_OPTIONS"].replace("--metrics-port 9464", "--metrics-port 0")
+    (hours,) = re.findall(r"^# With opening hours: (.*)$", (FOLDER / "hall.env").read_text("utf-8"), re.MULTILINE)
     arguments = shlex.split(
-        command.replace("${CREDENTIALS_DIRECTORY}", str(tmp_path)).replace("$PLAY_OPTIONS", options)
+        command.replace("${CREDENTIALS_DIRECTORY}", str(tmp_path)).replace("$PLAY_OPTIONS", f"{options} {hours}")
     )
     environ = clean_environ({"SOUNDMARK_BASE_URL": "http://127.0.0.1:9", "STATE_DIRECTORY": str(tmp_path / "state")})
     done = subprocess.run(

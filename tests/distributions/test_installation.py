@@ -5,6 +5,8 @@ import http.client
 import json
 import os
 import re
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.processes.up_process import until
+from support.processes.up_process import passable_folder, until
 
 from .archives import ROOT, version, wheel
 
@@ -22,6 +24,10 @@ INSTALL_S = 300
 COMMAND_S = 60
 READ_S = 20
 START_S = 60
+
+CHECKED_OUT = ("LICENSE", "Makefile", "README.md", "pyproject.toml", "requirements", "scripts", "sdk", "src")
+# What `make up` runs besides Python. None of them is a compiler.
+PROGRAMS = ("find", "make", "mkdir", "nice", "sh", "touch")
 
 PUBLISHER = {
     "PUBLISHER_AUDIENCE_URL": "http://127.0.0.1:9",
@@ -123,6 +129,57 @@ def test_what_a_checkout_installs_besides_needs_no_compiler_either(publisher: En
         file = publisher.folder / f"{name}.txt"
         file.write_text(requirements)
         publisher.install("--dry-run", "--no-deps", "--require-hashes", "--requirement", str(file))
+
+
+@pytest.fixture
+def bare_checkout() -> Iterator[Path]:
+    """A checkout, with a folder `bin` of all the programs that `make up` uses."""
+    with passable_folder() as folder:
+        for name in CHECKED_OUT:
+            source, target = ROOT / name, folder / name
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "docs.txt"))
+            else:
+                shutil.copy2(source, target)
+        (folder / "bin").mkdir()
+        for name in PROGRAMS:
+            (folder / "bin" / name).symlink_to(shutil.which(name) or name)
+        yield folder
+
+
+def test_make_up_needs_python_venv_and_make_alone(bare_checkout: Path) -> None:
+    """From a fresh checkout to a Code that is issued, heard and verified, without a compiler on the path.
+
+    Two slow parts are left out: compiling the Python files, and building the documentation, whose lock file is missing.
+    """
+    command = ["make", "up", "PORT=0", "COMPILE=:", f"PYTHON={sys._base_executable}"]
+    environ = {**outside(), "PATH": str(bare_checkout / "bin")}
+    printed = []
+    with subprocess.Popen(
+        command,
+        cwd=bare_checkout,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as up:
+        try:
+            assert up.stdout is not None
+            for line in up.stdout:
+                printed.append(line)
+                if line == "The verified intent equals the issued one.\n":
+                    break
+            assert "Soundmark is ready. Ctrl-C stops it.\n" in printed, printed
+            assert printed[-1].startswith("The verified"), printed
+            running = json.loads((bare_checkout / ".soundmark" / "up.json").read_text())
+            os.kill(running["pid"], signal.SIGINT)
+            up.stdout.read()
+            assert up.wait(COMMAND_S) == 0
+        finally:
+            if up.poll() is None:
+                os.killpg(up.pid, signal.SIGTERM)
 
 
 def locked_packages(lock: str) -> dict[str, str]:

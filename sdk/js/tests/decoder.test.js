@@ -190,6 +190,22 @@ test("half a minute of sound takes no more memory than its first seconds", () =>
   assert.ok(Math.abs(measure() - first) < 0.2 * first + 2000, "nothing grows with the stream");
 });
 
+test("a frame is heard in its place after six hours, and six years, of sound", () => {
+  // That is too long for a test, so the positions begin there: a multiple of every hop, and of a column.
+  const [fresh, ...late] = [0, 10 ** 9, 10 ** 13].map((gone) => {
+    const decoder = new Decoder(RATE_HZ);
+    const first = Math.floor(gone / 8 / 192) * 192;
+    Object.assign(decoder._band, { end: first, _before: 8 * first });
+    decoder._columns._start = first;
+    decoder._powerSums._columnCount = first / 32;
+    for (const search of decoder._searches) search._row = first / search._grid.hop;
+    const heard = textsOf([...decoder.feed(join(silence(0.2), sound)), ...decoder.finish()]);
+    return [heard, decoder._found[0].start - first];
+  });
+  assert.deepEqual(fresh[0], [FRAME]);
+  for (const each of late) assert.deepEqual(each, fresh);
+});
+
 test("a sample that is no number or far too large deafens nothing, and rates that carry no frame are refused", () => {
   for (const spoilt of [NaN, Infinity, -Infinity, 1e30, -3.4e38]) {
     assert.deepEqual(textsOf(hear(join([spoilt], silence(0.2), sound), RATE_HZ)), [FRAME], `${spoilt}`);

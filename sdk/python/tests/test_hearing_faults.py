@@ -144,6 +144,28 @@ def test_memory_does_not_grow_with_the_stream() -> None:
     assert grown < 3_000_000
 
 
+def hear_after(gone: int) -> tuple[list[str], float]:
+    """Return the tokens in a frame, and where the last one begins, after `gone` samples of a stream, about."""
+    with Listener() as listener:
+        decoder = listener._decoder
+        assert decoder is not None
+        first = gone // 8 // 192 * 192  # Of the band: a multiple of every hop, and of a column.
+        decoder._band.first = first
+        for search in decoder._searches:
+            search._gone = first // search._grid.hop
+        decoder._power_sums._gone = first // 32
+        frames = [*listener.feed(add_floor(play(frame(TOKEN)))), *listener.finish()]
+        return [each.token for each in frames], decoder._heard[-1].start - first
+
+
+@pytest.mark.parametrize("gone", [10**9, 10**13])
+def test_a_frame_is_heard_in_its_place_after_very_many_samples(gone: int) -> None:
+    """Six hours and six years of sound are too long for a test, so the positions begin there."""
+    tokens, start = hear_after(gone)
+    assert tokens == [TOKEN]
+    assert start == hear_after(0)[1] == pytest.approx((_LEAD + _MARKER) / 8, abs=100)
+
+
 @pytest.fixture
 def sets_tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sets that each decoding tried."""

@@ -9,7 +9,8 @@ from soundmark_sdk import ArchiveRejected, KeySet, VerifiedArchive, verify_archi
 
 from soundmark.cli import Refused
 from soundmark.cli.api import make_label, progress_of, show_facts, show_json
-from soundmark.cli.options import AsJson
+from soundmark.cli.options import AsJson, Connection
+from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, check_key_options, fetch_keys, read_keys
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -18,6 +19,12 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 ServiceOfKeys = Annotated[
     str | None,
     typer.Option("--base-url", metavar="URL", help="Verify with the keys of this service; no credential is needed."),
+]
+ServiceOfUp = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", metavar="DIR", help="Verify with the keys of the `soundmark up` that runs on this data dir."
+    ),
 ]
 _INSIDE = "the keys inside the file"
 
@@ -33,21 +40,23 @@ def verify(
     *,
     keys: KeysFile = None,
     base_url: ServiceOfKeys = None,
+    data_dir: ServiceOfUp = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify an archive: its seal, every record, and the signature of every Code.
 
     Exit status 0 if the whole archive is as the service sealed it. Exit status 1 if not; the error message names the
-    first fault and its place. Without --keys and --base-url, the archive is verified with the keys inside the file,
-    which shows that it is complete and consistent, but not who created it.
+    first fault and its place. Without --keys, --base-url and --data-dir, the archive is verified with the keys inside
+    the file, which shows that it is complete and consistent, but not who created it.
     """
-    check_key_options(keys, base_url)
+    check_key_options(keys, base_url, data_dir)
     trusted: KeySet | None = None
     source = _INSIDE
     if keys is not None:
         trusted, source = read_keys(keys), f"the keys in {keys}"
-    elif base_url is not None:
-        trusted, source = fetch_keys(base_url), f"the keys of {base_url}"
+    elif base_url is not None or data_dir is not None:
+        address = find_service(Connection(base_url, data_dir=data_dir)).base_url
+        trusted, source = fetch_keys(address), f"the keys of {address}"
     verified = _verify(file, trusted)
     if as_json:
         show_json(_describe(verified, source))

@@ -51,6 +51,14 @@ def hear_command(
     ] = None,
     microphone: Annotated[bool, typer.Option("--microphone", help="Listen until a Code is heard.")] = False,
     base_url: BaseUrl = None,
+    key_file: Annotated[  # noqa: ARG001 - as every command that calls the API: operations, "The command line"
+        Path | None,
+        typer.Option(
+            "--key-file",
+            metavar="FILE",
+            help="Taken as by every command that calls the API, and not read: a receiver needs no key.",
+        ),
+    ] = None,
     data_dir: Annotated[
         Path | None,
         typer.Option(

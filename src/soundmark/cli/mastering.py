@@ -13,6 +13,7 @@ from soundmark_sdk.client.saving import open_replacement
 
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_table
+from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection
 from soundmark.cli.service import find_service
 from soundmark.studio.mastering.certificate import describe_measurement, digest_file
@@ -193,16 +194,32 @@ def require_certifiable(count: int) -> None:
         )
 
 
-def resolve_frames(frames: Sequence[str], connection: Connection) -> dict[str, str]:
-    """Return the id of the Code behind each frame, from the service.
+def find_frames(xr_ids: Sequence[str], connection: Connection, organization: str | None) -> dict[str, str]:
+    """Return the id of each named Code by its frame.
 
     Raises: Refused.
     """
-    found = {}
+    if not xr_ids:
+        return {}
+    with open_client(connection, organization) as client:
+        return {client.codes.show(xr_id).broadcast_frame: xr_id for xr_id in xr_ids}
+
+
+def name_frames(frames: Sequence[str], named: Mapping[str, str], connection: Connection) -> dict[str, str]:
+    """Return the id of the Code behind each frame: that of a named Code, or what the service resolves it to.
+
+    Raises: Refused, also if a named Code has none of the frames.
+    """
+    found = dict(named)
+    for frame, xr_id in named.items():
+        if frame not in frames:
+            raise Refused(f"no certificate: {printable(xr_id)} was not heard")
     with Receiver(find_service(connection).base_url) as receiver:
         for frame in frames:
+            if frame in found:
+                continue
             try:
                 found[frame] = receiver.resolve(frame.removeprefix(_FRAME_PREFIX)).xr_id
             except ReceiverFailure as failure:
-                raise Refused(f"no certificate for {frame}: {failure}") from None
+                raise Refused(f"no certificate for {frame}: {failure} Name the Code with --code XR_ID") from None
     return found

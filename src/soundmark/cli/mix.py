@@ -15,10 +15,10 @@ from soundmark.cli.mastering import (
     Codecs,
     describe,
     explaining,
+    name_frames,
     opening,
     read_codecs,
     require_certifiable,
-    resolve_frames,
     save_certificates,
     show_certificate,
 )
@@ -92,7 +92,7 @@ def mix_command(
             raise Refused(f"{programme}: {error}") from None
     _show(mixed, out, as_json=as_json)
     if certificate is not None:
-        xr_ids = {tones.frame: code} if code is not None else resolve_frames([tones.frame], connection)
+        xr_ids = {tones.frame: code} if code is not None else name_frames([tones.frame], {}, connection)
         with opening(out) as written, explaining(certificate):
             saved = save_certificates(
                 certificate, written, xr_ids, mixed.repetitions, mixed.codecs, connection, organization

@@ -31,6 +31,7 @@ from soundmark.studio.play.outputs import Output, OutputEnded, StreamOutput, mak
 from soundmark.studio.play.player import Player
 from soundmark.studio.play.playout import Line, Playout
 from soundmark.studio.play.rotation import Rotation
+from soundmark.studio.play.schedule import ALWAYS, Schedule
 from soundmark.studio.play.service import CoreService
 from soundmark.studio.play.sounds import DEFAULT_LEVEL_DBFS, make_renderer
 from soundmark.studio.play.state_file import SavedState, StateFile, StateRefused
@@ -59,7 +60,7 @@ _STANDARD_OUTPUT: Final = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedCodes:
-    """The options that say what is played."""
+    """The options that say what is played, and when."""
 
     campaign: Annotated[
         str | None,
@@ -88,6 +89,18 @@ class PlayedCodes:
             metavar="TIME",
             help="With --rotate: issue ahead for so long an outage of the service. Default: 6h.",
         ),
+    ] = None
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schedule",
+            metavar="HOURS",
+            help="Play only in these hours, such as 'Mon-Fri 09:00-18:00' or 22:00-02:00. Repeat it for more.",
+        ),
+    ] = None
+    time_zone: Annotated[
+        str | None,
+        typer.Option("--time-zone", metavar="ZONE", help="The time zone of --schedule, such as Africa/Tunis."),
     ] = None
 
 
@@ -283,7 +296,18 @@ def _make_playout(played: PlayedCodes) -> Playout:
     lines = [Line(code) for code in codes]
     if played.campaign is not None:
         lines = [Line(played.campaign, campaign_id=played.campaign)]
-    return Playout(lines, _read_rotation(played, len(lines)))
+    return Playout(lines, _read_rotation(played, len(lines)), _read_schedule(played))
+
+
+def _read_schedule(played: PlayedCodes) -> Schedule:
+    if not played.schedule and played.time_zone is None:
+        return ALWAYS
+    if not played.schedule or played.time_zone is None:
+        raise typer.BadParameter("give --schedule and --time-zone together")
+    try:
+        return Schedule.parse(played.schedule, played.time_zone)
+    except ValueError as error:
+        raise typer.BadParameter(printable(str(error))) from None
 
 
 def _read_rotation(played: PlayedCodes, line_count: int) -> Rotation | None:

@@ -12,9 +12,10 @@ from soundmark.cli.mastering import (
     Codecs,
     describe,
     explaining,
+    find_frames,
+    name_frames,
     opening,
     read_codecs,
-    resolve_frames,
     save_certificates,
     show_certificate,
 )
@@ -34,6 +35,15 @@ def scan_command(
     codecs: Codecs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as one line of JSON.")] = False,
     certificate: CertificateFile = None,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--code",
+            metavar="XR_ID",
+            help="With --certificate: a Code of yours that the master holds, also one that has expired or "
+            "was revoked, which receivers cannot resolve. Repeat it for more.",
+        ),
+    ] = None,
     organization: Organization = None,
     connection: Connection,
 ) -> None:
@@ -42,7 +52,10 @@ def scan_command(
     The margin is by how many decibels the noise around a Code may still rise: from 6 good, from 3 fair, below weak.
     Exit status 1 if nothing is heard, or if a repetition is weak or is lost, also by a codec.
     """
+    if code and certificate is None:
+        raise typer.BadParameter("--code is for --certificate")
     chosen = read_codecs(codecs)
+    named = find_frames(code or (), connection, organization)
     with opening(master) as programme, explaining(master):
         repetitions = scan(programme)
         results = try_codecs(programme, repetitions, chosen) if repetitions else []
@@ -52,7 +65,8 @@ def scan_command(
         elif repetitions:
             show_certificate(repetitions, results)
         if certificate is not None and repetitions:
-            xr_ids = resolve_frames(list(dict.fromkeys(each.frame for each in repetitions)), connection)
+            frames = list(dict.fromkeys(each.frame for each in repetitions))
+            xr_ids = name_frames(frames, named, connection)
             for saved in save_certificates(
                 certificate, programme, xr_ids, repetitions, results, connection, organization
             ):

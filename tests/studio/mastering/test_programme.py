@@ -263,3 +263,23 @@ def test_a_long_programme_is_read_in_blocks_of_a_bounded_size(tmp_path: Path) ->
             sizes = [block.size for block in programme.iterate()]
             assert max(sizes) <= 1 << 20
             assert sum(sizes) == programme.sample_count * channels
+
+
+def test_a_programme_of_six_hours_is_read_at_its_end(tmp_path: Path) -> None:
+    """Of 6 GB, beyond what 32 bits count. Only its end is on the disk."""
+    path, end = tmp_path / "long.wav", np.rint(8_000 * np.sin(np.arange(RATE_HZ)))
+    count = 6 * 3600 * RATE_HZ
+    write_broadcast_wav(path, np.zeros((0, 3)), magic=b"RF64")
+    head = path.read_bytes()
+    begin = head.index(b"data") + 8
+    sizes = head.index(b"ds64") + 8
+    with path.open("r+b") as file:
+        file.seek(sizes)
+        file.write(struct.pack("<QQQ", begin + 6 * count - 8, 6 * count, count))
+        file.truncate(begin)
+        file.seek(begin + 6 * (count - RATE_HZ))
+        file.write(np.repeat(end.astype("<i2"), 3).tobytes())
+    with open_programme(path) as programme:
+        assert (programme.sample_count, programme.encoding) == (count, None)
+        assert np.allclose(programme.read(count - RATE_HZ, RATE_HZ), end[:, None] / 32768)
+        assert not programme.read(count // 2, RATE_HZ).any()

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from soundmark_sdk.client import ClientFailure
-from support.studio.playout_lines import NOON, at, make_source
+from support.studio.playout_lines import NOON, TEN_MINUTES, at, make_source
 from support.studio.playout_service import UNREACHABLE, problem
 from support.studio.playout_venue import Venue
 
 from soundmark.studio.play.agent import PlayRefused
 from soundmark.studio.play.playout import Line
 from soundmark.studio.play.records import CampaignState
+from soundmark.studio.play.schedule import Schedule
 from soundmark.studio.play.state_file import SavedState
 
 OPEN = CampaignState(None, None, is_archived=False)
@@ -234,4 +235,31 @@ async def test_it_does_not_begin_with_a_code_that_is_not_active(venue: Venue, st
     if status is not None:
         venue.service.statuses["xr_1"] = status
     with pytest.raises(PlayRefused, match=reason):
+        await venue.begin()
+
+
+# The schedule.
+
+
+async def test_it_is_silent_outside_its_schedule_and_says_so(tmp_path: Path) -> None:
+    """Health stays good: this silence is as planned."""
+    venue = Venue(tmp_path, [Line("xr_1")], TEN_MINUTES, Schedule.parse(["12:10-12:20", "15:00-15:10"], "UTC"))
+    venue.service.add(make_source())
+    await venue.begin()
+    assert (venue.room.heard, venue.said[0]) == ([0], "this issues 2 Codes a day; 100 are left of this month's quota")
+    assert venue.said[1] == "waiting: outside its schedule until 2026-11-26 12:10:00Z"
+    assert (venue.count("healthy"), venue.count("playing"), venue.count("in_schedule")) == (1, 0, 0)
+    assert len(venue.service.issued) == 1
+    assert await venue.turn(minutes=5) == 100
+    assert (venue.count("in_schedule"), venue.journal.health.status) == (1, "playing")
+    assert await venue.turn(minutes=10) == 0
+    assert venue.journal.health.reason == "outside its schedule until 2026-11-26 15:00:00Z"
+    assert len(venue.service.issued) == 1
+
+
+async def test_a_key_that_may_not_issue_is_refused_before_it_opens(tmp_path: Path) -> None:
+    venue = Venue(tmp_path, [Line("xr_1")], TEN_MINUTES, Schedule.parse(["04:00-05:00"], "UTC"))
+    venue.service.add(make_source())
+    venue.service.issue_fault = problem(403, "insufficient_scope")
+    with pytest.raises(PlayRefused, match="the key may not issue Codes"):
         await venue.begin()

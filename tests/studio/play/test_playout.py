@@ -17,6 +17,7 @@ from support.studio.playout_lines import (
 
 from soundmark.studio.play.playout import Line, Playout
 from soundmark.studio.play.records import CampaignState, CodeStatus, Sounding
+from soundmark.studio.play.schedule import Schedule
 
 OPEN = CampaignState(None, None, is_archived=False)
 
@@ -225,3 +226,31 @@ def test_a_slot_is_the_same_after_a_restart() -> None:
 
 def test_what_was_never_held_may_not_sound() -> None:
     assert not Playout([make_line()], None).may_sound(Sounding("xr_9", "", at(days=1)), NOON)
+
+
+# Noon is a Thursday.
+LUNCH = Schedule.parse(["Thu,Fri 12:00-12:20"], "UTC")
+
+
+def test_outside_its_schedule_nothing_sounds_and_nothing_is_issued() -> None:
+    playout = Playout([make_line(expires_at=at(days=2))], TEN_MINUTES, LUNCH)
+    ids = fill(playout, NOON)
+    # The one in whose slot it closes is the last before the next day.
+    assert len(ids) == 2
+    assert playout.held_until(NOON) == at(days=1, minutes=-5)
+    sounding = playout.choose(at(minutes=14, seconds=59))
+    assert sounding is not None
+    assert not playout.may_sound(sounding, at(minutes=15))
+    assert [what_sounds(playout, at(minutes=minutes)) for minutes in (0, 14, 15)] == [*ids, None]
+    assert playout.is_waiting(at(minutes=15))
+    assert playout.explain_silence(at(minutes=15)) == "outside its schedule until 2026-11-27 12:00:00Z"
+    assert list(playout.list_wanted(at(minutes=15))) == []
+    before_lunch = at(hours=23, minutes=25)
+    assert [each.slot for each in playout.list_wanted(before_lunch)] == [TEN_MINUTES.slot_at(at(days=1, minutes=-5))]
+
+
+def test_a_refused_key_is_said_outside_the_schedule_too() -> None:
+    playout = Playout([make_line()], None, LUNCH)
+    playout.refusal = "the service refuses the key"
+    assert not playout.is_waiting(at(hours=1))
+    assert playout.explain_silence(at(hours=1)) == "the service refuses the key"

@@ -9,6 +9,7 @@ from soundmark.studio.play.outputs import OutputEnded, OutputLost
 from soundmark.studio.play.player import Player
 from soundmark.studio.play.playout import Line, Playout
 from soundmark.studio.play.rotation import Rotation
+from soundmark.studio.play.schedule import ALWAYS, Schedule
 from soundmark.studio.play.state_file import SavedState, StateFile
 from soundmark.studio.play.steady_clock import SteadyClock
 from soundmark.studio.play.supplier import Supplier
@@ -60,12 +61,15 @@ class StillClock(FakeClock):
 class Venue:
     """An agent, ready to begin, and everything around it. `restart` makes another agent in its place."""
 
-    def __init__(self, folder: Path, lines: list[Line], rotation: Rotation | None = None) -> None:
+    def __init__(
+        self, folder: Path, lines: list[Line], rotation: Rotation | None = None, schedule: Schedule = ALWAYS
+    ) -> None:
         self.clock = StillClock()
         self.clock.frozen_at = NOON
         self.service = MemoryService(self.clock)
         self.state_file = StateFile(folder / "state.json")
         self.rotation = rotation
+        self.schedule = schedule
         self.names = [(line.name, line.campaign_id) for line in lines]
         self.said: list[str] = []
         self.room = Room()
@@ -75,7 +79,9 @@ class Venue:
         """Start an agent as after a death: all that it knows is in the state file."""
         saved = self.state_file.read() or SavedState("agent")
         clock = SteadyClock(self.clock, saved.saved_at)
-        self.playout = Playout([Line(name, campaign_id) for name, campaign_id in self.names], self.rotation)
+        self.playout = Playout(
+            [Line(name, campaign_id) for name, campaign_id in self.names], self.rotation, self.schedule
+        )
         saved.restore(self.playout, clock.now())
         self.journal = Journal(self.said.append)
         watcher = Watcher(self.playout, self.service, clock, self.journal)

@@ -1,11 +1,10 @@
 """Run a playout: ask the service, issue ahead, keep the state, and write the sound."""
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from soundmark_sdk.client import ClientFailure
@@ -91,8 +90,8 @@ class Agent:
 
         Raises: PlayRefused if the credential may not issue.
         """
-        wanted = next(self._playout.list_wanted(self._clock.now()), None)
-        rotation = self._playout.rotation
+        rotation, schedule, now = self._playout.rotation, self._playout.schedule, self._clock.now()
+        wanted = next(self._playout.list_wanted(schedule.find_opening(now)), None)
         if wanted is None or rotation is None:
             return
         try:
@@ -101,7 +100,7 @@ class Agent:
             if is_refused(failure):
                 raise PlayRefused(f"the key may not issue Codes: {describe_failure(failure)}") from None
             return
-        a_day = len(self._playout.lines) * math.ceil(timedelta(days=1) / rotation.every)
+        a_day = len(self._playout.lines) * rotation.count_slots_a_day(now, schedule)
         self._journal.say("quota", f"this issues {a_day} Codes a day; {left} are left of this month's quota")
 
     async def run(self) -> None:
@@ -236,6 +235,7 @@ class Agent:
                 self._playout.held_until(now),
                 sum(len(line.held) for line in self._playout.lines),
                 self._watcher.is_reachable,
+                self._playout.schedule.is_open(now),
             )
         )
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What an agent does. `status` is playing, waiting (for the campaign to begin) or silent, for the `reason`.
+    """What an agent does. `status` is playing, waiting or silent, for the `reason`; waiting is silence as planned.
 
     `held_until` is until when it can go on without the service.
     """
@@ -21,6 +21,7 @@ class Health:
     held_until: datetime | None = None
     held_count: int = 0
     is_service_reachable: bool = False
+    is_in_schedule: bool = True
 
     @property
     def is_good(self) -> bool:
@@ -59,6 +60,9 @@ class Journal:
         self._reachable: Final = Gauge(
             "soundmark_play_service_reachable", "1 while the service answers its requests.", **more
         )
+        self._in_schedule: Final = Gauge(
+            "soundmark_play_in_schedule", "1 while its schedule is open, or without one.", **more
+        )
 
     def say(self, topic: str, line: str) -> None:
         """Write a line, unless it is the last one on this topic."""
@@ -79,3 +83,4 @@ class Journal:
         self._held.set(health.held_count)
         self._held_until.set(0 if health.held_until is None else health.held_until.timestamp())
         self._reachable.set(health.is_service_reachable)
+        self._in_schedule.set(health.is_in_schedule)

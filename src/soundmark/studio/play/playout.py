@@ -13,6 +13,7 @@ from typing import Final
 
 from soundmark.studio.play.records import CampaignState, CodeStatus, HeldCode, Sounding, SourceCode, WantedCode
 from soundmark.studio.play.rotation import GRACE, Rotation
+from soundmark.studio.play.schedule import ALWAYS, Schedule
 
 _BEFORE_SOURCE: Final = timedelta(seconds=1)
 _REASONS: Final[dict[CodeStatus, str]] = {
@@ -54,9 +55,10 @@ class Line:
 class Playout:
     """The state of an agent. Every change is a method; `now` is the service's time."""
 
-    def __init__(self, lines: Iterable[Line], rotation: Rotation | None) -> None:
+    def __init__(self, lines: Iterable[Line], rotation: Rotation | None, schedule: Schedule = ALWAYS) -> None:
         self.lines: Final = list(lines)
         self.rotation: Final = rotation
+        self.schedule: Final = schedule
         # Held Codes that will not sound: to revoke.
         self.discarded: Final[dict[str, HeldCode]] = {}
         # How often Codes were given up. The requests that replace them are new ones, not repetitions.
@@ -84,6 +86,8 @@ class Playout:
         """Return whether what was chosen may still sound. At the end of its slot it may be played to its end."""
         if self.refusal is not None or sounding.xr_id in self.revoked or now >= sounding.until:
             return False
+        if not self.schedule.is_open(now):
+            return False
         return any(line.is_open(now) and _has(line, sounding.xr_id) for line in self.lines)
 
     def _sounding_of(self, line: Line, now: datetime) -> Sounding | None:
@@ -98,6 +102,8 @@ class Playout:
         """Return why nothing sounds, for a person."""
         if self.refusal is not None:
             return self.refusal
+        if not self.schedule.is_open(now):
+            return f"outside its schedule until {self.schedule.find_opening(now):%Y-%m-%d %H:%M:%SZ}"
         live = [line for line in self.lines if line.ended is None]
         waiting = [line.campaign.starts_at for line in live if self._is_early(line, now) and line.campaign is not None]
         if live and len(waiting) == len(live):
@@ -107,8 +113,9 @@ class Playout:
         return "no Code is held for this time" if live else "everything has ended"
 
     def is_waiting(self, now: datetime) -> bool:
-        """Return whether silence is what was asked for: no campaign has begun yet."""
-        return self.refusal is None and all(self._is_early(line, now) or line.ended is not None for line in self.lines)
+        """Return whether silence is what was asked for: the schedule is closed, or no campaign has begun yet."""
+        is_early = all(self._is_early(line, now) or line.ended is not None for line in self.lines)
+        return self.refusal is None and (is_early or not self.schedule.is_open(now))
 
     @staticmethod
     def _is_early(line: Line, now: datetime) -> bool:
@@ -138,7 +145,7 @@ class Playout:
         """Yield the Codes to issue, those that sound first before the others."""
         if self.rotation is None or self.refusal is not None:
             return
-        for slot in self.rotation.slots_ahead(now):
+        for slot in self.rotation.slots_ahead(now, self.schedule):
             for number, line in enumerate(self.lines):
                 if line.source is None or not line.is_open(now) or slot in line.held:
                     continue
@@ -251,10 +258,9 @@ class Playout:
     def _covered_until(self, line: Line, now: datetime) -> datetime | None:
         if self.rotation is None or line.source is None:
             return None if line.source is None else line.source.expires_at
-        slot = self.rotation.slot_at(now)
-        while slot in line.held:
-            slot += 1
-        return None if slot == self.rotation.slot_at(now) else self.rotation.begin_of(slot)
+        openings = self.rotation.find_openings(now, self.schedule)
+        until = next(opening for opening in openings if self.rotation.slot_at(opening) not in line.held)
+        return None if until == now else until
 
 
 def _has(line: Line, xr_id: str) -> bool:

@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Final
+
+from soundmark.studio.play.schedule import Schedule
 
 # A Code stays valid for so long after its slot: a receiver that heard its last sound still has to resolve it.
 GRACE: Final = timedelta(seconds=60)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_WEEK: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,20 @@ class Rotation:
         """Return when a slot ends, which is when the next one begins."""
         return self.begin_of(slot + 1)
 
-    def slots_ahead(self, now: datetime) -> Iterator[int]:
-        """Yield this slot and those that begin within the outage."""
-        yield from range(self.slot_at(now), self.slot_at(now + self.outage) + 1)
+    def find_openings(self, moment: datetime, schedule: Schedule) -> Iterator[datetime]:
+        """Yield, without end, the first time from `moment` on at which a schedule is open in each slot."""
+        while True:
+            moment = schedule.find_opening(moment)
+            yield moment
+            moment = self.end_of(self.slot_at(moment))
+
+    def slots_ahead(self, now: datetime, schedule: Schedule) -> Iterator[int]:
+        """Yield this slot and those that begin within the outage, unless a schedule is closed for their whole time."""
+        last = self.slot_at(now + self.outage)
+        return takewhile(lambda slot: slot <= last, map(self.slot_at, self.find_openings(now, schedule)))
+
+    def count_slots_a_day(self, now: datetime, schedule: Schedule) -> int:
+        """Return how many slots a day of the next week has, in the mean, in which a schedule is open."""
+        begin = self.begin_of(self.slot_at(now))
+        openings = takewhile(lambda opening: opening < begin + _WEEK, self.find_openings(begin, schedule))
+        return -(-sum(1 for _ in openings) // _WEEK.days)
