@@ -32,7 +32,7 @@ async def find_names(visit: Visit, organizations: list[Organization], place: Pla
     listed = await asyncio.gather(*(find_or_nothing(_collect(each)) for each in lists))
     tenants = [Finding("organization", each.name, f"/organizations/{each.id}") for each in organizations]
     wanted = text.casefold()
-    found = []
+    found: list[Finding] = []
     for kind in (list_pages(visit, place), *listed, tenants, _list_event_types(visit, place, wanted)):
         fitting = (each for each in kind or [] if wanted in each.name.casefold() or each.note.startswith(wanted))
         found += islice(fitting, _SHOWN_OF_A_KIND)
