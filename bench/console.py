@@ -53,7 +53,11 @@ class _Page:
 
 _PAGES: Final = (
     _Page("Projects", f"{_ORGANIZATION}/projects", [lambda core: core.projects.page()]),
-    _Page("Members", f"{_ORGANIZATION}/members", [lambda core: core.members.page()]),
+    _Page(
+        "Members",
+        f"{_ORGANIZATION}/members",
+        [lambda core: core.members.page(), lambda core: core.invitations.page()],
+    ),
     # The second call gets the e-mail addresses of those who acted.
     _Page(
         "Audit log",

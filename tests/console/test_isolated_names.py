@@ -5,15 +5,13 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from support.console.client import ConsoleClient, PageAnswer
-from support.console.page_paths import list_paths
+from support.console.page_paths import list_paths, make_one_of_each
 from support.console.planting import plant
 from support.tenancy.tenant import Tenant
 
 MARK = "שלום"
 # Each lays its text out by itself, or shows it to no eye.
 ALONE = {"option", "textarea", "pre", "title", "button"}
-MOMENT = "2026-11-20T10:00:00.000Z"
-TICKET = {"id": "tkt_of-the-test", "subject": "No sound", "status": "open", "created_at": MOMENT, "updated_at": MOMENT}
 
 
 def plant_marks(document: Any) -> Any:
@@ -47,26 +45,7 @@ def is_isolated(element: Element, parents: dict[Element, Element]) -> bool:
 
 
 async def test_every_name_on_every_page_keeps_its_direction_to_itself(operator: ConsoleClient, tenant: Tenant) -> None:
-    campaign = await tenant.make_campaign()
-    intent = {"type": "link", "action": "open", "resource": {"url": "https://example.org/", "title": "Tonight"}}
-    code = await tenant.make_code(campaign_id=campaign["id"], intent=intent)
-    key, integration = await tenant.make_key(name="Playout"), await tenant.make_integration(name="Studio")
-    endpoint = await tenant.make_webhook_endpoint(description="Ours")
-    await tenant.make_invitation()
-    ids = {
-        "organization_id": tenant.organization_id,
-        "project_id": tenant.project_id,
-        "campaign_id": campaign["id"],
-        "xr_id": code["xr_id"],
-        "api_key_id": key["id"],
-        "integration_id": integration["id"],
-        "endpoint_id": endpoint["id"],
-        "ticket_id": TICKET["id"],
-        "suspended_id": tenant.organization_id,
-    }
-    ticket = {**TICKET, "messages": [{"author": "customer", "created_at": MOMENT, "body": "Why?"}]}
-    operator.core.answer("GET /v1/support/tickets", 200, plant_marks({"data": [TICKET], "next_cursor": None}))
-    operator.core.answer(f"GET /v1/support/tickets/{TICKET['id']}", 200, plant_marks(ticket))
+    ids = await make_one_of_each(operator, tenant, plant_marks)
     # Their members called `name` are no names of tenants.
     operator.core.alter("GET /v1/platform/settings", lambda document: document)
     operator.core.alter("GET *", plant_marks)

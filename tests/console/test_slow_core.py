@@ -118,9 +118,13 @@ async def test_a_part_that_is_late_is_left_out_and_said_to_be(
         ),
         f"{project}/codes/{code['xr_id']}": (["keys/history", "campaigns"], [campaign["id"]]),
         f"{project}/integrations": (["billing/subscriptions", "audience/legacy-report"], ["Create an integration"]),
+        f"{organization}/members": (["member-invitations"], ["Member since", part]),
         f"{organization}/billing": (["usage", "billing/checkouts"], ["Subscriptions", part]),
         f"{organization}/webhooks/{endpoint['id']}": ([f"webhook-endpoints/{endpoint['id']}/deliveries"], [part]),
-        search_path(tenant, "api"): (["campaigns", "codes"], ["API keys", "Not every list was looked through."]),
+        search_path(tenant, "api"): (
+            ["campaigns", "codes", "member-invitations"],
+            ["API keys", "Not every list was looked through."],
+        ),
         "/platform/status": (
             ["platform/abuse-reports", "platform/organizations", "billing/admin/catalog"],
             ["Core is ready.", "not known", "not known", "not known"],

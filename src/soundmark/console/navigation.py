@@ -34,6 +34,15 @@ PROJECT_AREAS: Final[Mapping[str, frozenset[Role]]] = {
     "integrations": _READING,
     "settings": _ALL,
 }
+# The pages of administrators, and the messages that name them.
+PLATFORM_PAGES: Final[Mapping[str, str]] = {
+    "/platform": "platform.settings",
+    "/platform/catalog": "platform.catalog",
+    "/platform/organizations": "platform.organizations",
+    "/platform/abuse-reports": "platform.abuse_reports",
+    "/platform/status": "platform.status",
+    "/platform/readiness": "platform.readiness",
+}
 _ICONS: Final[Mapping[str, str]] = {
     "projects": "folder",
     "members": "users",

@@ -27,7 +27,7 @@ from soundmark.console.forms import Form, write_instant
 from soundmark.console.frame import make_frame
 from soundmark.console.id_paths import mark_id
 from soundmark.console.language import Language
-from soundmark.console.navigation import list_areas, offers_platform
+from soundmark.console.navigation import PLATFORM_PAGES, list_areas, offers_platform
 from soundmark.console.session import Session
 from soundmark.console.static_files import locate_static
 from soundmark.console.troubles import RoleRefused, TenantUnknown, Trouble
@@ -68,6 +68,7 @@ def get_templates(language: Language) -> Environment:
         "isolate": languages.isolate,
         "language": language,
         "mark_id": mark_id,
+        "platform_tabs": PLATFORM_PAGES,
         "static": locate_static,
         "write_instant": write_instant,
         "t": language.say,

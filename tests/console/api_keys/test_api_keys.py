@@ -90,6 +90,32 @@ async def test_a_refused_key_is_shown_again_with_what_was_typed(
     assert await list_keys(tenant) == []
 
 
+@pytest.mark.parametrize(
+    ("preset", "scopes"),
+    [
+        ("issuing", ["codes:read", "codes:write"]),
+        ("reading", ["audience:read", "codes:read"]),
+        ("measuring", ["audience:read", "audience:write"]),
+        ("unknown", []),
+    ],
+)
+async def test_a_preset_ticks_scopes_that_can_be_changed_and_creates_nothing(
+    operator: ConsoleClient, tenant: Tenant, preset: str, scopes: list[str]
+) -> None:
+    page = await operator.submit(
+        path_of(tenant), {**NEW, "name": "Playout PC", "expires_in_days": "", "preset": preset}
+    )
+
+    assert (page.status, page.trouble, await list_keys(tenant)) == (200, None, [])
+    assert (page.value("name"), page.value("expires_in_days")) == ("Playout PC", "")
+    boxes = page.find_all(".//input[@name='scopes']")
+    assert (len(boxes), [each.get("value") for each in boxes if each.get("checked") is not None]) == (4, scopes)
+    offered = {each.get("value") for each in page.find_all(".//button[@name='preset']")}
+    assert offered == {"issuing", "reading", "measuring"}
+    first = page.find(".//main//form//button")
+    assert first.get("name") is None, "Enter in a field presses the first button, which creates the key"
+
+
 async def test_a_scope_that_does_not_exist_is_refused(operator: ConsoleClient, tenant: Tenant) -> None:
     assert (await operator.submit(path_of(tenant), {**NEW, "scopes": "<b>all"})).trouble == "validation_failed"
 
@@ -116,7 +142,7 @@ async def test_a_key_is_revoked_after_its_confirmation(operator: ConsoleClient, 
 
     page = await operator.follow(await operator.submit(path))
 
-    assert f"The key {key['id']} is revoked." in page.text
+    assert "The key is revoked." in page.text
     assert page.find(".//tbody/tr/td/span").text == "revoked"
     assert await use(tenant, key["secret"]) == 401
     for action in ("revoke", "rotate"):

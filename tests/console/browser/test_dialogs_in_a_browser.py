@@ -4,6 +4,7 @@ import pytest
 from console.browser.conftest import ServedConsole
 from playwright.async_api import Page, expect
 from support.processes.fake_clock import FakeClock
+from support.processes.secret_leaks import remember_secret
 from support.tenancy.tenant import Tenant
 
 from soundmark.console.session import Session
@@ -73,8 +74,14 @@ async def test_what_is_typed_in_a_dialog_is_kept_while_another_tab_signs_out(
 
 async def test_a_dialog_is_a_page_without_a_script(served: ServedConsole, tenant: Tenant, clock: FakeClock) -> None:
     at = f"/organizations/{tenant.organization_id}"
+    project = f"{at}/projects/{tenant.project_id}"
+    await tenant.make_campaign()
     page = await served.open("/organizations", clock.now(), java_script_enabled=False)
-    for path, act in (("/organizations", "Create an organisation"), (f"{at}/projects", "Create a project")):
+    for path, act in (
+        ("/organizations", "Create an organisation"),
+        (f"{at}/projects", "Create a project"),
+        (f"{project}/campaigns", "Create a campaign"),
+    ):
         await page.goto(path)
         await page.get_by_role("link", name=act).click()
         name = page.get_by_role("main").get_by_label("Name")
@@ -82,3 +89,27 @@ async def test_a_dialog_is_a_page_without_a_script(served: ServedConsole, tenant
         await name.fill(HOSTILE)
         await page.get_by_role("main").get_by_role("button", name=act).click()
         await expect(page.get_by_role("main").first).to_contain_text(HOSTILE)
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+async def test_a_preset_keeps_what_was_typed_and_enter_creates_the_key(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock, *, has_script: bool
+) -> None:
+    await tenant.make_key()
+    path = f"/organizations/{tenant.organization_id}/projects/{tenant.project_id}/api-keys"
+    page = await served.open(path, clock.now(), java_script_enabled=has_script)
+    await page.get_by_role("link", name="Create an API key").click()
+    await expect(page.get_by_role("dialog")).to_have_count(int(has_script))
+    await page.get_by_label("Name").fill("Playout PC")
+
+    await page.get_by_role("button", name="Issuing Codes").click()
+
+    name = page.get_by_role("main").get_by_label("Name")
+    await expect(name).to_have_value("Playout PC")
+    await expect(page.get_by_role("checkbox", checked=True)).to_have_count(2)
+    await page.get_by_label("read reports").check()
+    await name.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("The API key was created")
+    newest = (await tenant.api.get("/v1/api-keys", params=tenant.in_project)).json["data"][0]
+    assert (newest["name"], newest["scopes"]) == ("Playout PC", ["audience:read", "codes:read", "codes:write"])
+    remember_secret(await page.locator("#secret").input_value())

@@ -15,7 +15,7 @@ UNKNOWN = "The offline packs could not be looked up."
 
 
 def packs_on(page: PageAnswer) -> list[str]:
-    return [each.text or "" for each in page.find_all(".//*[@id='offline-packs']//tbody/tr/th/code")]
+    return ["".join(each.itertext()) for each in page.find_all(".//*[@id='offline-packs']//tbody/tr/th/code")]
 
 
 def sentence_on(page: PageAnswer) -> str:

@@ -33,7 +33,7 @@ async def test_the_secret_of_a_new_integration_is_shown_once(operator: ConsoleCl
     assert field.get("data-copy") is not None, "a script adds the button that copies it"
 
     shown = await operator.get(path_of(tenant))
-    (link,) = shown.find_all(".//tbody/tr/th/a")
+    (link,) = shown.find_all(".//tbody/tr/th//a")
     one = await operator.get(str(link.get("href")))
     assert "Demo" in one.text
     assert "7 days" in one.text
@@ -111,7 +111,7 @@ async def test_integrations_are_listed_newest_first_and_by_page(operator: Consol
 
     page = await operator.get(path_of(tenant))
 
-    links = [str(link.get("href")) for link in page.find_all(".//tbody/tr/th/a")]
+    links = [str(link.get("href")) for link in page.find_all(".//tbody/tr/th//a")]
     assert links == [path_of(tenant, newer["id"]), path_of(tenant, older["id"])]
     assert "3 days" in page.text
 
@@ -229,7 +229,7 @@ async def test_the_trusted_key_is_replaced(operator: ConsoleClient, tenant: Tena
 
     page = await operator.follow(await operator.submit(f"{path}/core-key"))
 
-    assert f"now trusts the key {integration['core_key_id']}" in page.text
+    assert "now trusts Core’s current key" in page.text
 
 
 async def test_an_unknown_integration_is_a_page_that_does_not_exist(operator: ConsoleClient, tenant: Tenant) -> None:

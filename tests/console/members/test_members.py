@@ -7,6 +7,8 @@ from support.processes.fake_clock import FakeClock
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
+from soundmark.console.pages.members import routes
+
 STRANGE = 'auth0|a/b?c=d&e="<b>'
 
 
@@ -47,6 +49,38 @@ async def test_the_members_are_listed_with_their_roles(owner: ConsoleClient, ten
         "boss@example.org": "admin",
         "owner@example.org (you)": "owner",
     }
+
+
+async def test_open_invitations_are_beside_the_members_and_are_withdrawn_there(
+    owner: ConsoleClient, tenant: Tenant
+) -> None:
+    page = await owner.get(path_of(tenant))
+    assert "Nobody has an open invitation." in page.text
+    await tenant.make_invitation(email="ada@example.org")
+    await tenant.make_invitation(email="bea@example.org")
+
+    page = await owner.get(path_of(tenant))
+    actions = [str(each.get("action")) for each in page.find_all(".//form") if "/revoke" in str(each.get("action"))]
+    assert "ada@example.org Member open not sent" in page.text
+    assert len(page.find_all(".//main//section//tbody//time")) == 2
+    assert len(actions) == 2
+    await owner.submit(actions[0])
+
+    left = (await owner.get(path_of(tenant))).find_all(".//main//section//tbody//bdi")
+    assert [each.text for each in left] == ["ada@example.org"], "the newest came first"
+
+
+async def test_more_open_invitations_than_the_page_shows_are_on_theirs(
+    owner: ConsoleClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ada", "bea"):
+        await tenant.make_invitation(email=f"{name}@example.org")
+    monkeypatch.setattr(routes, "_PENDING_MAX", 1)
+
+    page = await owner.get(path_of(tenant))
+
+    assert ("ada@example.org" in page.text, "bea@example.org" in page.text) == (False, True)
+    assert page.find(".//main//section/p/a").get("href") == path_of(tenant, "/invitations")
 
 
 async def test_an_administrator_is_offered_no_act_that_only_an_owner_may_do(

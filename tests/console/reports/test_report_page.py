@@ -102,7 +102,7 @@ async def test_a_row_filters_the_page_where_the_service_has_the_filter(
     day = (await measured.report()).json["by_day"][-1]["day"]
 
     links = {
-        dimension: [str(a.get("href")) for a in page.find_all(f".//section[@aria-labelledby='{dimension}']//th/a")]
+        dimension: [str(a.get("href")) for a in page.find_all(f".//section[@aria-labelledby='{dimension}']//th//a")]
         for dimension in ("by_day", "by_campaign", "by_xr_code")
     }
 

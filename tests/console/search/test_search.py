@@ -1,5 +1,6 @@
 """The search: pages, names and events by a part of them, and Codes by the beginning of their address."""
 
+from support.billing.offers import LOCAL_OFFER, make_local_offer
 from support.console.client import ConsoleClient
 from support.console.search_pages import found_in, search_path
 from support.database.rival import Rival
@@ -14,13 +15,18 @@ async def test_names_are_found_by_a_part_of_them(operator: ConsoleClient, tenant
     campaign = await tenant.make_campaign("Summer festival")
     await tenant.make_key(name="Festival playout")
     await tenant.make_key()
+    integration = await tenant.make_integration(name="Festival site")
+    invitation = await tenant.make_invitation(email="festival@example.org")
     other = await make_second_project(tenant)
 
     found = found_in(await operator.get(search_path(tenant, "FESTIVAL")))
 
-    assert [*found] == ["Summer festival", "Festival playout"]
+    assert {*found} == {"Summer festival", "Festival playout", "Festival site", "festival@example.org"}
+    assert found["Festival site"].endswith(f"/integrations/{integration['id']}")
+    assert found["festival@example.org"].endswith(f"/members/invitations#{invitation['id']}")
     assert found["Summer festival"].endswith(f"/campaigns/{campaign['id']}")
-    assert found_in(await operator.get(search_path(other, "festival"))) == {}, "it looks into the project at hand"
+    elsewhere = found_in(await operator.get(search_path(other, "festival")))
+    assert [*elsewhere] == ["festival@example.org"], "it looks into the organisation and the project at hand"
 
 
 async def test_a_code_is_found_by_the_beginning_of_its_address(operator: ConsoleClient, tenant: Tenant) -> None:
@@ -48,12 +54,37 @@ async def test_pages_are_found_by_their_names_as_far_as_the_role_goes(
 async def test_pages_of_one_name_say_what_they_belong_to(operator: ConsoleClient, tenant: Tenant) -> None:
     organization = f"/organizations/{tenant.organization_id}"
 
+    platform = {"Settings (Platform)": "/platform"}
     assert found_in(await operator.get(search_path(tenant, "settings"))) == {
         "Settings (Project)": f"{organization}/projects/{tenant.project_id}/settings",
         "Settings (Organisation)": f"{organization}/settings",
+        **platform,
     }
     outside = await operator.get(f"/search?organization_id={tenant.organization_id}&q=settings")
-    assert found_in(outside) == {"Settings": f"{organization}/settings"}
+    assert found_in(outside) == {"Settings": f"{organization}/settings", **platform}
+
+
+async def test_the_pages_and_the_catalogue_of_the_platform_are_found_by_administrators(
+    operator: ConsoleClient,
+    visitors: ConsoleClient,
+    people: People,
+    rival: Rival,
+    clock: FakeClock,
+    tenant: Tenant,
+) -> None:
+    await make_local_offer(rival)
+    tabs = (await operator.get("/platform")).find_all(".//nav[@class='tabs']//a")
+    expected = {f"{each.text} (Platform)": str(each.get("href")) for each in tabs}
+    found = found_in(await operator.get(search_path(tenant, "platform")))
+    assert found == {**expected, "Failed jobs (Platform)": "/platform/jobs"}
+    assert len(found) > 6
+
+    for text in ("studio", LOCAL_OFFER):
+        paths = found_in(await operator.get(search_path(tenant, text))).values()
+        assert f"/platform/catalog/offer?offer_id={LOCAL_OFFER}" in paths, text
+    visitors.sign_in_as(people, "alice", clock.now())
+    for text in ("platform", "studio"):
+        assert found_in(await visitors.get(f"/search?q={text}")) == {}, text
 
 
 async def test_an_event_of_webhooks_leads_to_the_form_of_an_endpoint_for_it(

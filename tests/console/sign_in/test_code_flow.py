@@ -224,8 +224,8 @@ async def test_a_selection_of_100_codes_is_whole_after_signing_in(
     back = await desk.sign_in(visitors, (await visitors.get(path)).location)
 
     assert back.location == path
-    listed = (await visitors.follow(back)).find_all(".//ul[@class='ids']/li/a")
-    assert [link.text for link in listed] == xr_ids
+    listed = (await visitors.follow(back)).find_all(".//ul[@class='ids']/li//a")
+    assert ["".join(link.itertext()) for link in listed] == xr_ids
 
 
 async def test_everything_that_signing_in_keeps_fits_into_a_request_together(

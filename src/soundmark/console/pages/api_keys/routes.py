@@ -1,26 +1,39 @@
 """The pages of API keys."""
 
+from collections.abc import Mapping
 from typing import Final, cast, get_args
 
 from soundmark_sdk.client.records import ApiKey, KeyScope
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.forms import Form
 from soundmark.console.routing import form_page
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
 _SCOPES: Final = get_args(KeyScope)
+# What a key is for, and the scopes that it then needs.
+_PRESETS: Final[Mapping[str, tuple[KeyScope, ...]]] = {
+    "issuing": ("codes:read", "codes:write"),
+    "reading": ("codes:read", "audience:read"),
+    "measuring": ("audience:read", "audience:write"),
+}
 
 
 async def show_list(visit: Visit) -> Response:
     """Show the API keys of a project."""
     keys = await visit.core.api_keys.page(project_id=visit.project_id, cursor=visit.query("cursor"))
-    return visit.page("api_keys/list.html", keys=keys, scopes=_SCOPES)
+    return visit.page("api_keys/list.html", keys=keys, scopes=_SCOPES, presets=_PRESETS)
 
 
 async def create(visit: Visit) -> Response:
-    """Create a key, and show its secret once."""
+    """Create a key, and show its secret once; the button of a preset ticks its scopes alone."""
+    if visit.form.has("preset"):
+        kept = [each for each in visit.form if each[0] not in {"preset", "scopes"}]
+        scopes = _PRESETS.get(visit.form.text("preset"), ())
+        visit.form = Form([*kept, *(("scopes", each) for each in scopes)])
+        return await show_list(visit)
     key = await visit.core.api_keys.create(
         cast("list[KeyScope]", visit.form.texts("scopes")),  # Core refuses what is no scope.
         expires_in_days=visit.form.integer("expires_in_days"),
@@ -61,8 +74,8 @@ async def show_revocation(visit: Visit) -> Response:
 async def revoke(visit: Visit) -> Response:
     """Revoke a key."""
     found = await _find_key(visit)
-    key = await visit.core.api_keys.revoke(found.id)
-    return visit.redirect(f"{visit.tenant_path}/api-keys", "api_keys.revoked", id=key.id)
+    await visit.core.api_keys.revoke(found.id)
+    return visit.redirect(f"{visit.tenant_path}/api-keys", "api_keys.revoked")
 
 
 async def _find_key(visit: Visit) -> ApiKey:

@@ -101,11 +101,8 @@ async def revoke(visit: Visit) -> Response:
 async def replace_core_key(visit: Visit) -> Response:
     """Make an integration trust the key with which Core signs now."""
     replaced = await visit.core.integrations.replace_core_key(visit.parameter("integration_id"))
-    return visit.redirect(
-        f"{visit.tenant_path}/integrations/{replaced.integration_id}",
-        "integrations.core_key_replaced",
-        key_id=replaced.core_key_id,
-    )
+    path = f"{visit.tenant_path}/integrations/{replaced.integration_id}"
+    return visit.redirect(path, "integrations.core_key_replaced")
 
 
 def _show_secret(visit: Visit, integration: IntegrationWithSecret, status: int = 200) -> Response:

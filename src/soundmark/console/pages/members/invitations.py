@@ -5,21 +5,17 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from soundmark.console.pages.members.routes import list_appointable
+from soundmark.console.pages.members.routes import list_invitable
 from soundmark.console.routing import action, form_page
 from soundmark.console.visit import Visit
 
-# Owners are appointed, never invited.
-_ROLES: Final = ("member", "billing", "admin")
 _ACCEPT: Final = "/invitations/accept"
 
 
 async def show_list(visit: Visit) -> Response:
     """Show the invitations of an organisation."""
     invitations = await visit.core.invitations.page(cursor=visit.query("cursor"))
-    offered = {*list_appointable(visit), visit.form.text("role")}  # What was chosen stays, though Core refused it.
-    roles = [role for role in _ROLES if role in offered]
-    return visit.page("members/invitations.html", invitations=invitations, roles=roles)
+    return visit.page("members/invitations.html", invitations=invitations, roles=list_invitable(visit))
 
 
 async def invite(visit: Visit) -> Response:

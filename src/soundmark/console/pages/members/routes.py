@@ -1,12 +1,14 @@
 """The pages of members."""
 
+import asyncio
 from typing import Final, cast, get_args
 
 from soundmark_sdk.client import ApiProblem
-from soundmark_sdk.client.records import Role
+from soundmark_sdk.client.records import Invitation, Role
 from starlette.responses import Response
 from starlette.routing import Route
 
+from soundmark.console.parts import read_part
 from soundmark.console.routing import action, form_page, page
 from soundmark.console.troubles import TenantUnknown, describe
 from soundmark.console.visit import Visit
@@ -14,6 +16,9 @@ from soundmark.console.visit import Visit
 _ROLES: Final = get_args(Role)
 # Only an owner can grant, change or withdraw them. Source: contract, section 2.
 _OWNERS_BUSINESS: Final = frozenset({"owner", "admin"})
+# Owners are appointed, never invited.
+_INVITABLE: Final = ("member", "billing", "admin")
+_PENDING_MAX: Final = 20
 
 
 def list_appointable(visit: Visit) -> list[Role]:
@@ -22,16 +27,31 @@ def list_appointable(visit: Visit) -> list[Role]:
     return [role for role in _ROLES if is_owner or role not in _OWNERS_BUSINESS]
 
 
+def list_invitable(visit: Visit) -> list[str]:
+    """Return the roles that the person may invite others to; what was chosen stays, though Core refused it."""
+    offered = {*list_appointable(visit), visit.form.text("role")}
+    return [role for role in _INVITABLE if role in offered]
+
+
 async def show_list(visit: Visit) -> Response:
-    """Show the members of an organisation; people whose role does not show them the others may still leave."""
+    """Show the members and the open invitations of an organisation; a person who may see neither may still leave."""
     try:
-        members = await visit.core.members.page(cursor=visit.query("cursor"))
+        members, pending = await asyncio.gather(
+            visit.core.members.page(cursor=visit.query("cursor")), read_part(_list_pending(visit))
+        )
     except ApiProblem as refused:
         if refused.code != "forbidden":
             raise
         visit.trouble = describe(refused, visit.language)
         return visit.page("members/own.html")
-    return visit.page("members/list.html", members=members, roles=_ROLES, appointable=list_appointable(visit))
+    return visit.page(
+        "members/list.html",
+        members=members,
+        pending=pending,
+        roles=_ROLES,
+        appointable=list_appointable(visit),
+        invitable=list_invitable(visit),
+    )
 
 
 async def change_role(visit: Visit) -> Response:
@@ -64,6 +84,12 @@ async def remove(visit: Visit) -> Response:
         return visit.redirect(f"{visit.tenant_path}/members", "members.removed")
     visit.console.directory.forget(visit.signed_in.subject)
     return visit.redirect("/organizations", "members.left", name=visit.organization.name if visit.organization else "")
+
+
+async def _list_pending(visit: Visit) -> list[Invitation]:
+    """Return the newest open invitations; the page of the invitations has the others."""
+    invitations = await visit.core.invitations.page()
+    return [each for each in invitations.data if each.status == "pending"][:_PENDING_MAX]
 
 
 async def _find_email(visit: Visit, subject_id: str) -> str | None:

@@ -26,4 +26,4 @@ async def put_report(visit: Visit) -> Response:
     status = cast("Literal['open', 'closed']", form.text("status"))
     changed = await visit.core.platform.put_abuse_report(report_id, status, form.raw("note").strip() or None)
     notice = "platform.report_closed" if changed.status == "closed" else "platform.report_reopened"
-    return visit.redirect(PATH, notice, id=report_id)
+    return visit.redirect(PATH, notice)

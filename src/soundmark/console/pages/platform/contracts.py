@@ -53,7 +53,7 @@ async def put_customer(visit: Visit) -> Response:
     organization_id = await read_organization(visit)
     thirdparty_id = visit.form.integer("thirdparty_id")
     await visit.core.catalog.put_accounting_customer(organization_id, thirdparty_id=thirdparty_id)
-    return visit.redirect(PATH, "platform.saved", id=organization_id)
+    return visit.redirect(PATH, "platform.customer_saved")
 
 
 def _find_contract(visit: Visit, catalog: Catalog) -> AudienceContract | None:

@@ -41,14 +41,14 @@ async def suspend(visit: Visit) -> Response:
     if not reason:
         raise FieldRefused("reason", "platform.reason_missing")
     await visit.core.platform.suspend(organization_id, reason)
-    return visit.redirect(PATH, "platform.suspended", id=organization_id)
+    return visit.redirect(PATH, "platform.suspended")
 
 
 async def restore(visit: Visit) -> Response:
     """End the suspension of an organisation."""
     organization_id = visit.parameter("suspended_id")
     await visit.core.platform.restore(organization_id)
-    return visit.redirect(PATH, "platform.restored", id=organization_id)
+    return visit.redirect(PATH, "platform.restored")
 
 
 async def list_newest(visit: Visit) -> list[PlatformOrganization]:

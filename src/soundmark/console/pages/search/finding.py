@@ -16,7 +16,7 @@ _NOTHING: Final = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPSta
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A page that fits: its `kind` as messages name it, `is_id` where the name is an id, and a sentence about it."""
+    """A page that fits: its `kind` as messages name it, `is_id` where the name is an id, and what else is said."""
 
     kind: str
     name: str

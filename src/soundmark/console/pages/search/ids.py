@@ -15,6 +15,7 @@ from soundmark.kit.text.ids import ID_CHARS, may_be_id
 
 # So that a person of a thousand organisations waits for a few calls at most; the organisation at hand is the first.
 _ORGANIZATIONS_MAX: Final = 8
+_PROJECTS_MAX: Final = 8
 
 _Find: TypeAlias = Callable[[Visit, Organization, Place, str], Awaitable[Finding | None]]
 
@@ -102,7 +103,7 @@ async def _find_subscription(visit: Visit, organization: Organization, _: Place,
 
 async def _find_invitation(visit: Visit, organization: Organization, _: Place, wanted: str) -> Finding | None:
     found = await find_listed(visit.core.invitations.list(organization_id=organization.id), wanted)
-    path = f"/organizations/{organization.id}/members/invitations"
+    path = f"/organizations/{organization.id}/members/invitations#{wanted}"
     return None if found is None else Finding("invitation", found.email, path)
 
 
@@ -112,17 +113,18 @@ async def _find_checkout(visit: Visit, organization: Organization, _: Place, wan
 
 
 async def _find_integration(visit: Visit, organization: Organization, place: Place, wanted: str) -> Finding | None:
-    """Find an integration of the project at hand; Core lists them by project alone."""
-    if place.organization is None or place.project_id is None:
+    """Find an integration in the projects, the one at hand first; Core lists integrations by project alone."""
+    page = await visit.core.projects.page(organization_id=organization.id)
+    projects = sorted((each.id for each in page.data), key=lambda each: each != place.project_id)
+    list_all = visit.core.integrations.list
+    within = [list_all(organization_id=organization.id, project_id=each) for each in projects[:_PROJECTS_MAX]]
+    for found in await asyncio.gather(*(find_listed(each, wanted) for each in within)):
+        if found is not None:
+            path = f"{_at(organization, found.project_id)}/integrations/{found.id}"
+            return Finding("integration", found.name or found.id, path, not found.name)
+    if page.next_cursor is not None or len(projects) > _PROJECTS_MAX:
         raise TooManyListed
-    if place.organization.id != organization.id:
-        return None
-    listing = visit.core.integrations.list(organization_id=organization.id, project_id=place.project_id)
-    found = await find_listed(listing, wanted)
-    if found is None:
-        return None
-    path = f"{_at(organization, place.project_id)}/integrations/{found.id}"
-    return Finding("integration", found.name or found.id, path, not found.name)
+    return None
 
 
 def _find_in_organization(kind: str, path: str, get: Callable[[Visit], Callable[..., Awaitable[Any]]]) -> _Find:

@@ -5,6 +5,7 @@ from typing import Final
 
 from soundmark.console.navigation import list_areas, offers_platform
 from soundmark.console.pages.search.finding import Finding, Place
+from soundmark.console.pages.search.names import list_catalog
 from soundmark.console.visit import Visit
 
 # By the prefix of an id, the area of the organisation at hand that is about it, and its page within that area.
@@ -17,6 +18,9 @@ _NEAREST: Final[Mapping[str, tuple[str, str]]] = {
     "supreq": ("tickets", ""),
     "whd": ("webhooks", ""),
 }
+
+# Of these, the catalogue has a page for each, which only administrators may see.
+_CHOSEN: Final = frozenset({"offer", "plan"})
 
 
 async def find_nearest(visit: Visit, place: Place, wanted: str) -> list[Finding]:
@@ -35,6 +39,10 @@ async def find_nearest(visit: Visit, place: Place, wanted: str) -> list[Finding]
             name = visit.say("platform.abuse_reports")
             return [Finding("page", name, "/platform/abuse-reports", note=visit.say("search.nearest.abr"))]
         case prefix if prefix in _NEAREST:
+            if prefix in _CHOSEN and offers_platform(visit.signed_in):
+                entries = [each async for each in list_catalog(visit) if each.path.endswith(f"={wanted}")]
+                if entries:
+                    return entries
             return _find_area(visit, place, prefix)
         case _:
             return []
