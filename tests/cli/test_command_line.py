@@ -234,3 +234,28 @@ def test_a_data_dir_where_nothing_runs_is_refused_in_one_line(command: tuple[str
     done = soundmark(*command, "--data-dir", "/nonexistent")
     assert (done.status, done.out) == (1, "")
     assert done.err == "soundmark: /nonexistent/up.json does not exist: no `soundmark up` is running there\n"
+
+
+@pytest.mark.parametrize("arguments", [("openapi",), ("--help",)])
+def test_output_that_cannot_be_written_is_one_line(arguments: tuple[str, ...]) -> None:
+    """The disk is full, say. A broken pipe is silent: somebody has seen enough."""
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "soundmark", *arguments]
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, env=clean_environ())
+    assert (done.returncode, done.stderr) == (1, b"soundmark: the output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("hear", "a\nb\x1b[31m"), r"a b\u001b[31m cannot be heard: No such file or directory"),
+        (("codes", "wav", "xr_x", "--out", "a" * 300), "a: File name too long"),
+    ],
+    ids=["unprintable", "too long"],
+)
+def test_a_name_that_no_file_can_have_is_refused_in_one_line(arguments: tuple[str, ...], reason: str) -> None:
+    done = soundmark(*arguments)
+    assert (done.status, done.out) == (1, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith("soundmark: ")
+    assert line.endswith(reason)

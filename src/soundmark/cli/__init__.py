@@ -18,7 +18,7 @@ import importlib.metadata
 import inspect
 import re
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 import typer.core
@@ -167,11 +167,21 @@ def main() -> None:
     """Run the command that the command line names.
 
     Exit status: 0 done, 1 refused or failed, 2 wrong usage. A refused command prints the reason in one line on standard
-    error; a component that cannot start writes it to its log.
+    error, and so does one that cannot use a file or write its output; a component that cannot start writes it to its
+    log.
     """
     collect_seldom()
     try:
         _app(prog_name="soundmark")
     except Refused as refused:
-        typer.echo(f"soundmark: {refused}", err=True)
-        sys.exit(1)
+        _fail(str(refused))
+    except OSError as error:
+        _fail(f"{error.filename or 'the output'}: {error.strerror or error}")
+
+
+def _fail(reason: str) -> NoReturn:
+    from soundmark.cli.intents import printable  # noqa: PLC0415 - most commands succeed without it
+
+    # A file's name may hold a line end.
+    typer.echo(f"soundmark: {printable(reason)}".replace("\n", " "), err=True)
+    sys.exit(1)

@@ -106,10 +106,3 @@ async def test_a_code_deleted_during_the_wait_is_not_found(tenant: Tenant, rival
     async with rival.committing("DELETE FROM codes"):
         revoking = await rival.while_waiting(tenant.revoke(code["xr_id"]))
     assert ((await revoking).status, (await revoking).code) == (404, "code_not_found")
-
-
-async def test_there_is_no_body(api: Api, tenant: Tenant) -> None:
-    """A body is not read."""
-    code = await tenant.make_code()
-    answer = await api.post(f"/v1/codes/{code['xr_id']}/revoke", params=tenant.query, content=b"{")
-    assert (answer.status, answer.json["status"]) == (200, "revoked")

@@ -294,10 +294,3 @@ async def test_a_key_that_is_revoked_meanwhile_stops_nothing(tenant: Tenant, riv
         stopping = await rival.while_waiting(stop(server, campaign))
     assert ((await stopping).status, (await stopping).code) == (401, "unauthenticated")
     assert await archived(rival) == [False]
-
-
-async def test_there_is_no_body(tenant: Tenant) -> None:
-    """A body is not read: in an emergency nothing in it can be wrong."""
-    campaign = await tenant.make_campaign()
-    path = f"/v1/campaigns/{campaign['id']}/stop"
-    assert (await tenant.api.post(path, params=tenant.query, content=b"{")).status == 200

@@ -70,6 +70,37 @@ async def test_a_body_of_another_shape_changes_nothing(world: World) -> None:
     assert wrong == {}
 
 
+async def test_a_body_that_an_operation_does_not_take_changes_nothing(world: World) -> None:
+    """Its sender may have meant something by it, such as a dry run. An empty object means nothing."""
+    wrong: dict[Any, Any] = {}
+    for operation_id in sorted(OPERATIONS.keys() - SIGNED):
+        operation, call = OPERATIONS[operation_id], await CALLS[operation_id](world)
+        if call.json is not None or operation.method == "GET":
+            continue
+        before = await read_content(world.rival)
+        api = find_able_caller(world, operation).api(world)
+        typed = call.with_headers({"Content-Type": "application/json"})
+        bodies = {
+            **dict(list_bodies(replace(call, json={}), [])),
+            b'{"dry_run":true,"a/b":1}': (422, "validation_failed", ["/dry_run", "/a~1b"]),
+            b" " * (64 * 1024 + 1): (413, "payload_too_large", []),
+        }
+        del bodies[b""]
+        for text, expected in bodies.items():
+            found = refusal_of(await send(api, operation, typed, content=text))
+            if found[:2] != expected[:2] or expected[2] not in (None, found[2]):
+                wrong[operation_id, text[:30]] = found
+        form = call.with_headers({"Content-Type": "application/x-www-form-urlencoded"})
+        if (await send(api, operation, form, content=b"a=1")).code != "unsupported_media_type":
+            wrong[operation_id] = "a form was taken"
+        if await read_content(world.rival) != before:
+            wrong[operation_id] = "something changed"
+        answer = await send(api, operation, typed, content=b"{}")
+        if answer.status >= 300:
+            wrong[operation_id, "{}"] = answer.body
+    assert wrong == {}
+
+
 async def test_a_name_has_1_to_120_characters_after_trimming(world: World) -> None:
     wrong: dict[Any, Any] = {}
     for number, operation_id in enumerate(sorted(NAMED)):

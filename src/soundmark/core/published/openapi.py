@@ -161,11 +161,11 @@ def build_openapi(app: FastAPI, base_url: str) -> dict[str, Any]:
     for path in document["paths"].values():
         for method in _METHODS:
             if method in path:
-                _complete(path[method], base_url, shown[path[method]["operationId"]])
+                _complete(method, path[method], base_url, shown[path[method]["operationId"]])
     return document
 
 
-def _complete(operation: dict[str, Any], base_url: str, example: Example | None) -> None:
+def _complete(method: str, operation: dict[str, Any], base_url: str, example: Example | None) -> None:
     """Add what the operation's declaration implies: credential, problems, example."""
     # The framework drops members that are None, but the document must say that no API key may use the operation.
     access = operation[ACCESS] = PUBLIC | operation[ACCESS]
@@ -176,7 +176,7 @@ def _complete(operation: dict[str, Any], base_url: str, example: Example | None)
     if "HTTPValidationError" in str(responses.get("422", {}).get("content")):
         del responses["422"]["content"]
     declared = {code for response in responses.values() for code in response.pop("x-problems", ())}
-    for code in sorted((declared | set(_list_implied(operation))) - set(operation.pop(UNANSWERED, ()))):
+    for code in sorted((declared | set(_list_implied(method, operation))) - set(operation.pop(UNANSWERED, ()))):
         _add_problem(responses, code, base_url)
     if not responses.get("422", {"content": 1}).get("content"):
         del responses["422"]
@@ -199,7 +199,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _list_implied(operation: dict[str, Any]) -> Iterable[str]:
+def _list_implied(method: str, operation: dict[str, Any]) -> Iterable[str]:
     access = operation[ACCESS] = PUBLIC | operation[ACCESS]
     yield from ("internal_error", "database_unavailable")
     if not access["public"]:
@@ -215,7 +215,7 @@ def _list_implied(operation: dict[str, Any]) -> Iterable[str]:
         yield "platform_admin_required"
     if access["mfa"]:
         yield "mfa_required"
-    if "requestBody" in operation:
+    if method != "get":  # Where no body is expected, too.
         yield from ("malformed_json", "payload_too_large", "unsupported_media_type")
     yield "validation_failed"  # Every query string is closed, even where there are no parameters.
 

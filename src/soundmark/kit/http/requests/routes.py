@@ -12,11 +12,19 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from soundmark.kit.http.requests.bodies import SMALL_BODY, BodyLimits, Excess, read_json_body
+from soundmark.kit.http.requests.bodies import (
+    SMALL_BODY,
+    BodyLimits,
+    Excess,
+    media_type_of,
+    parse_body,
+    read_body,
+    read_json_body,
+)
 from soundmark.kit.http.requests.closed_query import is_excessive, query_faults
 from soundmark.kit.http.requests.strict_json import Unrepresentable
 from soundmark.kit.http.responses.problem_documents import field_errors, problem_response
-from soundmark.kit.http.responses.problems import Problem, ValidationFailed
+from soundmark.kit.http.responses.problems import Problem, UnsupportedMediaType, ValidationFailed
 
 # Once an operator configures OpenTelemetry, the framework would record whatever it finds, bodies and errors included.
 # `kit.tracing` records what we say, and nothing else does.
@@ -116,7 +124,8 @@ class StrictRoute(JsonRoute):
     """A route that identifies its caller before its body is read, so that a missing credential (401) comes first.
 
     Its `ACCESS` extension says whether it is `public`; `app.state.authenticate` identifies the callers of the others.
-    Tenant and role are dependencies of the route, which check the query string after both.
+    Tenant and role are dependencies of the route, which check the query string after both. A body that the route does
+    not take may be an empty object, and is checked with the query string.
     """
 
     def judges_query_first(self) -> bool:
@@ -126,11 +135,16 @@ class StrictRoute(JsonRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         is_public = (self.openapi_extra or {})[ACCESS]["public"]
+        # A route that reads its body itself publishes it.
+        takes_body = self.body_field is not None or "requestBody" in (self.openapi_extra or {})
+        is_bodyless = not takes_body and "GET" not in self.methods
 
         async def authenticated(request: Request) -> Response:
             # An app in front of the framework may have identified the caller already.
             if not is_public and not hasattr(request.state, "caller"):
                 request.state.caller = await request.app.state.authenticate(request)
+            if is_bodyless:
+                request.state.surplus = await _list_surplus(request)
             return await handle(request)
 
         return authenticated
@@ -148,8 +162,28 @@ def _query_names(dependant: Dependant) -> Iterator[str]:
         yield from _query_names(dependency)
 
 
+async def _list_surplus(request: Request) -> Sequence[dict[str, Any]]:
+    """Return the faults of a body where none is expected: what it holds would be ignored.
+
+    Raises: PayloadTooLarge; UnsupportedMediaType; MalformedBody.
+    Source: contract, section 1.
+    """
+    data = await read_body(request, SMALL_BODY.bytes_max)
+    if not data:
+        return ()
+    if media_type_of(request) != "application/json":
+        raise UnsupportedMediaType
+    body = await parse_body(data, SMALL_BODY, ())
+    found = body.excess or [Excess((), "must be an empty object, or absent")]
+    if isinstance(body.value, dict) and not body.excess:
+        found = [Excess((name,), "is not a member of this request") for name in body.value]
+    return _excess_error(found).errors()
+
+
 def refuse_unknown_parameters(request: Request) -> None:
     """Refuse a query string that holds anything but the parameters of the route, each at most once.
+
+    And refuse a body that holds anything, where the route takes none.
 
     Raises: RequestValidationError.
     """
@@ -174,8 +208,8 @@ def _unknown_parameters(request: Request) -> list[dict[str, Any]]:
     query_string = request.scope["query_string"]
     faults = query_faults(query_string, request.scope["route"].query_names) if query_string else ()
     return [
-        {"loc": (fault.location, fault.pointer[1:]), "msg": fault.message, "type": "value_error", "input": None}
-        for fault in faults
+        *({"loc": (each.location, each.pointer[1:]), "msg": each.message, "type": "value_error"} for each in faults),
+        *getattr(request.state, "surplus", ()),
     ]
 
 
