@@ -45,7 +45,7 @@ async def test_a_stop_says_before_and_after_which_packs_are_valid_and_until_when
     assert sentence_on(asked).startswith("2 offline packs may name Codes of this campaign.")
     assert packs_on(asked) == [long["pack_id"], short["pack_id"]]
     assert "the whole project" in asked.text
-    notice = f"1 Code was revoked. Receivers without a network can answer from offline packs until {until}."
+    notice = f"1 Code was revoked. Receivers without a network can answer from offline packs until {until} UTC."
     assert notice in stopped.text
     assert packs_on(stopped) == [long["pack_id"], short["pack_id"]]
     assert sentence_on(stopped) == f"Receivers without a network can answer from 2 offline packs until {until}"
@@ -90,7 +90,7 @@ async def test_revoking_a_selection_says_until_when_packs_are_valid(
     assert packs_on(asked) == [pack["pack_id"]]
     until = asked.find(".//*[@id='offline-packs']/summary/time").text
     assert (
-        f"2 Codes were revoked. Receivers without a network can answer from offline packs until {until}."
+        f"2 Codes were revoked. Receivers without a network can answer from offline packs until {until} UTC."
         in revoked.text
     )
 
