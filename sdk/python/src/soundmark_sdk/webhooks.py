@@ -83,8 +83,8 @@ def verify(headers: Headers, body: bytes, secret: str | Sequence[str], *, clock:
     """Return the message that a request to a webhook endpoint carries, if Soundmark sent it within five minutes.
 
     `headers` are the request's, in any case. `body` is the request's body, byte for byte as it was received. `secret`
-    is the endpoint's (`whsec_…`), or several for several endpoints with one address. While a secret is rotated, messages
-    carry two signatures, and either secret is enough.
+    is the endpoint's (`whsec_…`), or several for several endpoints with one address. While a secret is rotated,
+    messages carry two signatures, and either secret is enough.
 
     Raises: WebhookRejected; ValueError for a secret that is none, without showing it.
     Source: Standard Webhooks 1.1.0, "Verifying webhook authenticity"; wire contract, section 9.
