@@ -1,5 +1,7 @@
 """A Code in a programme: where, how strong, and what a scan finds of it afterwards."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -224,3 +226,39 @@ def test_the_certificate_is_what_the_service_signs(tmp_path: Path, name: str) ->
     assert Measurement.model_validate(body).file_name == PATHS[name]
     assert [each["at_ms"] for each in body["repetitions"]] == [1000, 5000]
     assert (body["duration_ms"], body["sample_rate"]) == (8000, RATE_HZ)
+
+
+# Mixes a Code into the end of silence with a floor, scans the result, and prints its peak of memory.
+LONG_RUN: Final = """
+import resource, sys
+from pathlib import Path
+import numpy as np, soundfile
+from soundmark.studio.mastering.frame_tones import make_frame_tones
+from soundmark.studio.mastering.mixing import mix
+from soundmark.studio.mastering.placing import predict_at
+from soundmark.studio.mastering.programme import open_programme
+from soundmark.studio.mastering.scanning import scan
+minutes, folder, frame = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+with soundfile.SoundFile(folder / "long.wav", "w", 48_000, 1, "PCM_16") as file:
+    for _ in range(minutes):
+        file.write(np.random.default_rng(1).normal(0, 1e-3, 60 * 48_000))
+tones, start = make_frame_tones(frame, 4), (60 * minutes - 10) * 48_000
+with open_programme(folder / "long.wav") as programme:
+    mix(programme, tones, [predict_at(programme, (0,), tones, start)], folder / "mixed.wav", level_db=0.0)
+with open_programme(folder / "mixed.wav") as programme:
+    (found,) = scan(programme)
+assert abs(found.at_s - start / 48_000) < 0.01 and found.is_heard
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.timeout(900)  # It listens to six minutes, some ten seconds of processor time.
+def test_memory_and_disk_do_not_grow_with_the_programme(tmp_path: Path) -> None:
+    """Two minutes more would be 44 MiB, if they were held at once."""
+    peaks_kib = []
+    for minutes in (2, 4):
+        command = [sys.executable, "-c", LONG_RUN, str(minutes), str(tmp_path), FRAME]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=800)
+        peaks_kib.append(int(done.stdout))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["long.wav", "mixed.wav"]
+    assert peaks_kib[1] - peaks_kib[0] < 16 * 1024
