@@ -137,7 +137,7 @@ class StrictRoute(JsonRoute):
         is_public = (self.openapi_extra or {})[ACCESS]["public"]
         # A route that reads its body itself publishes it.
         takes_body = self.body_field is not None or "requestBody" in (self.openapi_extra or {})
-        is_bodyless = not takes_body and "GET" not in self.methods
+        is_bodyless = not takes_body and "GET" not in (self.methods or ())
 
         async def authenticated(request: Request) -> Response:
             # An app in front of the framework may have identified the caller already.
