@@ -57,7 +57,7 @@ USED: Final[dict[type, set[str]]] = {
     },
     JsonRoute: {"body_field", "dependant", "openapi_extra"},
     LeanRoute: {"dependant"},
-    StrictRoute: {"openapi_extra"},
+    StrictRoute: {"body_field", "methods", "openapi_extra"},
 }  # fmt: skip
 # What we use of objects that the libraries make.
 OF_OTHERS: Final[dict[type, set[str]]] = {

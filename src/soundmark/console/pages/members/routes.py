@@ -18,7 +18,7 @@ _ROLES: Final = get_args(Role)
 _OWNERS_BUSINESS: Final = frozenset({"owner", "admin"})
 # Owners are appointed, never invited.
 _INVITABLE: Final = ("member", "billing", "admin")
-_PENDING_MAX: Final = 20
+_PENDING_MAX: Final = 10
 
 
 def list_appointable(visit: Visit) -> list[Role]:

@@ -7,6 +7,8 @@ from starlette.responses import Response
 from soundmark.console.visit import Visit
 
 PATH: Final = "/platform/abuse-reports"
+# Half as many as of other lists: each has a form, and a page weighs 150 kB at most.
+_REPORTS_SHOWN: Final = 50
 
 
 async def show_reports(visit: Visit) -> Response:
@@ -15,6 +17,7 @@ async def show_reports(visit: Visit) -> Response:
     reports = await visit.core.platform.abuse_reports_page(
         # Core refuses what is no status.
         status=cast("Literal['open', 'closed']", status),
+        limit=_REPORTS_SHOWN,
         cursor=visit.query("cursor"),
     )
     return visit.page("platform/abuse_reports.html", reports=reports, status_shown=status)
