@@ -87,7 +87,7 @@ async def test_a_secret_is_copied(served: ServedConsole, tenant: Tenant, clock: 
     page = await served.open(f"{project_path(tenant)}/api-keys", clock.now())
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=served.url)
     await page.check("input[value='codes:read']")
-    await page.click("main form button")
+    await page.get_by_role("button", name="Create an API key").click()
     secret = await page.input_value("#secret")
     remember_secret(secret)
 

@@ -36,7 +36,7 @@ POSSIBLE = {
     "receive_checkout_notification", "receive_desk_delivery", "receive_local_notification", "recover_code",
     "recover_codes", "remove_member", "rename_api_key", "rename_integration", "rename_organization", "rename_project",
     "replace_integration_core_key", "replay_webhook_events", "reply_to_ticket", "report_abuse", "retry_platform_job",
-    "revoke_api_key", "revoke_code", "revoke_codes", "revoke_integration", "revoke_invitation", "roll_webhook_secret",
+    "revoke_api_key", "revoke_code", "revoke_codes", "revoke_integration", "revoke_invitation", "rotate_webhook_secret",
     "rotate_api_key_secret", "rotate_integration_secret", "stop_campaign", "test_platform_system",
     "test_webhook_endpoint", "update_campaign", "update_webhook_endpoint",
 }  # fmt: skip
