@@ -84,6 +84,14 @@ def test_a_scan_tells_codes_channels_and_lost_repetitions_apart(tmp_path: Path) 
     assert [each[:2] for each in found[2:]] == [(9.0, FRAME)]
 
 
+def test_a_scan_takes_no_code_for_another_with_many_of_its_letters(source: Path, tmp_path: Path) -> None:
+    """Beside the first, a fifth of the second's tones were the strongest: it was reported as lost."""
+    first, second = "XRC1:brd_RMJ63UdnFK7taXFd", "XRC1:brd_zLH3c_LgZY0Q22CF"
+    mix_at(source, tmp_path / "one.wav", RATE_HZ, frame=first)
+    mix_at(tmp_path / "one.wav", tmp_path / "two.wav", 5 * RATE_HZ, frame=second)
+    assert scan_file(tmp_path / "two.wav") == [(1.0, first, 4, True), (5.0, second, 4, True)]
+
+
 def test_a_scan_hears_a_channel_whose_code_the_others_drown(source: Path, tmp_path: Path) -> None:
     """As each channel that may have a Code, but only there: to hear all of each would take three times as long."""
     mix_at(source, tmp_path / "mixed.wav", 3 * RATE_HZ)

@@ -45,7 +45,9 @@ def scan(programme: Programme) -> list[Repetition]:
         return []
     chance = default_rng(_SEED)
     found = _keep_best([each for piece in _read_pieces(programme) for each in _search(programme, *piece, shapes)])
-    return [_measure(programme, each, chance) for each in sorted(found, key=lambda each: each.start)]
+    measured = [(each, _measure(programme, each, chance)) for each in sorted(found, key=lambda each: each.start)]
+    heard = [each for each, repetition in measured if repetition.is_heard]
+    return [repetition for each, repetition in measured if not _is_likeness(each, repetition, heard)]
 
 
 def _hear_all(programme: Programme) -> dict[str, list[FrameTones]]:
@@ -117,6 +119,15 @@ def _measure(programme: Programme, found: _Found, chance: Generator) -> Repetiti
     place = round((found.start - first) * RATE_HZ / rate)
     begins = refine(convert(sides.mean(axis=1), rate), place, found.tones)
     return measure_repetition(programme, first + round(begins * rate / RATE_HZ), found.channels, found.tones, chance)
+
+
+def _is_likeness(found: _Found, repetition: Repetition, heard: Sequence[_Found]) -> bool:
+    """Return whether a frame seems to be there only because another one, which is heard, has some of its tones.
+
+    Then most of its own tones have no power. The letters of two tokens have much in common.
+    """
+    has_power = repetition.is_heard or repetition.level_db is not None
+    return not has_power and any(each.start < found.end and found.start < each.end for each in heard)
 
 
 def _keep_best(found: Sequence[_Found]) -> list[_Found]:
