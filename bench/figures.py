@@ -83,7 +83,7 @@ _LIMITS: Final = {
     "Single Codes of 16 organisations, two": "PostgreSQL: the bare statements alone are under half of pgbench",
     "Single Codes of 16 organisations; their": "Core: 1.9 ms of processor time a Code, beside PostgreSQL's 1.6 ms",
     "Batches of 100 with the log: proc": "two hashes and a row of the log's queue for each Code",
-    "Stopping a campaign": "a slow machine, and a commitment to each Code, a third of the time",
+    "Stopping a campaign": "a slow machine, and a commitment to each Code, nearly half of the time",
     "Another organisation's issuance": "the stop uses one of the two cores",
     "Events, verified": "HTTP and libsodium's signature, half and a quarter of the time",
     "`soundmark up` ready again: processor": "imports: routes and models, pages of the console; a slow machine",
