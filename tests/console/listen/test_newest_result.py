@@ -106,7 +106,7 @@ async def test_a_result_moves_nothing_while_somebody_is_at_work_in_another(
 
 
 @pytest.mark.parametrize(("motion", "behaviour"), [("reduce", "auto"), ("no-preference", "smooth")])
-async def test_the_page_moves_at_once_for_whoever_wants_little_motion(
+async def test_the_page_scrolls_at_once_where_reduced_motion_is_asked_for(
     browsing: Browsing, listen_url: str, motion: str, behaviour: str
 ) -> None:
     page = await open_page(browsing, listen_url, reduced_motion=motion)

@@ -31,7 +31,7 @@ LOCKS: Final = {"FOR NO KEY UPDATE": "SELECT FROM log_state FOR UPDATE", **STORI
 
 @pytest.fixture
 def asking(tmp_path: Path) -> Asking:
-    """Make the settings of a worker that asks these witnesses, of whom one must cosign."""
+    """Make the settings of a worker that asks these witnesses and needs one cosignature."""
 
     def make(*witnesses: TheirWitness) -> dict[str, str]:
         file = tmp_path / "witnesses"

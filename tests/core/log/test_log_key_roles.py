@@ -196,7 +196,7 @@ async def test_the_logs_key_is_no_witness(keys: Keys, stored: StoredLog) -> None
     assert not is_cosigned(note, VerifierKey(stored.origin, COSIGNATURE, keys.log.public_key))
 
 
-async def test_whoever_can_write_to_the_database_cannot_give_a_key_the_other_role(ctx: Context, keys: Keys) -> None:
+async def test_write_access_to_the_database_does_not_give_a_key_the_other_role(ctx: Context, keys: Keys) -> None:
     """A seed is sealed for its table: copied from one to the other, it opens nothing."""
     async with ctx.db.transaction() as tx:
         ((seed,),) = await tx.rows("SELECT sealed_seed FROM signing_keys WHERE status = 'active'")

@@ -13,7 +13,7 @@ from soundmark.console.visit import Visit
 
 # Core shows the deliveries of one endpoint a call. An organisation has at most 20 endpoints: contract, section 9.
 _LOOKS_AT_ONCE: Final = 5
-_LOOKED_AT_S: Final = 2.0  # Less than a part of a page has, so that what is switched off is named in any case.
+_LOOKED_AT_S: Final = 2.0  # A part of a page has longer: what is switched off is always named.
 _DELIVERIES_MAX: Final = 20
 # It says that a person or the service switched the endpoint off meanwhile.
 _NO_ATTEMPT: Final = "endpoint_disabled"
