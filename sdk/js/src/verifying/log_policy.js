@@ -13,7 +13,7 @@ const VKEY = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/;
 /** The log that must hold an entry, and the witnesses of which `quorum` must have cosigned its checkpoint. */
 export class LogPolicy {
   /**
-   * Return a policy. Pin `vkey`, the log's key, from somebody whom you trust; do not ask the service for it each time.
+   * Return a policy. Pin `vkey`, the log's key, from a source that you trust; do not ask the service for it each time.
    * Without a quorum, the log alone is believed not to show others another tree.
    *
    * @param {string | string[]} vkey one key, or several while it is rotated

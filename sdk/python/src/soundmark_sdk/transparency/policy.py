@@ -39,9 +39,9 @@ class NoteKey:
 class LogPolicy:
     """The log that must hold an entry, and the witnesses of which `quorum` must have cosigned its checkpoint.
 
-    `vkey` is the log's key, or several while it is rotated, as `GET /v1/log` shows them: pin it, from somebody whom you
-    trust, and do not ask the service for it each time. Without a quorum, the log alone is believed not to show others
-    another tree.
+    `vkey` is the log's key, or several while it is rotated, as `GET /v1/log` shows them. Get it from a source that
+    you trust and pin it; do not ask the service for it each time. Without a quorum, the log alone is believed not to
+    show others another tree.
 
     Raises: ValueError for a text that is no Ed25519 `vkey`, keys of several logs, a witness named twice, or a quorum
         that the witnesses cannot reach.
