@@ -26,6 +26,7 @@ from soundmark.kit.postgres.migrations import migrate
 
 pytestmark = pytest.mark.xdist_group("backup")
 
+_VACUUMS = "SELECT 1 FROM pg_stat_activity WHERE datname = 'backup_core' AND backend_type = 'autovacuum worker'"
 PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
 
 
@@ -266,6 +267,11 @@ def databases(cluster: RunningCluster) -> Databases:
     return Databases(*(cluster.create_role_and_database(name) for name in ("backup_core", "backup_audience")))
 
 
+def restore(backed_up: BackedUp, databases: Databases) -> None:
+    done = soundmark("restore", str(backed_up.folder), **databases.settings)
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
 @pytest.mark.parametrize("is_migrated", [False, True])
 def test_a_restore_into_databases_of_the_environment(
     backed_up: BackedUp, databases: Databases, tmp_path: Path, *, is_migrated: bool
@@ -274,8 +280,7 @@ def test_a_restore_into_databases_of_the_environment(
     if is_migrated:
         for part, url in databases.urls.items():
             migrate(url, f"soundmark.{part}")
-    done = soundmark("restore", str(backed_up.folder), **databases.settings)
-    assert (done.returncode, done.stderr) == (0, ""), done
+    restore(backed_up, databases)
     key = (backed_up.folder / "core-master.key").read_text().strip()
     done = soundmark("backup", str(tmp_path / "again"), MASTER_KEY=key, **databases.settings)
     assert (done.returncode, done.stderr) == (0, ""), done
@@ -283,7 +288,7 @@ def test_a_restore_into_databases_of_the_environment(
 
 
 def test_a_database_that_holds_something_is_left_as_it_is(backed_up: BackedUp, databases: Databases) -> None:
-    soundmark("restore", str(backed_up.folder), **databases.settings)
+    restore(backed_up, databases)
     before = {part: dumps.count_rows(url) for part, url in databases.urls.items()}
     assert "Core's database is not empty" in refusal("restore", str(backed_up.folder), **databases.settings)
     assert {part: dumps.count_rows(url) for part, url in databases.urls.items()} == before
@@ -296,6 +301,37 @@ def test_a_database_that_is_in_use_is_left_as_it_is(backed_up: BackedUp, databas
     assert dumps.count_rows(databases.core) == {}
 
 
+def test_a_database_that_postgresql_tidies_is_unused(cluster: RunningCluster, databases: Databases) -> None:
+    """An autovacuum worker is in `pg_stat_activity` as clients are."""
+    slow = "autovacuum_vacuum_threshold = 0, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1"
+    with psycopg.connect(databases.core.reveal(), autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE old WITH ({slow}) AS SELECT generate_series(1, 20000) AS n".encode())
+        connection.execute("DELETE FROM old")
+    with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET autovacuum_naptime = 1")
+        connection.execute("SELECT pg_reload_conf()")
+        try:
+            for _ in range(600):
+                if connection.execute(_VACUUMS).fetchone() is not None:
+                    break
+                threading.Event().wait(0.05)
+            dumps.require_unused(databases.core)
+            assert connection.execute(_VACUUMS).fetchone() is not None
+        finally:
+            connection.execute("ALTER SYSTEM RESET autovacuum_naptime")
+            connection.execute("SELECT pg_reload_conf()")
+
+
+def test_a_client_that_is_about_to_leave_is_waited_for(databases: Databases) -> None:
+    """PostgreSQL lists a client for a moment after it has gone."""
+    leaving = psycopg.connect(databases.core.reveal())
+    timer = threading.Timer(0.5, leaving.close)
+    timer.start()
+    dumps.require_unused(databases.core)
+    timer.join()
+    assert leaving.closed
+
+
 @pytest.mark.parametrize("dies_after", ["empty", "audience"])
 def test_a_restore_that_was_cut_short_is_repeated(backed_up: BackedUp, databases: Databases, dies_after: str) -> None:
     """Its partial result has no owner."""
@@ -303,8 +339,7 @@ def test_a_restore_that_was_cut_short_is_repeated(backed_up: BackedUp, databases
         dumps.empty(url)
     if dies_after == "audience":
         dumps.restore(backed_up.folder / "audience.dump", databases.audience)
-    done = soundmark("restore", str(backed_up.folder), **databases.settings)
-    assert (done.returncode, done.stderr) == (0, ""), done
+    restore(backed_up, databases)
     assert {part: dumps.count_rows(url) for part, url in databases.urls.items()} == backed_up.manifest["rows"]
 
 
@@ -312,7 +347,7 @@ def test_a_key_that_opens_nothing_prevents_the_backup(
     backed_up: BackedUp, databases: Databases, tmp_path: Path
 ) -> None:
     """Otherwise that would be found out too late."""
-    soundmark("restore", str(backed_up.folder), **databases.settings)
+    restore(backed_up, databases)
     message = refusal("backup", str(tmp_path / "no"), MASTER_KEY="A" * 43, **databases.settings)
     assert message == "soundmark: SOUNDMARK_MASTER_KEY does not open the sealed values in Core's database"
     assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,16 @@ _APPLICATION: Final = "soundmark-backup"
 _CONNECT_TIMEOUT_S: Final = 5
 # Core's policies show every row to a session with this setting (`is_backup`); other databases ignore it.
 _READS_EVERYTHING: Final = "-c soundmark.backup=on"
+# PostgreSQL's own workers (autovacuum) belong to no user, and step aside.
+_OTHER_CLIENTS: Final = """
+    SELECT count(*)
+      FROM pg_stat_activity
+     WHERE datname = current_database()
+       AND pid <> pg_backend_pid()
+       AND usesysid IS NOT NULL
+"""
+_POLL_S: Final = 0.1
+_LEAVES_WITHIN_POLLS: Final = 20
 _MARKER: Final = "soundmark_restore_under_way"
 # The objects of a schema: the keyword for `DROP`, and the quoted name. Sequences and indexes go with their tables.
 _TABLES: Final = """
@@ -110,16 +121,17 @@ def restore(file: Path, url: Secret) -> None:
 
 
 def require_unused(url: Secret) -> None:
-    """Refuse a database to which anybody else is connected.
+    """Refuse a database to which a client is connected, and stays connected for two seconds.
 
     Raises: DumpFailed.
     """
     with _connect(url) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        ).fetchone()
-        if row is not None and row[0]:
-            raise DumpFailed(f"{_name(url)} is in use ({row[0]} other connections): stop everything that uses it")
+        polls_count = 0
+        while (row := connection.execute(_OTHER_CLIENTS).fetchone()) is not None and row[0]:
+            if polls_count == _LEAVES_WITHIN_POLLS:
+                raise DumpFailed(f"{_name(url)} is in use ({row[0]} other connections): stop everything that uses it")
+            polls_count += 1
+            time.sleep(_POLL_S)
 
 
 def count_rows(url: Secret) -> dict[str, int]:
