@@ -22,7 +22,7 @@ from bench.exports import exports
 from bench.figures import Figure, keep, ratio_of_rounds, show
 from bench.ingestion import ingestion, ingestion_growth
 from bench.issuer import CLIENT_ID, issuer
-from bench.issuing import bundles, issuing, listing, stopping
+from bench.issuing import bundles, issuing, listing, logged_stop, stopping
 from bench.leaving import leaving
 from bench.offline_packs import offline_packs
 from bench.outbound import outbound
@@ -255,6 +255,7 @@ PARTS: Final[dict[str, Callable[[RunningCluster], list[Figure]]]] = {
     "transparency": transparency,
     "tracing": tracing,
     "stopping": stopping,
+    "logged-stop": logged_stop,
     "listing": listing,
     "bundles": bundles,
     "exports": exports,

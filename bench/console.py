@@ -28,6 +28,7 @@ from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
 
 _ROWS: Final = 100
+_ENTRIES: Final = 50  # A page of the audit log has half as many.
 _CODES: Final = 10_000
 _LOADS: Final = 60
 _WARM_LOADS: Final = 10
@@ -49,6 +50,7 @@ class _Page:
     name: str
     path: str
     calls: Sequence[Callable[[Client], object]]
+    rows: int = _ROWS
 
 
 _PAGES: Final = (
@@ -62,7 +64,8 @@ _PAGES: Final = (
     _Page(
         "Audit log",
         f"{_ORGANIZATION}/audit-log",
-        [lambda core: core.audit_log.page(), lambda core: core.members.page()],
+        [lambda core: core.audit_log.page(limit=_ENTRIES), lambda core: core.members.page()],
+        _ENTRIES,
     ),
     _Page(
         "Codes",
@@ -151,13 +154,13 @@ def _measure(page: _Page, service: Service, url: str) -> list[Figure]:
                 calls_ms.append(calls)
                 pages_ms.append(shown)
         rows = browser.get(page.path).text.count("<tr")
-    if rows < _ROWS:
+    if rows < page.rows:
         raise RuntimeError(f"{page.name} shows {rows} rows")
     page_ms, call_ms = median(pages_ms), median(calls_ms)
     measured = f"p50 {page_ms:.1f} ms"
     reference = f"its calls by soundmark_sdk.client: p50 {call_ms:.1f} ms"
     return [
-        Figure(f"{page.name}, {_ROWS} rows", measured, reference, page_ms / call_ms, "at most", 2),
+        Figure(f"{page.name}, {page.rows} rows", measured, reference, page_ms / call_ms, "at most", 2),
         Figure(f"{page.name}: the page itself", measured, "", page_ms, "at most", _MS_MAX, " ms"),
     ]
 

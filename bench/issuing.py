@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -17,7 +18,7 @@ import psycopg
 
 from bench import bare_issuance, seed, wrk
 from bench.figures import Figure, rates, ratio_of_rounds
-from bench.service import OPERATOR_TOKEN, Seeded, Service, audio, core, key_of, seeded
+from bench.service import OPERATOR_TOKEN, Seeded, Service, audio, core, key_of, process, seeded, worker_environ
 from bench.wrk import Demand, Load
 from soundmark.core.domain.codes.address import address_of
 from soundmark.core.domain.codes.code import sign_code
@@ -131,6 +132,40 @@ def stopping(cluster: RunningCluster) -> list[Figure]:
             0.8,
         ),
     ]
+
+
+def logged_stop(cluster: RunningCluster) -> list[Figure]:
+    """Measure how long after its answer all revocations of a stop are in a published checkpoint."""
+    database = seeded(cluster, _STOPPED)
+    key = key_of(database)
+    environ = worker_environ(database) | {"SOUNDMARK_LOG_LEVEL": "warning"}
+    behind_s: list[float] = []
+    with core(database) as service, process([sys.executable, "-m", "soundmark", "work", "core"], environ):
+        for number in range(1, 4):
+            numbers = range(number * _STOPPED, (number + 1) * _STOPPED)
+            campaign_id = seed.seed_campaign(database.everything, key, numbers)
+            wanted = _leaves_count(service) + _STOPPED
+            _post(service, f"/v1/campaigns/{campaign_id}/stop", organization_id=seed.ORGANIZATION_ID)
+            begun_s = time.monotonic()
+            while _leaves_count(service) < wanted:
+                time.sleep(0.1)
+            behind_s.append(time.monotonic() - begun_s)
+    return [
+        Figure(
+            "All revocations of a stop of 100,000 Codes are published",
+            f"{', '.join(f'{seconds:.2f}' for seconds in behind_s)} s after the answer",
+            "",
+            median(behind_s),
+            "at most",
+            5,
+            " s",
+        )
+    ]
+
+
+def _leaves_count(service: Service) -> int:
+    """Return the size of the published tree."""
+    return int(httpx2.get(service.base_url + "/v1/log/checkpoint", timeout=60).text.splitlines()[1])
 
 
 def listing(cluster: RunningCluster) -> list[Figure]:

@@ -8,6 +8,7 @@ checked. With `plain` after the port, uvicorn serves without the additions of `k
 
 import os
 import sys
+from functools import cache
 from typing import Any, Final
 
 import uvicorn
@@ -60,9 +61,11 @@ def main() -> None:
 
 
 def _app(settings: declared.CoreSettings) -> AsgiApp:
-    """Return Core with the references beside it."""
-    core, naive, reference = create_app(settings), naive_app(settings), webhook_reference.WebhookReference(settings)
+    """Return Core with the references beside it, each made when it is first asked, since it takes memory."""
+    core = create_app(settings)
     made: dict[str, Any] = {}
+    naive = cache(lambda: naive_app(settings))
+    reference = cache(lambda: webhook_reference.WebhookReference(settings))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -73,9 +76,9 @@ def _app(settings: declared.CoreSettings) -> AsgiApp:
             for message in made[scope["path"]]:
                 await send(message)
         elif scope["path"] == webhook_reference.PATH:
-            await reference(scope, receive, send)
+            await reference()(scope, receive, send)
         elif scope["path"].startswith("/naive/"):
-            await naive(scope, receive, send)
+            await naive()(scope, receive, send)
         else:
             await core(scope, receive, send)
 
