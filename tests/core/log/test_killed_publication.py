@@ -202,3 +202,23 @@ async def test_a_command_on_the_keys_that_is_killed_changes_nothing(
     assert set(await rival.rows(known)) == {(old, False), (new, False)}
     await retire_key(ctx, old)
     assert set(await rival.rows(known)) == {(old, True), (new, False)}
+
+
+async def test_a_command_on_the_keys_that_is_killed_in_its_commit_is_done(
+    killable: Killable, integrators: Integrators, stored: StoredLog, rival: Rival
+) -> None:
+    """Whoever repeats it learns that: a key is retired once, and one key too many signs beside the others."""
+    old, keys = stored.vkey.split("+")[1], "SELECT id, sealed_seed IS NULL FROM log_keys ORDER BY created_at"
+    async with rival.pausing_commits("INSERT ON log_keys"):
+        await kill_while_waiting(rival, COMMITTING, killable.command("log", "rotate-key"))
+    ((kept, _), (new, is_retired)) = await rival.rows(keys)
+    assert (kept, is_retired) == (old, False)
+    await queue_entries(rival, 3)
+    await integrators().integrate_once()
+    assert await signers(rival) == {old, new}
+    async with rival.pausing_commits("UPDATE OF retired_at ON log_keys"):
+        await kill_while_waiting(rival, COMMITTING, killable.command("log", "retire-key", old))
+    assert await rival.rows(keys) == [(old, True), (new, False)]
+    await queue_entries(rival, 3, "more")
+    await integrators().integrate_once()
+    assert await signers(rival) == {new}
