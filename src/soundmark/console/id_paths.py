@@ -35,21 +35,31 @@ def find_path(organization_id: str, project_id: str | None, identity: str) -> st
 
 
 def mark_id(organization_id: str, project_id: str | None, identity: str, name: str | None = None) -> Markup:
-    """Return an id without its middle, as `copy_id` of the components does, and as a link to what it names, if any.
+    """Return an id without its middle, and as a link to what it names, if any.
 
     A `name` takes the place of the id.
     """
     # A page of a list has hundreds: `Markup.format` would take longer than all the rest.
     if name is None:
-        shown = f'<code class="id" title="{escape(identity)}">{_leave_out_middle(identity)}</code>'
+        shown = f'<code class="id" title="{escape(identity)}">{shorten_id(identity)}</code>'
     else:
         shown = f'<bdi title="{escape(identity)}">{escape(name)}</bdi>'
     path = find_path(organization_id, project_id, identity)
     return Markup(shown if path is None else f'<a href="{escape(path)}">{shown}</a>')  # noqa: S704 - escaped above
 
 
-def _leave_out_middle(identity: str) -> str:
-    if len(identity) <= _WHOLE_CHARS_MAX:
+def copy_id(identity: object, href: str | None = None, whole: int = _WHOLE_CHARS_MAX) -> Markup:
+    """Return an id that the button of a script copies whole; where it is a link, the button stands beside the link."""
+    copied, shown = escape(str(identity)), shorten_id(str(identity), whole)
+    attributes = f'class="id" title="{copied}" data-copy-value="{copied}"'
+    if href is None:
+        return Markup(f"<code {attributes}>{shown}</code>")  # noqa: S704 - escaped above
+    return Markup(f'<span {attributes}><a href="{escape(href)}"><code>{shown}</code></a></span>')  # noqa: S704 - as above
+
+
+def shorten_id(identity: str, whole: int = _WHOLE_CHARS_MAX) -> Markup:
+    """Return an id of more than `whole` characters without its middle, which is selected with it."""
+    if len(identity) <= whole:
         return escape(identity)
     begin, middle, end = map(escape, (identity[:8], identity[8:-4], identity[-4:]))
-    return f'{begin}<span class="middle">{middle}</span>{end}'
+    return Markup(f'{begin}<span class="middle">{middle}</span>{end}')  # noqa: S704 - escaped above

@@ -25,7 +25,7 @@ from soundmark.console.call_deadline import CallDeadline
 from soundmark.console.context import Console
 from soundmark.console.forms import Form, write_instant
 from soundmark.console.frame import make_frame
-from soundmark.console.id_paths import mark_id
+from soundmark.console.id_paths import copy_id, mark_id, shorten_id
 from soundmark.console.language import Language
 from soundmark.console.navigation import PLATFORM_PAGES, list_areas, offers_platform
 from soundmark.console.session import Session
@@ -67,7 +67,9 @@ def get_templates(language: Language) -> Environment:
         "has_guide": lambda: documentation.find_site() is not None,
         "isolate": languages.isolate,
         "language": language,
+        "copy_id": copy_id,
         "mark_id": mark_id,
+        "shorten_id": shorten_id,
         "platform_tabs": PLATFORM_PAGES,
         "static": locate_static,
         "write_instant": write_instant,
