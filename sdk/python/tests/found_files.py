@@ -127,6 +127,8 @@ def make_flac_files() -> Made:
     content = write_flac(play_quietly(ONE))
     count = len(play_quietly(ONE))
     ogg = make_ogg_flac(content)
+    late = bytearray(make_ogg_flac(write_flac(np.concatenate([make_noise(1), play_quietly(ONE)]))))
+    late[9000] ^= 1
     return {
         "of unknown length": set_flac_length(content, 0),
         "longer than it says": set_flac_length(content, 5000),
@@ -138,6 +140,7 @@ def make_flac_files() -> Made:
         "Ogg": ogg,
         "Ogg, of unknown length": make_ogg_flac(set_flac_length(content, 0)),
         "Ogg, of wrong length": make_ogg_flac(set_flac_length(content, count // 9)),
+        "Ogg, damaged before": bytes(late),
         "Ogg, joined": make_ogg_flac(write_flac(make_noise(0.3))) + make_ogg_flac(content, serial=7),
         "Ogg, the same stream twice": make_ogg_flac(write_flac(make_noise(0.3))) + ogg,
     }
@@ -152,6 +155,7 @@ def make_ogg_files() -> Made:
     first_page = content.index(b"OggS", 4)
     index_page = text.index(b"OggS", 4)
     late = content[content.index(b"OggS", content.index(b"OggS", 4) + 4) :]
+    later = np.concatenate([make_noise(4), play_quietly(ONE)])
     return {
         "chained": noise + content,
         "chained, another rate": noise + other_rate,
@@ -166,6 +170,18 @@ def make_ogg_files() -> Made:
         **{
             f"the last position is lost, {make.__name__}": move_positions(
                 make(sound), lambda at: at * (at < len(sound))
+            )
+            for make in OGG_WRITERS
+        },
+        **{
+            f"the time begins anew, {make.__name__}": move_positions(
+                make(later), lambda at: at - 143_040 * (at > 143_040)
+            )
+            for make in OGG_WRITERS
+        },
+        **{
+            f"the time jumps ahead and back, {make.__name__}": move_positions(
+                make(later), lambda at: at + 10**12 * (RATE_HZ < at < 3 * RATE_HZ)
             )
             for make in OGG_WRITERS
         },

@@ -175,7 +175,12 @@ def test_other_formats_and_encodings_are_refused(content: bytes) -> None:
 
 
 def test_a_header_with_a_false_length_costs_no_memory() -> None:
-    assert hear(io.BytesIO(make_header(channels=1024, align=2048, data=2**32 - 1) + bytes(2048))) == []
+    tracemalloc.start()
+    try:
+        assert hear(io.BytesIO(make_header(channels=1024, align=2048, data=2**32 - 1) + bytes(2048))) == []
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 FORMS = [("FLAC", "PCM_16"), ("FLAC", "PCM_24"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")]

@@ -42,6 +42,7 @@ from .recordings import (
     make_riff,
     make_sizes,
     make_tag,
+    move_positions,
     write_recording,
 )
 from .sound import TOKENS, Sound
@@ -84,13 +85,15 @@ def test_frames_in_every_part_of_a_file_are_heard_even_across_a_joint() -> None:
         (make_riff(make_form(kind=0x55), make_chunk(b"data", bytes(99))), "that cannot be read (MP3)."),
         (make_riff(make_form(kind=0x161), make_chunk(b"data", bytes(99))), "that cannot be read (format 0x0161)."),
         (make_riff(make_form(bits=64), make_chunk(b"data", bytes(99))), "that cannot be read (samples of 64 bits)."),
+        (make_riff(make_form(kind=3), make_chunk(b"data", bytes(99))), "that cannot be read (floats of 16 bits)."),
         (make_riff(make_form(channels=2000), make_chunk(b"data", bytes(99))), "that cannot be read (2000 channels)."),
         (make_riff(make_form(channels=0), make_chunk(b"data", bytes(99))), "The WAV file is broken."),
         (make_riff(make_chunk(b"data", bytes(99))), "The WAV file is broken."),
         (b"fLaC\x80\0\0\x22" + bytes(10) + bytes.fromhex("0bb8013000000000") + bytes(16), "(FLAC, 20 bits)."),
         (b"fLaC\x80\0\0\x22" + bytes(34), "The FLAC file is broken."),
         (b"".join(make_ogg([b"Speex   " + bytes(72), b"", b""])), "that cannot be read (Speex)."),
-        (write_opus(make_noise(1))[:700], "The OGG file has no sound."),
+        (write_opus(make_noise(1))[:700], "The OGG file has no sound, or its pages have no times"),
+        (move_positions(write_vorbis(make_noise(1)), lambda _: 0), "or its pages have no times, which decoding needs."),
         (2 * (b"\xff\xf1\x50\x80\x01\xff\xfc" + bytes(8)), "That is an AAC file, not a WAV"),
         (make_tag(bytes(9)) + 2 * (b"\xff\xf1\x50\x80\x01\xff\xfc" + bytes(8)), "That is an AAC file, not a WAV"),
         (write_flac(make_noise(1)).partition(b"\xff\xf8")[2].join([b"\xff\xf8", b""]), "That is not a WAV"),
@@ -142,6 +145,7 @@ class CountedFile(io.BytesIO):
     "content",
     [
         b"OggS\0\2" + bytes(20) + b"\xff" + (b"OggS\0\0" + bytes(20) + b"\xff" + b"\xff" * 255) * 500,
+        b"".join(make_ogg([b"OpusHead", *[b"x"] * 5000], first_at=9000, granule_step=-1)),
         bytes.fromhex("fffb90c4") * 50_000,
         100 * (bytes.fromhex("fffd44c0") + bytes(188)) + bytes.fromhex("fffd90c4") * 50_000,
         make_riff(make_form(), make_chunk(b"data", b"")) * 2000,
@@ -197,6 +201,16 @@ def test_an_endless_pipe_is_refused_after_its_beginning(monkeypatch: pytest.Monk
     with pytest.raises(ValueError, match="save the recording to a file"):
         hear(io.BufferedReader(stream))
     assert stream.count <= 1 << 22
+
+
+def test_a_pipe_may_begin_with_a_tag_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_PIPE_START_BYTES", 1 << 17)
+    content = make_tag(bytes(300_000)) + write_mp3(play_quietly(ONE))
+    assert [each.token for each in hear(io.BufferedReader(Pipe(content)))] == [ONE]
+    zeros = Pipe(make_tag(b"", size=300_000), endless=b"\0")
+    with pytest.raises(ValueError, match="not a WAV"):
+        hear(io.BufferedReader(zeros))
+    assert zeros.count <= 1 << 19
 
 
 def test_the_mp3_decoder_writes_nothing_and_others_keep_what_they_write(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,5 @@
 """Read recordings of the common kinds, and hear the frames in them."""
 
-import io
 import os
 import stat
 import tempfile
@@ -19,6 +18,7 @@ from soundmark_sdk.sound_files.byte_source import ByteSource
 from soundmark_sdk.sound_files.part import Part
 from soundmark_sdk.sound_files.parts import find_parts, name_kind
 from soundmark_sdk.sound_files.sounds import Sound, SoundReader
+from soundmark_sdk.sound_files.tags import ID3_BYTES, measure_id3
 
 Recording: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -112,12 +112,17 @@ def _save_pipe(file: BinaryIO) -> Iterator[BinaryIO]:
 
     Raises: ValueError for something else than a recording, or for more than 8 GB.
     """
-    start = b"".join(_read_blocks(file, _PIPE_START_BYTES))
-    _find_parts(ByteSource(io.BytesIO(start)))
     with tempfile.TemporaryFile() as saved:
-        saved.write(start)
-        for block in _read_blocks(file, _PIPE_BYTES_MAX):
-            saved.write(block)
+        saved.writelines(_read_blocks(file, _PIPE_START_BYTES))
+        saved.seek(0)
+        # A tag may hold pictures of any size.
+        tag_bytes = measure_id3(saved.read(ID3_BYTES))
+        saved.seek(0, os.SEEK_END)
+        saved.writelines(_read_blocks(file, tag_bytes))
+        saved.seek(0)
+        _find_parts(ByteSource(saved))
+        saved.seek(0, os.SEEK_END)
+        saved.writelines(_read_blocks(file, _PIPE_BYTES_MAX))
         if file.read(1):
             raise ValueError("More than 8 GB came through the pipe; save the recording to a file first.")
         saved.seek(0)

@@ -35,7 +35,7 @@ class EncodedSound:
         if not parts:
             raise NotReadable(f"it is {name_kind(source) or 'no WAV, BW64, RF64, FLAC, OGG or MP3 file'}")
         if len(parts) > 1:
-            raise NotReadable(f"it is {len(parts)} files that were joined; scan each by itself")
+            raise NotReadable(f"it has {len(parts)} sounds, as files that were joined have; scan each by itself")
         if parts[0].content is None:
             raise NotReadable(parts[0].obstacle)
         self.kind: Final = parts[0].kind

@@ -275,7 +275,7 @@ def _open_flac(file: BinaryIO) -> soundfile.SoundFile:
     except soundfile.LibsndfileError:
         raise NotReadable("the FLAC file is broken") from None
     if sound.format != "FLAC" or sound.subtype not in _FLAC_BITS:
-        raise NotReadable(f"its samples have a format that cannot be mixed ({sound.subtype})")
+        raise NotReadable(f"its samples have a format that is not read ({sound.subtype})")
     return sound
 
 

@@ -144,7 +144,7 @@ def _read_format(chunk: bytes) -> tuple[int, int, SampleFormat, tuple[int, ...] 
         tag == _FLOAT and size in {4, 8}
     )
     if not is_known:
-        raise NotReadable(f"its samples have a format that cannot be mixed ({tag}, {container_bits} bits)")
+        raise NotReadable(f"its samples have a format that is not read ({tag}, {container_bits} bits)")
     return sample_rate, channel_count, SampleFormat(size, bits, tag == _FLOAT), speakers
 
 

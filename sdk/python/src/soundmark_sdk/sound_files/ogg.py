@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from soundmark_sdk.sound_files.byte_source import ByteSource, ByteView
@@ -20,6 +20,10 @@ _CUT: Final = re.compile(rb"OggS\0[\0-\7]|RIFF[\0-\xff]{4}WAVE")
 # A page of any place in a stream, or a file of another kind.
 PAGES: Final = re.compile(rb"OggS\0[\0-\7]|" + STARTS.pattern)
 _DISORDER: Final = "The OGG file has pages whose time falls back; they cannot be read."
+_NO_TIMES: Final = "The OGG file has no sound, or its pages have no times, which decoding needs."
+# Of one stream, whose time may fall back now and then.
+_SOUNDS_MAX: Final = 64
+_HEADER_PAGES_MAX: Final = 4096
 _HEADERS_BYTES_MAX: Final = 1 << 16
 # How the first packet of a stream begins. Video, text and indexes are not listed: they are passed over.
 _OPUS: Final = b"OpusHead"
@@ -42,11 +46,16 @@ class _Page:
 
 @dataclass(slots=True)
 class _Stream:
-    """One logical stream: how its first packet begins, its sound so far, and the headers of FLAC."""
+    """One logical stream: how its first packet begins, its headers, and its sounds so far, which begin with them.
+
+    `has_ended` says that the next page begins a sound.
+    """
 
     first: bytes
-    pages: ByteView
+    header_pages: list[_Page] = field(default_factory=list)
+    sounds: list[ByteView] = field(default_factory=list)
     position: int = 0
+    has_ended: bool = True
     damaged_count: int = 0
     is_disordered: bool = False
     headers: bytearray = field(default_factory=bytearray)
@@ -68,7 +77,7 @@ def find_ogg(source: ByteSource, at: int) -> tuple[list[Part], int]:
         if page.flags & _IS_FIRST:
             if not is_head:
                 break
-            streams[page.serial] = _Stream(source.read(page.body_at, 8), ByteView(source))
+            streams[page.serial] = _Stream(source.read(page.body_at, 8))
         else:
             is_head = False
         is_headless |= not streams
@@ -110,9 +119,12 @@ def _is_intact(source: ByteSource, page: _Page) -> bool:
 
 
 def _add_page(source: ByteSource, stream: _Stream, page: _Page) -> None:
+    if not _is_intact(source, page):
+        # libsndfile passes over such a page, and would decode FLAC no further than to it.
+        stream.damaged_count += 1
+        return
     if not stream.first.startswith(_FLAC):
-        _add_sound(stream, page)
-        stream.damaged_count += not _is_intact(source, page)
+        _add_sound(source, stream, page)
         return
     # A FLAC file is its headers and frames in a row, and the frames begin on a page of their own: the Ogg FLAC mapping.
     body = source.read(page.body_at, min(page.end - page.body_at, _HEADERS_BYTES_MAX))
@@ -126,29 +138,41 @@ def _add_page(source: ByteSource, stream: _Stream, page: _Page) -> None:
         stream.flac.content.append(page.body_at, page.end - page.body_at)
 
 
-def _add_sound(stream: _Stream, page: _Page) -> None:
+def _add_sound(source: ByteSource, stream: _Stream, page: _Page) -> None:
     """Add a page of Vorbis or Opus, unless its position falls back: libsndfile reads up to the last position.
 
-    It passes over a page whose checksum is wrong.
+    After such a page, a new sound begins. Opus cannot begin with it: its first samples would be before the time 0.
     """
+    if not stream.sounds and page.position <= 0 and len(stream.header_pages) < _HEADER_PAGES_MAX:
+        stream.header_pages.append(page)
+        return
     if 0 <= page.position < stream.position:
         stream.is_disordered = True
+        if len(stream.sounds) < _SOUNDS_MAX:
+            stream.position, stream.has_ended = page.position, True
         return
+    if stream.has_ended:
+        stream.sounds.append(ByteView(source))
+        stream.has_ended = False
+        for header in stream.header_pages:
+            stream.sounds[-1].append(header.at, header.end - header.at)
     stream.position = max(page.position, stream.position)
-    stream.pages.append(page.at, page.end - page.at)
+    stream.sounds[-1].append(page.at, page.end - page.at)
 
 
 def _make_parts(stream: _Stream) -> list[Part]:
     """Return the sounds of a stream, and none for pictures and the like."""
+    count = stream.damaged_count
+    pages = "a damaged page, whose sound is" if count == 1 else f"{count} damaged pages, whose sound is"
+    damage = f"The OGG file has {pages} missing." if count else ""
     if stream.first.startswith(_FLAC):
-        return [stream.flac or make_broken_part("OGG")]
+        return [replace(stream.flac or make_broken_part("OGG"), damage=damage)]
     if stream.first.startswith(_READABLE):
         codec: Literal["", "Opus"] = "Opus" if stream.first.startswith(_OPUS) else ""
-        count = stream.damaged_count
-        pages = "a damaged page, whose sound is" if count == 1 else f"{count} damaged pages, whose sound is"
-        damage = f"The OGG file has {pages} missing." if count else ""
-        parts = [Part("OGG", stream.pages, codec=codec, damage=damage)] if stream.position else []
-        return parts + [Part("OGG", None, _DISORDER)] * stream.is_disordered
+        parts = [Part("OGG", sound, codec=codec, damage=damage) for sound in stream.sounds]
+        return (parts or [Part("OGG", None, damage or _NO_TIMES)]) + [
+            Part("OGG", None, _DISORDER)
+        ] * stream.is_disordered
     encoding = next((name for magic, name in _UNREADABLE.items() if stream.first.startswith(magic)), None)
     return [] if encoding is None else [make_unreadable_part("OGG", encoding)]
 

@@ -23,6 +23,8 @@ SUBTYPES: Final = {
 }
 # libsndfile decodes FLAC no further than to its first damage, and discards the block that it was to read then.
 _FLAC_BLOCK_SAMPLES: Final = 4096
+# Read at once: libsndfile fills what is missing of a block with zeros, so a block costs its memory even without sound.
+_BLOCK_VALUES: Final = 1 << 20
 
 
 class _Decoder(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
@@ -65,6 +67,7 @@ class SoundReader:
     def decode(self, count: int) -> Samples:
         """Return up to so many samples of the current part; none where it ends, and then the next part is current."""
         assert self._decoder is not None, "there is a part to decode"
+        count = min(count, -(-_BLOCK_VALUES // self._decoder.channels))
         if self._decoder.format == "FLAC":
             count = min(count, _FLAC_BLOCK_SAMPLES, self._count_claimed_rest() or count)
         try:

@@ -33,7 +33,8 @@ _ENCODINGS: Final = {
     0x1610: "AAC",
     0x2000: "AC-3",
 }
-_READABLE: Final = {1: frozenset({8, 16, 24, 32}), 3: frozenset({32, 64})}
+_FLOAT: Final = 3
+_READABLE: Final = {1: frozenset({8, 16, 24, 32}), _FLOAT: frozenset({32, 64})}
 _CHANNELS_MAX: Final = 1024
 _Order: TypeAlias = Literal["big", "little"]
 
@@ -140,7 +141,7 @@ def _make_part(source: ByteSource, magic: bytes, order: _Order, form: bytes, dat
         return make_unreadable_part("WAV", _ENCODINGS.get(encoding, f"format 0x{encoding:04X}"))
     container_bits = 8 * read_number(12) // channels
     if bits not in _READABLE[encoding] and container_bits not in _READABLE[encoding]:
-        return make_unreadable_part("WAV", f"samples of {bits} bits")
+        return make_unreadable_part("WAV", f"{'floats' if encoding == _FLOAT else 'samples'} of {bits} bits")
     if channels > _CHANNELS_MAX:
         return make_unreadable_part("WAV", f"{channels} channels")
     content = ByteView(source, _make_header(magic, order, form, sum(chunk.size for chunk in data)))
