@@ -99,3 +99,12 @@ def test_a_template_writes_each_message_as_a_page_would_look_it_up(code: str) ->
     written = templates.from_string("\n".join(f'{{{{ t("{key}") }}}}' for key in plain)).render(t=None)
     looked_up = templates.from_string("{% for key in keys %}{{ t(key) }}\n{% endfor %}").render(keys=plain)
     assert written == looked_up.rstrip("\n")
+
+
+@pytest.mark.parametrize("code", list(LOCALES))
+def test_a_number_beside_a_plural_has_a_form_for_one(code: str) -> None:
+    """A message without such forms puts its number after a colon, or beside another one: 1 of 3 Codes."""
+    after_number = re.compile(r"[\[{](count|current|days|events|issued|number|reach)[\]}] (?!des\b)\w+s\b")
+    more_than_one = {"codes.recovery.batch"}
+    plain = {key: text for key, text in read_messages(code).items() if not _PLURAL.search(key)}
+    assert {key: text for key, text in plain.items() if after_number.search(text) and key not in more_than_one} == {}

@@ -44,7 +44,7 @@ async def test_a_page_names_the_dependency_that_is_down_and_keeps_what_was_typed
     assert dependency in page.find(".//section[@id='trouble']/h2").text
     assert "lost" in page.text
     assert "English." not in page.text, "our own words stand in place of Core's"
-    assert "request-of-the-test" in page.text
+    assert page.find(".//section[@id='trouble']//code").get("data-copy-value") == "request-of-the-test"
     assert page.value("name") == "Radio Nordlicht"
 
 

@@ -130,3 +130,56 @@ def test_an_entry_of_a_list_is_a_fault_of_the_list() -> None:
     trouble = describe(ApiProblem(422, "validation_failed", "", errors=faults), get_language("en"))
 
     assert trouble.fields == {"scopes": "Choose a time in the future."}
+
+
+async def test_the_summary_links_to_the_fields_of_its_own_page_alone(
+    operator: ConsoleClient, tenant: Tenant, codes: str
+) -> None:
+    """A button's failure has a page of its own, and the address of a list may hold what no field shows."""
+    members = f"/organizations/{tenant.organization_id}/members"
+    listed = await operator.get(f"{codes}?status=sold")
+    acted = await operator.submit(f"{members}/role", {"subject_id": "operator", "role": "king"})
+
+    assert [each.get("href") for each in listed.find_all(".//section[@id='trouble']//a")] == ["#field-status"]
+    assert "Role: Choose one of the listed values." in acted.text
+    assert acted.find_all(".//section[@id='trouble']//a") == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nowhere%00",
+        "{project}/codes?address_prefix=a%00b",
+        "{project}/codes?issuer=a%00b",
+        "{project}/codes?campaign_id=a%00b",
+        "{project}/codes?status=a%00b",
+        "{project}/codes?created_from=a%00b",
+        "{project}/codes?cursor=a%00b",
+        "/search?q=a%00b",
+        "/platform/organizations?search=a%00b",
+        "{organization}/audit-log?actor=a%00b",
+        "{organization}/audit-log?action=a%00b",
+        "{organization}/audit-log?from=a%00b",
+        "{organization}/billing/offers?country=%00",
+        "{project}/integrations/int_unknown/report?campaign_id=a%00b",
+        "{project}/integrations/int_unknown/report?xr_id=a%00b",
+        "{project}/legacy-report?from=a%00b",
+    ],
+)
+async def test_a_nul_in_any_address_is_bad_input(operator: ConsoleClient, tenant: Tenant, path: str) -> None:
+    organization = f"/organizations/{tenant.organization_id}"
+    project = f"{organization}/projects/{tenant.project_id}"
+
+    page = await operator.get(path.format(organization=organization, project=project))
+
+    # No address begins like that, and no name holds it.
+    is_looked_for = "search?" in path or "address_prefix" in path
+    assert page.status == 200 if is_looked_for else 400 <= page.status < 500
+    assert "\0" not in page.html
+    assert page.tree is not None, "it is well-formed"
+
+
+async def test_a_nul_that_was_typed_comes_back_as_a_mark(operator: ConsoleClient) -> None:
+    page = await operator.submit("/organizations", {"name": "a\0b"})
+
+    assert (page.status, page.value("name")) == (422, "a\N{REPLACEMENT CHARACTER}b")

@@ -8,7 +8,8 @@ from markupsafe import Markup, escape
 from soundmark.kit.text.ids import may_be_id
 
 _IN_PROJECT: Final = "/organizations/{organization_id}/projects/{project_id}"
-# By the prefix of an id. API keys have one page together, with a row for each. Source: contract, section 1.
+# By the prefix of an id. API keys have one page together, with a row for each, and invitations as well.
+# Source: contract, section 1.
 _PATHS: Final[Mapping[str, str]] = {
     "aud": "/organizations/{organization_id}/audit-log",
     "bco": "/billing/checkouts/{id}",
@@ -17,6 +18,7 @@ _PATHS: Final[Mapping[str, str]] = {
     "dct": "/deletions/{id}",
     "evn": "/organizations/{organization_id}/webhooks/events/{id}",
     "int": f"{_IN_PROJECT}/integrations/{{id}}",
+    "inv": "/organizations/{organization_id}/members/invitations#{id}",
     "key": f"{_IN_PROJECT}/api-keys#{{id}}",
     "prj": "/organizations/{organization_id}/projects/{id}",
     "tkt": "/organizations/{organization_id}/tickets/{id}",
@@ -35,16 +37,17 @@ def find_path(organization_id: str, project_id: str | None, identity: str) -> st
 
 
 def mark_id(organization_id: str, project_id: str | None, identity: str, name: str | None = None) -> Markup:
-    """Return an id without its middle, and as a link to what it names, if any.
+    """Return an id as a link to what it names, or with Copy where there is none, both without its middle.
 
     A `name` takes the place of the id.
     """
+    path = find_path(organization_id, project_id, identity)
     # A page of a list has hundreds: `Markup.format` would take longer than all the rest.
     if name is None:
-        shown = f'<code class="id" title="{escape(identity)}">{shorten_id(identity)}</code>'
+        copied = " data-copy-value" if path is None else ""  # A link has no room for a button.
+        shown = f'<code class="id" title="{escape(identity)}"{copied}>{shorten_id(identity)}</code>'
     else:
         shown = f'<bdi title="{escape(identity)}">{escape(name)}</bdi>'
-    path = find_path(organization_id, project_id, identity)
     return Markup(shown if path is None else f'<a href="{escape(path)}">{shown}</a>')  # noqa: S704 - escaped above
 
 

@@ -83,7 +83,8 @@ def get_templates(language: Language) -> Environment:
 def render(template: str, status: int, language: Language, **context: Any) -> Response:
     """Return a page that no cache may keep, not even the browser's."""
     html = get_templates(language).get_template(template).render(context)
-    return HTMLResponse(html, status, {"cache-control": "no-store"})
+    # HTML has no NUL, which an address or a form may hold; Core refuses it.
+    return HTMLResponse(html.replace("\0", "\N{REPLACEMENT CHARACTER}"), status, {"cache-control": "no-store"})
 
 
 _NOTICE: Final = "notice"

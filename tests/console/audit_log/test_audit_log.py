@@ -276,3 +276,25 @@ async def test_the_pages_speak_french(operator: ConsoleClient, tenant: Tenant, c
     assert "Organisation créée" in (await french.get(path_of(tenant))).text
     await wait_for_seals(tenant)
     assert "Le journal est intact." in (await french.get(path_of(tenant, "/verification"))).text
+
+
+async def test_a_time_zone_alone_is_no_filter(operator: ConsoleClient, tenant: Tenant) -> None:
+    """A script sends the zone of each time, also of those that were left empty."""
+    sent = "?actor=&action=&from=&from_zone=Europe%2FParis&to=&to_zone=Europe%2FParis"
+
+    assert "Show all entries" not in (await operator.get(path_of(tenant, sent))).text
+    filtered = await operator.get(path_of(tenant, sent.replace("from=&", "from=2020-01-01T00:00&")))
+    assert "Show all entries" in filtered.text
+    download = str(filtered.find(".//a[@class='button second'][2]").get("href"))
+    assert ("from_zone=" in download, "to_zone=" in download) == (True, False)
+
+
+async def test_an_id_in_a_sentence_leads_to_what_it_names_or_is_copied(operator: ConsoleClient, tenant: Tenant) -> None:
+    invitation, pack = await tenant.make_invitation(), await tenant.make_pack()
+
+    page = await operator.get(path_of(tenant))
+
+    marked = page.find_all(".//tbody/tr/th//code")
+    assert [each.get("title") for each in marked if each.get("data-copy-value") is not None] == [pack["pack_id"]]
+    links = [str(a.get("href")) for a in page.find_all(".//tbody/tr/th/a")]
+    assert f"/organizations/{tenant.organization_id}/members/invitations#{invitation['id']}" in links

@@ -44,6 +44,9 @@ async def test_at_most_100_codes_are_selected_over_the_pages_of_the_list(
     await page.click("button.danger")
     await expect(page.locator(".notice[role=status]")).to_contain_text("100 Codes were revoked")
     await expect(status).to_have_text("0 of at most 100 Codes selected.")
+    await first.check()
+    await page.reload()
+    await expect(status).to_have_text("1 of at most 100 Codes selected.")
 
 
 async def test_the_sounds_of_a_selection_are_downloaded_and_the_page_stays_usable(
@@ -244,6 +247,16 @@ async def test_no_page_breaks_a_rule(served: ServedConsole, tenant: Tenant, code
         f"/{revoked['xr_id']}/revoke",
     ]
     await assert_no_page_breaks_a_rule(served.opener(clock.now()), [codes + path for path in paths])
+
+
+async def test_what_scripts_write_is_in_the_persons_language(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    code = await tenant.make_code()
+    page = await served.open(f"{codes}/{code['xr_id']}", clock.now(), locale="fr-FR")
+
+    await expect(page.locator("[data-step=canonical] .outcome")).to_have_text(re.compile(r"^\d+\soctets$"))
+    await expect(page.get_by_role("button", name=f"Copier {code['xr_id']}")).to_have_count(1)
 
 
 async def test_a_code_is_issued_and_revoked_with_the_keyboard_alone(

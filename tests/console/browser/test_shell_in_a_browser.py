@@ -93,7 +93,9 @@ async def test_the_navigation_is_a_menu_on_a_narrow_screen_even_without_a_script
 
 async def open_palette(page: Page, key: str) -> None:
     await page.keyboard.press(key)
-    await expect(page.get_by_role("dialog").get_by_label("Name, address or id")).to_be_focused()
+    await expect(
+        page.get_by_role("dialog", name="Search", exact=True).get_by_label("Name, address or id")
+    ).to_be_focused()
 
 
 async def test_the_palette_leads_to_a_campaign_with_the_keyboard_alone(

@@ -235,7 +235,7 @@ async def test_ten_thousand_codes_are_reached_page_by_page(
         following = re.search(r'<a rel="next" href="([^"]+)"', html)
         path = None if following is None else unescape(following[1])
     assert len(seen) == len(set(seen)) == 10_000
-    assert f'<a href="{codes}?issuer=Radio+Nordlicht">Back to the newest</a>' in html
+    assert f'<a href="{codes}?issuer=Radio+Nordlicht">First page</a>' in html
 
 
 async def test_every_page_of_codes_speaks_french(

@@ -38,7 +38,10 @@ async def test_a_genuine_answer_is_shown_as_it_was_signed(
     assert await heard.get_attribute("data-outcome") == "verified"
     assert await heard.locator("[data-slot=type]").inner_text() == intent["type"]
     assert await heard.locator("[data-slot=action]").inner_text() == intent["action"]
-    assert await heard.locator("[data-slot=xr_id]").inner_text() == GENUINE["answer"]["xr_id"]
+    code, xr_id = heard.locator("[data-slot=xr_id]"), GENUINE["answer"]["xr_id"]
+    assert await code.inner_text() == xr_id
+    assert await code.locator(".middle").inner_text() == xr_id[8:-4]
+    await expect(code.get_by_role("button", name=f"Copy {xr_id}")).to_be_visible()
     assert stand_in.resolved == [TOKEN]
 
 
@@ -119,8 +122,9 @@ async def test_an_answer_that_has_ended_is_past_and_its_link_goes(
     assert shown.startswith("No longer current")
     assert "Verified" not in shown
     assert GENUINE["answer"]["intent"]["resource"]["url"] in shown, "what it said can still be read"
-    await page.keyboard.press("Tab")
-    await expect(heard.locator("summary")).to_be_focused()
+    for stop in (heard.get_by_role("button", name="Copy"), heard.locator("summary")):
+        await page.keyboard.press("Tab")
+        await expect(stop).to_be_focused()
     await page.keyboard.press("Tab")
     await expect(heard.get_by_role("button", name="Check again")).to_be_focused()
     await page.keyboard.press("Enter")

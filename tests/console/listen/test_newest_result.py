@@ -60,6 +60,66 @@ async def test_the_newest_result_is_on_top(
     assert await page.evaluate(HEAR, {"tokens": list(tokens), "isPast": is_past}) == list(order)
 
 
+async def test_the_newest_file_is_on_top_of_what_was_heard_before(browsing: Browsing, listen_url: str) -> None:
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+
+    folded = await page.evaluate(
+        """async (files) => {
+          const { Heard } = await import('/static/js/listen/heard.js');
+          const [list, before] = ['heard', 'before'].map((id) => document.getElementById(id));
+          const receiver = { resolve: () => new Promise(() => null) };
+          const heard = new Heard(list, receiver, { report: () => null }, before);
+          for (const file of files) {
+            heard.add(file, file);
+            heard.setAside();
+          }
+          return [...before.querySelectorAll('[data-slot=name]')].map((each) => each.textContent);
+        }""",
+        ["first", "second"],
+    )
+
+    assert folded == ["second", "first"]
+
+
+async def test_what_is_typed_into_a_report_outlasts_its_answer(browsing: Browsing, listen_url: str) -> None:
+    """A Code that is heard all the time is checked again when its answer is past, but not under somebody's hands."""
+    page = await browsing.open_page()
+    await open_listening_page(page, listen_url)
+
+    kept = await page.evaluate(
+        """async () => {
+          const { Heard } = await import('/static/js/listen/heard.js');
+          const list = document.getElementById('heard');
+          let count = 0;
+          const resolve = async (token) => {
+            count += 1;
+            const intent = { type: 't', action: 'a', resource: {} };
+            return { token, intent, policy: {}, xrId: token, expiresAt: new Date() };
+          };
+          const heard = new Heard(list, { resolve }, { report: () => null });
+          const hear = async () => {
+            heard.add('a');
+            while (list.querySelector('[data-outcome=resolving]')) await new Promise((resolve) => setTimeout(resolve));
+          };
+          await hear();
+          const article = list.firstElementChild;
+          article.querySelector('details').open = true;
+          const typed = article.querySelector('textarea');
+          typed.value = 'It asks for passwords.';
+          typed.focus();
+          article.dataset.outcome = 'past';
+          await hear();
+          const whileTyping = [count, document.activeElement === typed];
+          typed.blur();
+          await hear();
+          return [whileTyping, count, article.querySelector('textarea').value];
+        }"""
+    )
+
+    assert kept == [[1, True], 2, "It asks for passwords."]
+
+
 @pytest.mark.parametrize("status", [None, 410])
 async def test_a_result_comes_into_view_on_a_phone(
     browsing: Browsing, hear: Any, listen_url: str, stand_in: Any, status: int | None

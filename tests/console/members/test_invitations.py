@@ -3,12 +3,14 @@
 from urllib.parse import urlsplit
 
 import pytest
-from support.console.client import CONSOLE_URL, ConsoleClient
+from support.console.client import CONSOLE_URL, CSRF_TOKEN, ConsoleClient
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
 from support.processes.secret_leaks import remember_secret
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
+
+from soundmark.console.session import Session
 
 NEW = {"email": "ada@example.org", "role": "member", "expires_in_days": "3"}
 ACCEPT = "/invitations/accept"
@@ -139,6 +141,18 @@ async def test_a_stranger_sees_the_form_without_a_redirect_and_joins_nothing(
     stranger.sign_in_as(people, "ada", clock.now(), email="ada@example.org")
     back = await stranger.get(ACCEPT)
     assert back.value("token") == link, "what was sent waits in the form, which is sent by the person alone"
+
+
+async def test_a_person_of_an_unknown_address_who_is_signed_in_is_not_told_to_sign_in(
+    visitors: ConsoleClient, people: People, clock: FakeClock
+) -> None:
+    token = people.issuer.token("ada")
+    visitors.sign_in(Session("oidc", "ada", None, CSRF_TOKEN, clock.now(), True, token))
+
+    page = await visitors.get(ACCEPT)
+
+    assert page.find_all(".//input[@name='token']")
+    assert "You sign in on the next page" not in page.text
 
 
 async def test_an_administrator_joins_with_a_second_factor_only(

@@ -100,9 +100,9 @@ async def test_what_needs_attention_leads_to_where_it_is_solved(
     at = f"/organizations/{tenant.organization_id}"
     assert "Nothing at the moment." in (await operator.get(at)).text
     endpoint = await tenant.make_webhook_endpoint()
-    await tenant.make_key(name="Playout", expires_in_days=2)
+    expiring = await tenant.make_key(name="Playout", expires_in_days=2)
     await tenant.make_key(name="Another", expires_in_days=90)
-    await tenant.make_invitation(email="bo@example.org")
+    invited = await tenant.make_invitation(email="bo@example.org")
     await make_card_subscription(rival, tenant.organization_id, status="past_due")
 
     def switch_off(document: Any) -> Any:
@@ -115,9 +115,9 @@ async def test_what_needs_attention_leads_to_where_it_is_solved(
     paths = list(concerns.values())
     assert paths == [
         f"{at}/webhooks/{endpoint['id']}",
-        f"{at}/projects/{tenant.project_id}/api-keys",
+        f"{at}/projects/{tenant.project_id}/api-keys#{expiring['id']}",
         f"{at}/billing",
-        f"{at}/members/invitations",
+        f"{at}/members/invitations#{invited['id']}",
     ]
     failing, key, overdue, invitation = concerns
     assert endpoint["url"] in failing

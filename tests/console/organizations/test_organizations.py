@@ -100,6 +100,7 @@ async def test_a_deletion_shows_what_it_deletes_and_then_its_certificate(operato
     path = f"/organizations/{organization_id}/delete"
     asked = await operator.get(path)
     assert "Projects1" in asked.text.replace(" ", "")
+    assert asked.find_all(".//main//p/a")[-1].get("href") == f"/organizations/{organization_id}/settings"
     certificate_id = asked.value("certificate_id")
 
     page = await operator.follow(
@@ -160,3 +161,24 @@ async def test_a_role_is_offered_only_what_it_may_do(
         "admin": ["Rename", *in_projects],
         "reader": ["Allowed hosts"],
     }
+
+
+async def test_every_page_says_what_holds_for_its_whole_organization_or_project(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    """None of the Codes of a suspended organisation resolves, whatever the page of a project counts."""
+    await operator.submit(f"/platform/organizations/{tenant.organization_id}/suspension", {"reason": "Spam."})
+    await rival.run("UPDATE projects SET deletion_requested_at = now()")
+    at = f"/organizations/{tenant.organization_id}"
+    project = f"{at}/projects/{tenant.project_id}"
+    for path in (at, f"{at}/settings", f"{at}/usage", project, f"{project}/settings", f"{project}/codes/issue"):
+        page = await operator.get(path)
+        said = [
+            "".join(each.itertext()).strip()
+            for each in page.find_all(".//main/p")
+            if "banner" in str(each.get("class"))
+        ]
+        assert said[0].startswith("This organisation is suspended: its Codes are not resolved"), path
+        assert [each[:37] for each in said[1:]] == ["The deletion of this project began on"] * path.startswith(
+            project
+        ), path

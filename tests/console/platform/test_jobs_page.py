@@ -27,6 +27,7 @@ async def test_a_failed_job_is_shown_and_runs_again(operator: ConsoleClient, riv
     page = await operator.get(PATH)
     assert [code.text for code in page.find_all(".//tbody//th/code")] == ["forget_mail_counts", job_id]
     assert "org_MARKnobody" not in page.html
+    assert page.find_all(".//thead//th")[-1].text == "Actions"
     action = f"{PATH}/{job_id}/retry"
     assert [form.get("action") for form in page.find_all(".//tbody//form")] == [action]
 

@@ -34,6 +34,7 @@ async def test_an_organisation_is_found_suspended_and_restored(
         assert read_names(page, "a") == ["Change the reason Radio Nordlicht"]
         assert read_names(page, "button") == ["Restore Radio Nordlicht"]
     assert organization_id not in (await operator.get(f"{PATH}?status=active")).text
+    assert "No organisations match." in (await operator.get(f"{PATH}?search=nobody")).text
     await operator.submit(f"{PATH}/{organization_id}/restoration", {})
     assert await standing(api, organization_id) == (False, None)
 

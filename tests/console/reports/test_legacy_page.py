@@ -7,6 +7,7 @@ from support.console.client import ConsoleClient
 from support.console.faults import audience_failing
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
@@ -93,3 +94,16 @@ async def test_the_totals_are_linked_only_where_there_are_some(operator: Console
         counted.project_id: True,
         project: False,
     }
+
+
+async def test_a_session_that_has_ended_leads_to_signing_in(
+    visitors: ConsoleClient, people: People, clock: FakeClock
+) -> None:
+    tenant = await people.tenant_of("owner")
+    owner = visitors.sign_in_as(people, "owner", clock.now())
+    owner.core.refuse("GET /v1/audience/legacy-report", 401, "unauthenticated")
+
+    page = await owner.get(path_of(tenant))
+
+    assert (page.status, page.trouble) == (401, "sign_in.refused")
+    assert page.find(".//a[@class='button']").text == "Sign in"

@@ -65,7 +65,7 @@ async def test_every_member_sees_the_usage_in_their_language(
     stranger = await visitors.other().sign_in_as(people, "mallory", clock.now()).get(path_of(tenant))
 
     assert page.status == 200
-    assert "0 Codes émis sur 100." in page.text
+    assert "Codes émis : 0 sur 100." in page.text
     assert stranger.status == 404
 
 

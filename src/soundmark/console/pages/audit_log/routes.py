@@ -53,7 +53,12 @@ async def show_list(visit: Visit) -> Response:
         writer=writer,
         emails=None if emails is None else sorted(emails.values()),
         actions=[("", visit.say("audit_log.every_action")), *named],
-        chosen={name: visit.form.text(name) for name in _FILTERS if visit.form.has(name)},
+        # A script sends the zone of a time that was left empty, too.
+        chosen={
+            name: visit.form.text(name)
+            for name in _FILTERS
+            if visit.form.has(name) and visit.form.has(name.removesuffix("_zone"))
+        },
     )
 
 

@@ -14,7 +14,6 @@ from soundmark.console.downloads import answer_download
 from soundmark.console.intents import find_link, write_headline, write_json
 from soundmark.console.lookups import find_integration_name
 from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
-from soundmark.console.pages.codes.choices import find_campaigns
 from soundmark.console.parts import read_part
 from soundmark.console.qr_codes import draw_qr_code
 from soundmark.console.troubles import TenantUnknown
@@ -30,19 +29,19 @@ _XR_ID: Final = re.compile(r"xr_[A-Za-z0-9_-]{16,128}")
 
 async def show(visit: Visit) -> Response:
     """Show what one Code does, its sound, and whether its signature holds."""
-    code, keys, campaigns = await asyncio.gather(
-        _get_code(visit), read_part(visit.core.get_key_history()), find_campaigns(visit, only_active=False)
-    )
+    code, keys = await asyncio.gather(_get_code(visit), read_part(visit.core.get_key_history()))
     is_just_revoked = visit.may_manage and _is_just_revoked(visit, code)
-    packs, integration_name = await asyncio.gather(
-        _find_packs(visit, code, is_asked_for=is_just_revoked), _find_integration_name(visit, code)
+    packs, campaign_name, integration_name = await asyncio.gather(
+        _find_packs(visit, code, is_asked_for=is_just_revoked),
+        _find_campaign_name(visit, code),
+        _find_integration_name(visit, code),
     )
     listen_url = f"{visit.console.addresses.console}/listen"
     return visit.page(
         "codes/detail.html",
         code=code,
         what=write_headline(code.intent),
-        campaign_name=dict(campaigns.options).get(code.campaign_id or ""),
+        campaign_name=campaign_name,
         integration_name=integration_name,
         now=visit.console.clock.now(),
         resource=write_json(code.intent.resource),

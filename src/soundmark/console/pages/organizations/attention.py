@@ -46,7 +46,7 @@ def judge_keys(visit: Visit, keys: Iterable[ApiKey]) -> Iterator[Concern]:
             continue
         span = visit.language.span(each.expires_at, now)
         text = visit.language.isolate(message, name=each.name or each.id, span=span)
-        yield Concern(text, f"{visit.tenant_path}/projects/{each.project_id}/api-keys")
+        yield Concern(text, f"{visit.tenant_path}/projects/{each.project_id}/api-keys#{each.id}")
 
 
 def judge_subscriptions(visit: Visit, subscriptions: Iterable[Subscription]) -> Iterator[Concern]:
@@ -64,4 +64,4 @@ def judge_invitations(visit: Visit, invitations: Iterable[Invitation]) -> Iterat
         if each.status == "pending":
             span = visit.language.span(each.expires_at, now)
             text = visit.language.isolate("organizations.concern.invitation", email=each.email, span=span)
-            yield Concern(text, f"{visit.tenant_path}/members/invitations")
+            yield Concern(text, f"{visit.tenant_path}/members/invitations#{each.id}")

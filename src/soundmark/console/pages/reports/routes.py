@@ -1,10 +1,11 @@
 """The pages of reports, and their exports."""
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from soundmark_sdk.client import ClientFailure
+from soundmark_sdk.client import ApiProblem, ClientFailure
 from soundmark_sdk.client.records import AudienceReport
 from starlette.responses import Response
 from starlette.routing import Route
@@ -79,6 +80,8 @@ async def show_legacy_report(visit: Visit) -> Response:
         report = await visit.core.audience.legacy_report(make_filters(request))
         shown = {"report": report, "period": read_period(report.period), "days": draw_legacy_days(report)}
     except (FieldRefused, ClientFailure) as refused:
+        if isinstance(refused, ApiProblem) and refused.status == HTTPStatus.UNAUTHORIZED:
+            raise  # The session has ended, which concerns the whole page.
         visit.trouble = describe(refused, visit.language)
     return visit.page("reports/legacy.html", **shown)
 

@@ -1,15 +1,15 @@
 // Copy buttons beside values that are shown once, and beside ids.
 
-const WORDS = { en: ["Copy", "Copied"], fr: ["Copier", "Copié"] };
+import { getData } from "./elements.js";
 
 /**
  * Add a button to every field that is marked with `data-copy`, and to every element marked with `data-copy-value`. Its
  * value is copied, or the element's text if it has none.
  *
- * @param {Document} root
+ * @param {ParentNode} root
  */
 export function addCopyButtons(root) {
-  const [copy, copied] = WORDS[/** @type {keyof typeof WORDS} */ (document.documentElement.lang)] ?? WORDS.en;
+  const [copy, copied] = [getData(document.body, "copyWord"), getData(document.body, "copiedWord")];
   /** @type {NodeListOf<HTMLInputElement>} */
   const fields = root.querySelectorAll("input[data-copy]");
   for (const field of fields) {

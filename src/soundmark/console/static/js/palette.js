@@ -43,7 +43,7 @@ class Palette {
   async open() {
     document.body.append(this.dialog);
     this.dialog.addEventListener("close", () => this.dialog.remove());
-    this.dialog.setAttribute("aria-label", document.querySelector("a[data-palette]")?.textContent?.trim() ?? "");
+    this.dialog.setAttribute("aria-label", document.querySelector("a[data-palette] span")?.textContent?.trim() ?? "");
     this.dialog.append(makeSkeleton());
     this.dialog.showModal();
     const search = await this.load(this.url);

@@ -7,7 +7,11 @@ function start(form) {
   const status = getElement(HTMLElement, "#selected");
   const { project, max } = form.dataset;
   const place = `soundmark.selection.${project}`;
-  if (location.hash === "#revoked") sessionStorage.removeItem(place);
+  if (location.hash === "#revoked") {
+    sessionStorage.removeItem(place);
+    // Loaded again, the page keeps what is selected from now on.
+    history.replaceState(null, "", location.pathname + location.search);
+  }
   /** @type {Set<string>} */
   const chosen = new Set(JSON.parse(sessionStorage.getItem(place) ?? "[]"));
   /** @type {NodeListOf<HTMLInputElement>} */

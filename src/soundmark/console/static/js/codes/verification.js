@@ -16,6 +16,7 @@ import {
 import { canonicalize, parse } from "/static/receiver/verifying/strict_json.js";
 
 import { getData, getElement } from "../elements.js";
+import { findLocale } from "../local_times.js";
 
 const MEMBERS = [
   "version",
@@ -102,7 +103,9 @@ const STEPS = {
   canonical(found) {
     const signed = new Map([...found.code].filter(([name]) => name !== "signature"));
     found.signed = new TextEncoder().encode(canonicalize(signed));
-    return `${found.signed.length} bytes`;
+    return new Intl.NumberFormat(findLocale(), { style: "unit", unit: "byte", unitDisplay: "long" }).format(
+      found.signed.length,
+    );
   },
   async signature(found) {
     require(await crypto.subtle.verify("Ed25519", found.key, decode(found.signature), found.signed), "Ed25519");

@@ -9,14 +9,13 @@ import { say } from "./words.js";
  */
 
 /**
- * Let the person report a Code once, with the form in its article.
+ * Let the person report a Code once, with the form in these details.
  *
- * @param {ParentNode} article
+ * @param {HTMLElement} details
  * @param {Receiver} receiver
  * @param {string} token
  */
-export function offerReport(article, receiver, token) {
-  const details = getElement(HTMLDetailsElement, '[data-slot="report"]', article);
+export function offerReport(details, receiver, token) {
   const form = getElement(HTMLFormElement, "form", details);
   const state = getElement(HTMLElement, '[data-slot="reporting"]', details);
   form.addEventListener("submit", async (event) => {

@@ -2,6 +2,7 @@
 
 import { OfflineResolution } from "/static/receiver/index.js";
 
+import { addCopyButtons } from "../copying.js";
 import { getElement } from "../elements.js";
 import { offerReport } from "./abuse.js";
 import { copyTemplate, fill, fillState } from "./words.js";
@@ -24,7 +25,7 @@ const OFFLINE_SHOWN_MS = 120_000;
  * @import { Consent } from "./consent.js"
  */
 
-/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs @property {string} source the file, or "" */
+/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs @property {string} source the file, or "" @property {HTMLElement} [report] the form of a report, which keeps what was typed */
 
 export class Heard {
   /**
@@ -55,6 +56,8 @@ export class Heard {
   add(token, source = "") {
     const known = this._shown.get(token);
     if (known !== undefined) {
+      // Somebody who writes a report checks again when they have finished.
+      if (known.article.querySelector("form")?.contains(document.activeElement)) return;
       const isPast = known.article.dataset.outcome === "past";
       if (isPast || !this._list.contains(known.article)) this._bringBack(known);
       if (isPast) this._enqueue(known);
@@ -76,9 +79,10 @@ export class Heard {
     this._enqueue(shown);
   }
 
-  /** Fold away what was heard so far. */
+  /** Fold away what was heard so far, above what was folded before. */
   setAside() {
-    this._before.append(...this._list.children);
+    const newest = this._before.querySelector("article");
+    for (const article of [...this._list.children]) this._before.insertBefore(article, newest);
     this._before.hidden = !this._before.querySelector("article");
   }
 
@@ -125,10 +129,14 @@ export class Heard {
         showOffline(shown, resolution);
         return;
       }
-      replace(shown, "verified", show(resolution));
+      const facts = show(resolution);
+      const report = getElement(HTMLElement, '[data-slot="report"]', facts);
+      if (shown.report === undefined) offerReport(report, this._receiver, token);
+      else report.replaceWith(shown.report);
+      shown.report ??= report;
+      replace(shown, "verified", facts);
       shown.endsAtMs = Math.max(resolution.expiresAt.getTime(), Date.now() + VALID_MIN_MS);
       makeScrollable(getElement(HTMLElement, '[data-slot="resource"]', article));
-      offerReport(article, this._receiver, token);
       // Not awaited, because a slow publisher must not keep the next Code from being resolved.
       this._consent.report(resolution, getElement(HTMLElement, '[data-slot="measured"]', article));
     } catch (error) {
@@ -222,7 +230,10 @@ function show({ intent, xrId, expiresAt }) {
   const shown = copyTemplate("verified");
   fill(shown, "type", makeVisible(intent.type));
   fill(shown, "action", makeVisible(intent.action));
-  fill(shown, "xr_id", xrId);
+  fill(shown, "id_begin", xrId.slice(0, 8));
+  fill(shown, "id_middle", xrId.slice(8, -4));
+  fill(shown, "id_end", xrId.slice(8).slice(-4));
+  addCopyButtons(shown);
   const until = getElement(HTMLTimeElement, '[data-slot="until"]', shown);
   until.dateTime = expiresAt.toISOString();
   until.textContent = writeTime(expiresAt);
