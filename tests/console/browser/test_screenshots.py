@@ -123,6 +123,7 @@ _FRAMES_MIN = 100
 _BYTES_MAX = 1_500_000
 
 
+@pytest.mark.timeout(300)  # Some seventy screenshots.
 async def test_the_main_job_as_a_moving_picture(
     served: ServedConsole, tenant: Tenant, clock: FakeClock, tmp_path: Path
 ) -> None:
