@@ -101,6 +101,18 @@ def test_a_scan_hears_a_channel_whose_code_the_others_drown(source: Path, tmp_pa
     assert scan_file(write_wav(tmp_path / "drowned.wav", sound)) == [(3.0, FRAME, 4, True)]
 
 
+def test_a_scan_hears_a_drowned_code_that_resembles_a_known_one(source: Path, tmp_path: Path) -> None:
+    """Where it begins, a quarter of the tones of the known one are the strongest."""
+    known, drowned = "XRC1:brd_s_KD_iZPm0daD6Cf", "XRC1:brd_y1SGQW4Qop9HxVGo"
+    mix_at(source, tmp_path / "known.wav", RATE_HZ, frame=known)
+    mix_at(tmp_path / "known.wav", tmp_path / "both.wav", 5 * RATE_HZ, frame=drowned, protocol=5)
+    with open_programme(tmp_path / "both.wav") as programme:
+        sound = programme.read(0, programme.sample_count)
+    sound[4 * RATE_HZ :, 1] = np.clip(0.3 * np.random.default_rng(9).standard_normal(4 * RATE_HZ), -1, 1)
+    found = scan_file(write_wav(tmp_path / "drowned.wav", sound))
+    assert found == [(1.0, known, 4, True), (5.0, drowned, 5, True)]
+
+
 @pytest.mark.parametrize(("kind", "subtype"), [("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS")])
 def test_a_scan_finds_what_an_encoder_left(source: Path, tmp_path: Path, kind: str, subtype: str) -> None:
     """An MP3 file does not say how late its encoder is, some 0.01 s."""
