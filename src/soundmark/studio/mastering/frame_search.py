@@ -52,8 +52,11 @@ def count_blocks(sides: NDArray[np.floating]) -> Iterator[BlockCounts]:
     `sides` is at 48 kHz, of shape (samples, channels).
     """
     for strongest in _find_strongest(sides):
-        is_strongest = strongest.T[:, None] == np.arange(TONES_IN_SIXTH)[:, None]
-        yield {protocol: _sum_up(is_strongest, _known_tones(protocol).group // BLOCK) for protocol in _PROTOCOLS}
+        tones = np.ascontiguousarray(strongest.T)[:, None]
+        is_strongest = (tones == np.arange(TONES_IN_SIXTH, dtype=np.int8)[:, None]).view(np.uint8)
+        of_three = _sum_up(is_strongest, 3, _HOPS)  # The groups of all protocols are made of three blocks.
+        blocks = {protocol: _known_tones(protocol).group // BLOCK for protocol in _PROTOCOLS}
+        yield {protocol: _sum_up(of_three, count // 3, 3 * _HOPS) for protocol, count in blocks.items()}
 
 
 def _find_strongest(sides: NDArray[np.floating]) -> NDArray[np.int8]:
@@ -75,12 +78,13 @@ def _find_strongest(sides: NDArray[np.floating]) -> NDArray[np.int8]:
     return strongest
 
 
-def _sum_up(is_strongest: NDArray[np.bool_], blocks: int) -> NDArray[np.uint8]:
-    count = max(0, is_strongest.shape[2] - (blocks - 1) * _HOPS)
-    counts = np.zeros((*is_strongest.shape[:2], count), np.uint8)
-    for block in range(blocks):
-        counts += is_strongest[:, :, block * _HOPS : block * _HOPS + count]
-    return counts
+def _sum_up(counts: NDArray[np.uint8], times: int, apart: int) -> NDArray[np.uint8]:
+    """Return the sum of the counts at each hop and at others, `apart` hops from each other."""
+    length = max(0, counts.shape[2] - (times - 1) * apart)
+    total = counts[:, :, :length].copy()
+    for number in range(1, times):
+        total += counts[:, :, number * apart : number * apart + length]
+    return total
 
 
 def find_beginnings(counts: BlockCounts, known: Sequence[FrameTones]) -> list[tuple[int, int]]:
