@@ -84,6 +84,18 @@ def test_a_scan_tells_codes_channels_and_lost_repetitions_apart(tmp_path: Path) 
     assert [each[:2] for each in found[2:]] == [(9.0, FRAME)]
 
 
+def test_a_scan_finds_a_lost_repetition_a_minute_before_the_code_is_heard(tmp_path: Path) -> None:
+    """A scan goes by minutes, and the first one is over when it learns what to look for."""
+    source = write_wav(tmp_path / "programme.wav", make_programme(66.0, 1))
+    mix_at(source, tmp_path / "mixed.wav", 5 * RATE_HZ, 62 * RATE_HZ)
+    with open_programme(tmp_path / "mixed.wav") as programme:
+        sound = programme.read(0, programme.sample_count)
+    wiped = slice(5 * RATE_HZ + 59_392, 5 * RATE_HZ + 112_640)
+    sound[wiped] += 0.3 * np.random.default_rng(7).standard_normal(sound[wiped].shape)
+    found = scan_file(write_wav(tmp_path / "wiped.wav", np.clip(sound, -1, 1)))
+    assert found == [(5.0, FRAME, 4, False), (62.0, FRAME, 4, True)]
+
+
 def test_a_scan_takes_no_code_for_another_with_many_of_its_letters(source: Path, tmp_path: Path) -> None:
     """Beside the first, a fifth of the second's tones were the strongest: it was reported as lost."""
     first, second = "XRC1:brd_RMJ63UdnFK7taXFd", "XRC1:brd_zLH3c_LgZY0Q22CF"
@@ -99,6 +111,18 @@ def test_a_scan_hears_a_channel_whose_code_the_others_drown(source: Path, tmp_pa
         sound = programme.read(0, programme.sample_count)
     sound[:, 1] = np.clip(0.3 * np.random.default_rng(9).standard_normal(len(sound)), -1, 1)
     assert scan_file(write_wav(tmp_path / "drowned.wav", sound)) == [(3.0, FRAME, 4, True)]
+
+
+def test_a_scan_hears_a_drowned_code_that_resembles_a_known_one(source: Path, tmp_path: Path) -> None:
+    """Where it begins, a quarter of the tones of the known one are the strongest."""
+    known, drowned = "XRC1:brd_s_KD_iZPm0daD6Cf", "XRC1:brd_y1SGQW4Qop9HxVGo"
+    mix_at(source, tmp_path / "known.wav", RATE_HZ, frame=known)
+    mix_at(tmp_path / "known.wav", tmp_path / "both.wav", 5 * RATE_HZ, frame=drowned, protocol=5)
+    with open_programme(tmp_path / "both.wav") as programme:
+        sound = programme.read(0, programme.sample_count)
+    sound[4 * RATE_HZ :, 1] = np.clip(0.3 * np.random.default_rng(9).standard_normal(4 * RATE_HZ), -1, 1)
+    found = scan_file(write_wav(tmp_path / "drowned.wav", sound))
+    assert found == [(1.0, known, 4, True), (5.0, drowned, 5, True)]
 
 
 @pytest.mark.parametrize(("kind", "subtype"), [("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS")])

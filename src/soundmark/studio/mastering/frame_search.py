@@ -36,6 +36,8 @@ _LINES_MAX: Final = 1024  # Spectra that are held in memory at once.
 _FOUND_FROM: Final = 0.2
 # In standard deviations above chance: noise has one such place in some minutes.
 _BEGINS_FROM: Final = 4.3
+# A known frame explains a beginning if its share there is this part of that. A likeness reaches some quarter of it.
+_KNOWN_FROM: Final = 0.5
 # So near to the beginning of a frame, its known tones look like those of another protocol.
 _BESIDE: Final = 4 * 9 * BLOCK
 # How far from the place where most tones are the strongest a frame may begin, and the steps of the two searches.
@@ -50,8 +52,11 @@ def count_blocks(sides: NDArray[np.floating]) -> Iterator[BlockCounts]:
     `sides` is at 48 kHz, of shape (samples, channels).
     """
     for strongest in _find_strongest(sides):
-        is_strongest = strongest.T[:, None] == np.arange(TONES_IN_SIXTH)[:, None]
-        yield {protocol: _sum_up(is_strongest, _known_tones(protocol).group // BLOCK) for protocol in _PROTOCOLS}
+        tones = np.ascontiguousarray(strongest.T)[:, None]
+        is_strongest = (tones == np.arange(TONES_IN_SIXTH, dtype=np.int8)[:, None]).view(np.uint8)
+        of_three = _sum_up(is_strongest, 3, _HOPS)  # The groups of all protocols are made of three blocks.
+        blocks = {protocol: _known_tones(protocol).group // BLOCK for protocol in _PROTOCOLS}
+        yield {protocol: _sum_up(of_three, count // 3, 3 * _HOPS) for protocol, count in blocks.items()}
 
 
 def _find_strongest(sides: NDArray[np.floating]) -> NDArray[np.int8]:
@@ -73,12 +78,13 @@ def _find_strongest(sides: NDArray[np.floating]) -> NDArray[np.int8]:
     return strongest
 
 
-def _sum_up(is_strongest: NDArray[np.bool_], blocks: int) -> NDArray[np.uint8]:
-    count = max(0, is_strongest.shape[2] - (blocks - 1) * _HOPS)
-    counts = np.zeros((*is_strongest.shape[:2], count), np.uint8)
-    for block in range(blocks):
-        counts += is_strongest[:, :, block * _HOPS : block * _HOPS + count]
-    return counts
+def _sum_up(counts: NDArray[np.uint8], times: int, apart: int) -> NDArray[np.uint8]:
+    """Return the sum of the counts at each hop and at others, `apart` hops from each other."""
+    length = max(0, counts.shape[2] - (times - 1) * apart)
+    total = counts[:, :, :length].copy()
+    for number in range(1, times):
+        total += counts[:, :, number * apart : number * apart + length]
+    return total
 
 
 def find_beginnings(counts: BlockCounts, known: Sequence[FrameTones]) -> list[tuple[int, int]]:
@@ -86,15 +92,20 @@ def find_beginnings(counts: BlockCounts, known: Sequence[FrameTones]) -> list[tu
 
     Beginnings of frames that are known do not count.
     """
-    explained = np.array([place for tones in known for place, _ in find_frame(counts, tones)], np.intp)
+    found = [each for tones in known for each in find_frame(counts, tones)]
+    explained, parts = np.array(found, np.float64).reshape(-1, 2).T
     spans = []
     for protocol in _PROTOCOLS:
         tones = _known_tones(protocol)
         observed = int((~tones.tells).sum()) * tones.group // BLOCK
         chance = 1 / TONES_IN_SIXTH
         least = chance + _BEGINS_FROM * np.sqrt(chance * (1 - chance) / observed)
-        places = np.flatnonzero(_find_hits(counts, tones, ~tones.tells) >= least) * _HOP
-        is_new = np.abs(places[:, None] - explained).min(axis=1, initial=tones.length) > _BESIDE
+        hits = _find_hits(counts, tones, ~tones.tells)
+        places = np.flatnonzero(hits >= least)
+        # If a known frame is there, its other tones are the strongest as often as those that all frames have.
+        is_known = parts >= _KNOWN_FROM * hits[places, None]
+        places *= _HOP
+        is_new = ~(is_known & (np.abs(places[:, None] - explained) <= _BESIDE)).any(axis=1)
         spans += [(place - BLOCK, place + tones.length + BLOCK) for place in places[is_new].tolist()]
     return _join(spans)
 

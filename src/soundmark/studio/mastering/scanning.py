@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, get_args
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.random import Generator, default_rng
 from soundmark_sdk import Frame, Listener, hear_samples
 from soundmark_sdk.resampling import RATE_HZ
 
-from soundmark.studio.mastering.frame_search import count_blocks, find_beginnings, find_frame, refine
+from soundmark.studio.mastering.frame_search import BlockCounts, count_blocks, find_beginnings, find_frame, refine
 from soundmark.studio.mastering.frame_tones import BLOCK, FrameTones, Samples, make_frame_tones
 from soundmark.studio.mastering.programme import Programme
 from soundmark.studio.mastering.repetitions import Repetition, convert, measure_repetition
@@ -40,45 +41,57 @@ def scan(programme: Programme) -> list[Repetition]:
 
     Raises: NotReadable; OSError.
     """
-    shapes = [tones for of_frame in _hear_all(programme).values() for tones in of_frame]
-    if not shapes:
-        return []
     chance = default_rng(_SEED)
-    found = _keep_best([each for piece in _read_pieces(programme) for each in _search(programme, *piece, shapes)])
+    found = _keep_best(_find_all(programme))
     measured = [(each, _measure(programme, each, chance)) for each in sorted(found, key=lambda each: each.start)]
     heard = [each for each, repetition in measured if repetition.is_heard]
     return [repetition for each, repetition in measured if not _is_likeness(each, repetition, heard)]
 
 
-def _hear_all(programme: Programme) -> dict[str, list[FrameTones]]:
-    """Return every frame that is heard in the mean of all channels, or in one of them, as each protocol sends it.
+def _find_all(programme: Programme) -> list[_Found]:
+    """Return where any frame seems to be that is heard in the mean of all channels, or in one of them.
 
     To hear a channel costs as much as to hear the mean, so it is done where something in it begins as a frame does.
+    Each piece is searched when it is heard, and once more if a frame is heard for the first time in a later one.
     """
     rate = programme.sample_rate
-    heard: dict[str, list[FrameTones]] = {}
+    shapes: list[FrameTones] = []
+    pieces: list[tuple[int, int, list[_Found]]] = []  # With the number of shapes that were searched for.
 
     def add(frames: Iterable[Frame]) -> None:
         for text in (frame.text for frame in frames):
-            heard.setdefault(text, [make_frame_tones(text, protocol) for protocol in get_args(Protocol)])
+            if all(each.frame != text for each in shapes):
+                shapes.extend(make_frame_tones(text, protocol) for protocol in get_args(Protocol))
 
     with Listener(rate) as listener:
-        for _, sides in _read_pieces(programme):
-            mean = sides[: round(_PIECE_S * rate)].mean(axis=1)
-            # One gain for the piece: what a receiver clips would be lost.
-            loudest = max(1.0, float(np.abs(mean).max(initial=0.0)) / _SAMPLE_MAX)
-            add(listener.feed((mean / loudest).astype(np.float32)))
-            if not (sides == sides[:, :1]).all():  # Otherwise each channel is the mean.
-                add(_hear_channels(sides, rate, [tones for of_frame in heard.values() for tones in of_frame]))
+        for first in range(0, programme.sample_count, round(_PIECE_S * rate)):
+            sides = _read_piece(programme, first)
+            add(_hear_mean(listener, sides[: round(_PIECE_S * rate)]))
+            has_more = not (sides == sides[:, :1]).all()  # Otherwise each channel is the mean.
+            all_counts: list[BlockCounts] = []
+            if shapes or has_more:
+                sides = convert(sides, rate)
+                all_counts = list(count_blocks(sides))
+                add(_hear_channels(sides, all_counts[1:], shapes) if has_more else [])
+            found = list(_search(programme, first, all_counts, shapes)) if shapes else []
+            pieces.append((first, len(shapes), found))
         add(listener.finish())
-    return heard
+    for first, count, found in pieces:
+        if count < len(shapes):
+            found[:] = _search(programme, first, count_blocks(convert(_read_piece(programme, first), rate)), shapes)
+    return list(chain.from_iterable(found for _, _, found in pieces))
 
 
-def _hear_channels(sides: Samples, rate: int, known: Sequence[FrameTones]) -> list[Frame]:
-    """Return the frames that are heard in one channel, beside those that are known."""
+def _hear_mean(listener: Listener, sides: Samples) -> list[Frame]:
+    mean = sides.mean(axis=1)
+    # One gain for the piece: what a receiver clips would be lost.
+    loudest = max(1.0, float(np.abs(mean).max(initial=0.0)) / _SAMPLE_MAX)
+    return listener.feed((mean / loudest).astype(np.float32))
+
+
+def _hear_channels(sides: Samples, of_channels: Sequence[BlockCounts], known: Sequence[FrameTones]) -> list[Frame]:
+    """Return the frames that are heard in one channel at 48 kHz, beside those that are known."""
     frames: list[Frame] = []
-    sides = convert(sides, rate)
-    _, *of_channels = count_blocks(sides)
     for channel, counts in enumerate(of_channels):
         for start, end in find_beginnings(counts, known):
             sound = sides[start:end, channel]
@@ -87,11 +100,9 @@ def _hear_channels(sides: Samples, rate: int, known: Sequence[FrameTones]) -> li
     return frames
 
 
-def _read_pieces(programme: Programme) -> Iterator[tuple[int, Samples]]:
-    """Yield overlapping pieces, each with its first sample."""
-    step = round(_PIECE_S * programme.sample_rate)
-    for start in range(0, programme.sample_count, step):
-        yield start, programme.read(start, step + round(_OVERLAP_S * programme.sample_rate))
+def _read_piece(programme: Programme, start: int) -> Samples:
+    """Return a piece, and a little of the next."""
+    return programme.read(start, round(_PIECE_S * programme.sample_rate) + round(_OVERLAP_S * programme.sample_rate))
 
 
 def _list_signals(channel_count: int) -> list[tuple[int, ...]]:
@@ -100,9 +111,10 @@ def _list_signals(channel_count: int) -> list[tuple[int, ...]]:
     return each if channel_count == 1 else [tuple(range(channel_count)), *each]
 
 
-def _search(programme: Programme, first: int, sides: Samples, shapes: Sequence[FrameTones]) -> Iterator[_Found]:
+def _search(
+    programme: Programme, first: int, all_counts: Iterable[BlockCounts], shapes: Sequence[FrameTones]
+) -> Iterator[_Found]:
     rate = programme.sample_rate
-    all_counts = count_blocks(convert(sides, rate))
     for channels, counts in zip(_list_signals(programme.channel_count), all_counts, strict=True):
         for tones in shapes:
             for place, score in find_frame(counts, tones):
