@@ -171,7 +171,7 @@ def _hear_file(file: Path, *, explain: bool) -> Iterable[Frame]:
 
 
 def _read(file: Path, use: Callable[[Recording], T]) -> T:
-    source = open_standard_input() if file == _STANDARD_INPUT else file
+    source: Recording = open_standard_input() if file == _STANDARD_INPUT else file
     try:
         return use(source)
     except (OSError, ValueError) as error:
