@@ -74,6 +74,11 @@ def failures(tenant: Tenant, tmp_path: Path) -> Iterator[tuple[Done, str]]:
     )
     yield run(*listing, "--base-url", "http://example.org", settings=settings), "loopback addresses only."
     yield (
+        run(*listing, "--base-url", "https://user:two words@core.test", settings=settings),
+        "the base URL must have no credentials",
+    )
+    yield run(*listing, "--base-url", "https://127.0.0.1:99999", settings=settings), "from 1 to 65535, or none."
+    yield (
         run(*listing, settings={**settings, "BASE_URL": "ftp://x"}),
         "SOUNDMARK_BASE_URL: must be an http or https URL",
     )

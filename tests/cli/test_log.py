@@ -134,8 +134,9 @@ def test_wrong_options_are_refused(service: Service, tmp_path: Path) -> None:
         assert (done.status, fault in " ".join(done.err.split())) == (2, True), done
     assert "up.json" in run("log", "verify", "--data-dir", str(tmp_path)).refusal
     broken = tmp_path / "broken.json"
-    broken.write_text("[]")
-    assert "is not what" in verify(service, "--state", str(broken)).refusal
+    for content in ("[]", "[" * 100_000):
+        broken.write_text(content)
+        assert "is not what" in verify(service, "--state", str(broken)).refusal
     assert run("log", "verify", "--base-url", "http://127.0.0.1:9").refusal == (
         "Nothing answers at http://127.0.0.1:9 (connection refused). Start it, or name another with --base-url."
     )

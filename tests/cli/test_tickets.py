@@ -1,9 +1,12 @@
 """`soundmark tickets`: opening, answering, listing and showing support tickets."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import httpx2
 import pytest
+from support.api.core_settings import OPERATOR_TOKEN
 from support.processes.running_apps import served_in_thread
 from support.processes.secret_leaks import remember_secret
 
@@ -11,7 +14,7 @@ from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.sandbox.app import create_app
 from soundmark.sandbox.options import SandboxOptions, choose_credentials
 
-from .conftest import Done, Tenant, answered, cells
+from .conftest import Done, Tenant, answered, cells, environ
 
 
 @pytest.fixture
@@ -86,3 +89,27 @@ def test_a_refused_request_is_not_to_be_repeated(asking: tuple[Tenant, str]) -> 
 
 def test_a_server_key_may_not(tenant: Tenant) -> None:
     assert tenant.run_with_key("tickets", "list").refusal.startswith("user_token_required (403)")
+
+
+def test_a_message_on_standard_input_is_utf_8_whatever_the_locale(asking: tuple[Tenant, str]) -> None:
+    """The text may come from another machine."""
+    tenant, _ = asking
+    settings = {"BASE_URL": tenant.service.url, "API_KEY": OPERATOR_TOKEN}
+    ticket = ["tickets", "create", "No sound", "-", "--organization", tenant.organization_id]
+    issue = ["codes", "issue", *tenant.issuing[:4], "--expires-in", "1h", "--intent", "@-"]
+
+    def run_shell(redirection: str, *arguments: str, content: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "soundmark", *arguments],
+            env={**environ(settings), "PYTHONIOENCODING": "latin-1:strict"},
+            capture_output=True, check=False, timeout=60, input=content,
+        )  # fmt: skip
+
+    made = run_shell("", *ticket, "-q", content="C’est calme. 😀".encode())
+    refused = run_shell("", *ticket, content=b"Il fait fr\xe9quemment silence.")
+    closed = run_shell("<&-", *issue)
+
+    shown = answered(run(tenant, "show", made.stdout.decode().strip(), "--json"))
+    assert [message["body"] for message in shown["messages"]] == ["C’est calme. 😀"]
+    assert (refused.returncode, refused.stderr) == (1, b"soundmark: standard input is not UTF-8\n")
+    assert (closed.returncode, closed.stderr) == (1, b"soundmark: standard input is closed\n")

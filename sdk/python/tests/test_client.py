@@ -151,7 +151,7 @@ async def test_omitted_members_do_not_change_and_none_clears_them(issuing: Issui
     assert bodies == [{"starts_at": None}, {"name": "N", "ends_at": "2027-01-01T00:00:00.000Z"}]
 
 
-@pytest.mark.parametrize("identity", ["", ".", ".."])
+@pytest.mark.parametrize("identity", ["", ".", "..", "\udcff"])
 async def test_an_id_cannot_change_the_path(issuing: IssuingService, clock: FakeClock, identity: str) -> None:
     async with make_client(issuing, clock) as client:
         with pytest.raises(ValueError, match="not an id"):

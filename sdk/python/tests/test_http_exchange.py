@@ -27,7 +27,7 @@ def test_other_addresses_are_refused(subtests: pytest.Subtests) -> None:
         *("https://user:password@api.example.org", "https://api.example.org?", "https://api.example.org/?a=b"),
         *("https://api.example.org#part", "http://api.example.org", "http://localhost.example.org"),
         *("http://127.0.0.1.example.org", "http://192.168.1.5", "http://0.0.0.0"),
-        *("https://[::1", "https://api.example.org:port"),
+        *("https://[::1", "https://api.example.org:port", "https://api.example.org:0", "https://api.example.org:65536"),
     ]:
         with subtests.test(base_url=base_url), pytest.raises(ValueError, match="base URL"):
             check_base_url(base_url)

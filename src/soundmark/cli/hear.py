@@ -1,6 +1,5 @@
 """`soundmark hear`: a receiver at the terminal."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -27,7 +26,7 @@ from soundmark_sdk.offline_pack import PACK_BYTES_MAX
 from soundmark_sdk.recording import Recording
 
 from soundmark.cli import Refused
-from soundmark.cli.intents import format_intent
+from soundmark.cli.intents import format_intent, open_standard_input
 from soundmark.cli.options import BaseUrl, Connection
 from soundmark.cli.service import find_service
 from soundmark.cli.verification_keys import KeysFile, fetch_keys, read_bounded, read_keys
@@ -172,11 +171,9 @@ def _hear_file(file: Path, *, explain: bool) -> Iterable[Frame]:
 
 
 def _read(file: Path, use: Callable[[Recording], T]) -> T:
-    is_input = file == _STANDARD_INPUT
-    if is_input and sys.stdin is None:
-        raise Refused("standard input is closed")
+    source: Recording = open_standard_input() if file == _STANDARD_INPUT else file
     try:
-        return use(sys.stdin.buffer if is_input else file)
+        return use(source)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Refused(f"{_name_file(file)} cannot be heard: {reason}") from None

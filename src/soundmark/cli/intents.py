@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import typer
@@ -63,9 +63,19 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
 
 
+def open_standard_input() -> BinaryIO:
+    """Return standard input.
+
+    Raises: Refused if it is closed.
+    """
+    if sys.stdin is None:
+        raise Refused("standard input is closed")
+    return sys.stdin.buffer
+
+
 def _read_file(name: str) -> bytes:
     if name == "-":
-        return sys.stdin.buffer.read()
+        return open_standard_input().read()
     try:
         return Path(name).read_bytes()
     except OSError as error:

@@ -71,7 +71,7 @@ class LogSource:
         """
         try:
             return tuple(str(text) for text in json.loads(self._get(""))["vkeys"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise Refused(f"{printable(self._prefix)} does not describe a log") from None
 
     def read_proof(self, digest: str) -> bytes | None:
@@ -227,7 +227,7 @@ def read_known(file: Path | None) -> KnownLog | None:
     try:
         kept: Any = json.loads(file.read_text("utf-8"))
         return KnownLog(str(kept["checkpoint"]), tuple(str(text) for text in kept["vkeys"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise Refused(f"{file} is not what `soundmark log verify --state` keeps") from None
 
 
@@ -237,7 +237,7 @@ def read_others(file: Path | None) -> dict[str, Any]:
         return {}
     try:
         kept = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return kept if isinstance(kept, dict) else {}
 

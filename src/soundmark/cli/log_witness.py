@@ -49,7 +49,7 @@ class WitnessFile:
                 return made
             kept: Any = json.loads(read_trusted(path))
             found = cls(path, kept["name"], base64url.decode(kept["seed"]), dict(kept["checkpoints"]))
-        except (OSError, NotTrusted, ValueError, KeyError, TypeError) as error:
+        except (OSError, NotTrusted, ValueError, KeyError, TypeError, RecursionError) as error:
             raise Refused(f"{path} is not the file of a witness: {error}") from None
         if name not in {None, found.name}:
             raise Refused(f"{path} belongs to the witness {found.name}")

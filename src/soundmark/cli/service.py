@@ -14,6 +14,7 @@ from soundmark.cli.options import Connection
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import PREFIX, SettingsInvalid
 from soundmark.kit.text.credentials import read_credential
+from soundmark.kit.text.validation import split_url
 from soundmark.operating_system.files import NotTrusted, read_trusted
 from soundmark.settings import ClientSettings
 from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file
@@ -49,6 +50,8 @@ def find_service(connection: Connection) -> Service:
     except SettingsInvalid as invalid:
         raise Refused(str(invalid)) from None
     address = given.base_url if connection.base_url is None else connection.base_url
+    if "@" in split_url(address).netloc:
+        raise Refused("the base URL must have no credentials")  # Other faults are named with the URL.
     token = up.get("operator_token")
     is_its_own = data_dir is not None or address == up.get("base_url")
     operator_token = Secret(token) if isinstance(token, str) and is_its_own else None

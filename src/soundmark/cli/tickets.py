@@ -1,6 +1,6 @@
 """`soundmark tickets`: support tickets."""
 
-import sys
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Final
@@ -10,8 +10,9 @@ from soundmark_sdk.client import ApiProblem, ClientFailure
 from soundmark_sdk.client.records import ListedTicket, Ticket
 from soundmark_sdk.client.ticket_requests import choose_request_id
 
+from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_facts, show_json, show_made, show_page
-from soundmark.cli.intents import printable
+from soundmark.cli.intents import open_standard_input, printable
 from soundmark.cli.options import OrganizationCall, Paging, Quiet, command
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -97,7 +98,13 @@ def show(
 
 
 def _read(message: str) -> str:
-    return sys.stdin.read() if message == _STANDARD_INPUT else message
+    if message != _STANDARD_INPUT:
+        return message
+    try:
+        # Not as the locale says: the text may come from another machine.
+        return io.TextIOWrapper(open_standard_input(), "utf-8").read()
+    except UnicodeDecodeError:
+        raise Refused("standard input is not UTF-8") from None
 
 
 @contextmanager

@@ -24,6 +24,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 # uvicorn, like many servers, closes a connection after five idle seconds. A request sent just then would be lost.
 _IDLE_S: Final = 2.0
 _CONNECTIONS_MAX: Final = 100
+_PORT_MAX: Final = 65535
 
 
 class NoAnswer(Exception):
@@ -181,6 +182,8 @@ def check_base_url(base_url: str, *, allow_insecure_http: bool = False) -> str:
         raise ValueError("The base URL is malformed.") from None
     if url.scheme not in {"https", "http"} or not url.host:
         raise ValueError("The base URL must begin with https:// and name a host.")
+    if url.port is not None and not 1 <= url.port <= _PORT_MAX:
+        raise ValueError("The base URL must have a port from 1 to 65535, or none.")
     if url.userinfo or url.query or url.fragment or "?" in base_url or "#" in base_url:
         raise ValueError("The base URL must have no credentials, query or fragment.")
     if url.scheme == "http" and not (allow_insecure_http or _is_loopback(url.host)):

@@ -180,7 +180,7 @@ class Playout:
             if line.watched_campaign_id != campaign_id or line.ended is not None:
                 continue
             if state is None or state.is_archived:
-                self._end(line, f"{campaign_id} {'does not exist any more' if state is None else 'was archived'}")
+                self._end(line, f"{campaign_id} {'does not exist' if state is None else 'was archived'}")
             else:
                 line.campaign = state
 

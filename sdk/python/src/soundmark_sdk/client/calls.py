@@ -81,6 +81,10 @@ def quote_id(identity: str) -> str:
 
     Raises: ValueError for a text that would change the path.
     """
-    if identity in {"", ".", ".."}:
+    try:
+        quoted = urllib.parse.quote(identity, safe="")
+    except UnicodeEncodeError:
+        quoted = ""
+    if quoted in {"", ".", ".."}:
         raise ValueError("That is not an id.")
-    return urllib.parse.quote(identity, safe="")
+    return quoted
