@@ -133,6 +133,8 @@ def test_a_fork_is_what_the_command_line_would_have_started() -> None:
         assert process.stdout is not None
         for line in process.stdout:
             until(lambda: status_of(f"http://127.0.0.1:{port}/healthz") == 200, 60)
+            connections = psutil.Process(int(line)).net_connections
+            until(lambda: {each.status for each in connections("tcp")} == {psutil.CONN_LISTEN}, 60)  # noqa: B023 - at once
             seen.append(describe(int(line)))
             process.stdin.write("\n")
             process.stdin.flush()

@@ -151,7 +151,7 @@ async def test_fewer_days_of_retention_are_confirmed_and_what_was_deleted_is_sai
     assert (await integration_of(tenant))["retention_days"] == 14, "nothing has happened yet"
     sent = {name: asked.value(name) for name in ("retention_days", "confirmed")}
     changed = await operator.follow(await operator.submit(path, sent))
-    assert "from 14 to 5 days" in changed.text
+    assert "from 14 to 5." in changed.text
     assert "Events deleted: 2." in changed.text
     assert "Days of integrity signals deleted: 1." in changed.text
     assert (await integration_of(tenant))["retention_days"] == 5
@@ -168,7 +168,7 @@ async def test_more_days_of_retention_need_no_confirmation(operator: ConsoleClie
 
     page = await operator.follow(await operator.submit(path_of(tenant, integration["id"]), {"retention_days": "10"}))
 
-    assert "from 3 to 10 days" in page.text
+    assert "from 3 to 10." in page.text
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "731"])

@@ -45,6 +45,8 @@ async def test_what_was_heard_is_announced_and_reached_with_the_keyboard(
     await page.keyboard.press("Tab")
     await expect(heard.get_by_role("link", name="Open example.org")).to_be_focused()
     await page.keyboard.press("Tab")
+    await expect(heard.get_by_role("button", name="Copy")).to_be_focused()
+    await page.keyboard.press("Tab")
     await expect(heard.locator("summary")).to_be_focused()
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("button", name="Test this device")).to_be_focused()

@@ -84,6 +84,7 @@ async def test_no_failure_ends_the_sealing(
     monkeypatch.setattr(audit_chain_module, "SEAL_EVERY_S", 0.0)
     genuine, failed = audit_chain_module.audit_chain.list_waiting_tenants, asyncio.Event()
     rounds = 0
+    sealing: asyncio.Task[None] | None = None
 
     async def list_waiting_tenants(*arguments: Any, **options: Any) -> list[str]:
         nonlocal rounds
