@@ -1,8 +1,12 @@
 """The form of a webhook endpoint in a browser: the search among the types of events."""
 
+import asyncio
+from typing import Final
+
 import pytest
 from console.browser.conftest import ServedConsole
-from playwright.async_api import expect
+from console.browser.test_figures import SHIFT
+from playwright.async_api import Route, expect
 from support.browser.accessibility import assert_no_page_breaks_a_rule
 from support.processes.fake_clock import FakeClock
 from support.processes.secret_leaks import remember_secret
@@ -11,6 +15,10 @@ from support.tenancy.tenant import Tenant
 from soundmark.console.event_types import EVENT_TYPES
 
 pytestmark = pytest.mark.xdist_group("browser")
+
+PAINTED: Final = """() => new Promise((resolve) => {
+  new PerformanceObserver(() => resolve(true)).observe({ type: "paint", buffered: true });
+})"""
 
 
 def new_path(tenant: Tenant) -> str:
@@ -22,6 +30,25 @@ async def test_no_page_breaks_a_rule(served: ServedConsole, tenant: Tenant, cloc
     paths = [f"{new_path(tenant)}?event_type=code.issued", f"/organizations/{tenant.organization_id}/webhooks"]
     paths.append(f"{paths[-1]}/{endpoint['id']}")
     await assert_no_page_breaks_a_rule(served.opener(clock.now()), paths)
+
+
+async def test_the_search_has_its_room_before_its_script_is_there(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    page = await served.open(f"/organizations/{tenant.organization_id}", clock.now())
+    came = asyncio.Event()
+
+    async def come_late(route: Route) -> None:
+        await came.wait()
+        await route.continue_()
+
+    await page.route("**/event_search.js*", come_late)
+    await page.goto(f"{served.url}{new_path(tenant)}?event_type=code.issued", wait_until="commit")
+    await page.evaluate(PAINTED)
+    await expect(page.get_by_label("Search the events")).to_be_hidden()
+    came.set()
+    await expect(page.get_by_label("Search the events")).to_be_visible()
+    assert await page.evaluate(SHIFT) == 0
 
 
 async def test_the_search_narrows_the_events_and_keeps_what_is_chosen(
