@@ -33,6 +33,7 @@ _BATCH: Final = 100
 _ORGANIZATIONS: Final = 16
 _STOPPED: Final = 100_000
 _STOP_S: Final = 10.0
+_PUBLISHED_MAX_S: Final = 120.0
 _CALM_S: Final = 2.0
 _LISTED: Final = 1_000_000
 _PAGE: Final = 100
@@ -148,6 +149,8 @@ def logged_stop(cluster: RunningCluster) -> list[Figure]:
             _post(service, f"/v1/campaigns/{campaign_id}/stop", organization_id=seed.ORGANIZATION_ID)
             begun_s = time.monotonic()
             while _leaves_count(service) < wanted:
+                if time.monotonic() - begun_s > _PUBLISHED_MAX_S:
+                    raise TimeoutError("the worker does not publish the revocations")
                 time.sleep(0.1)
             behind_s.append(time.monotonic() - begun_s)
     return [

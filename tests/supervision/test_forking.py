@@ -82,6 +82,12 @@ async def end(process: Process) -> int:
     return await process.wait()
 
 
+def until_left_alone(pid: int) -> None:
+    """Wait until the server has closed the connection that asked for its health."""
+    process = psutil.Process(pid)
+    until(lambda: {each.status for each in process.net_connections("tcp")} == {psutil.CONN_LISTEN}, 60)
+
+
 def describe(pid: int) -> dict[str, object]:
     """Return what anybody can see of a process, without what is of the moment."""
     folder = Path("/proc", str(pid))
@@ -133,8 +139,7 @@ def test_a_fork_is_what_the_command_line_would_have_started() -> None:
         assert process.stdout is not None
         for line in process.stdout:
             until(lambda: status_of(f"http://127.0.0.1:{port}/healthz") == 200, 60)
-            connections = psutil.Process(int(line)).net_connections
-            until(lambda: {each.status for each in connections("tcp")} == {psutil.CONN_LISTEN}, 60)  # noqa: B023 - at once
+            until_left_alone(int(line))
             seen.append(describe(int(line)))
             process.stdin.write("\n")
             process.stdin.flush()
