@@ -12,7 +12,7 @@ from console.browser.every_page import every_path as every_path
 from console.browser.every_page import open_page
 from console.browser.every_page import steps as steps
 from console.conftest import connect_to
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant
 
@@ -31,6 +31,11 @@ _MOVE: Final = """() => new Promise((resolve) => requestAnimationFrame(() => {
   document.querySelector("main").style.marginTop = "300px";
   requestAnimationFrame(() => requestAnimationFrame(resolve));
 }))"""
+_REST: Final = """() => new Promise((resolve) => {
+  let frames = 0;
+  const count = () => (++frames === 30 ? resolve() : requestAnimationFrame(count));
+  count();
+})"""
 _IDS: Final = ("id", "xr_id", "subject_id", "offer_id", "plan_id")
 
 
@@ -97,3 +102,34 @@ async def test_every_page_is_light_and_does_not_move(
     assert len(figures) > 70, figures
     assert min(weight for weight, _ in figures.values()) > 20_000, "it was measured"
     assert {path: found for path, found in figures.items() if found[0] > FIRST_VIEW_MAX or found[1] > SHIFT_MAX} == {}
+
+
+async def list_styled(page: Page) -> list[int]:
+    """Return how many elements Chromium styled anew at each step, while the palette opens and closes."""
+    browser = page.context.browser
+    assert browser is not None
+    await browser.start_tracing(page=page, categories=["devtools.timeline"])
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_label("Name, address or id")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.evaluate(_REST)
+    trace = json.loads(await browser.stop_tracing())
+    steps = [step for step in trace["traceEvents"] if step["name"] == "UpdateLayoutTree"]
+    return [count for step in steps if (count := step["args"].get("elementCount"))]
+
+
+async def test_the_palette_makes_no_long_page_be_styled_anew(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    await tenant.make_key(name="Playout")
+    with served.client.core.leading_to(HundredRows(connect_to(tenant.api.app))):
+        page = await served.open(f"/organizations/{tenant.organization_id}/members", clock.now())
+    await page.wait_for_load_state("networkidle")
+    elements = await page.evaluate("document.querySelectorAll('main *').length")
+    assert elements > 1_000
+
+    styled = await list_styled(page)
+
+    assert 0 < len(styled) < 20, "nothing moves on a page that nobody uses"
+    assert max(styled) < elements / 2

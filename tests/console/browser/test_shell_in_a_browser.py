@@ -176,6 +176,21 @@ async def test_a_palette_that_was_closed_leaves_the_page_as_it_is(
     await expect(page.locator("#field-name")).to_have_value("Half typed")
 
 
+async def test_a_palette_that_the_focus_leaves_is_closed(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    page = await served.open(f"/organizations/{tenant.organization_id}/settings", clock.now())
+    await open_palette(page, "/")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.locator("#field-name").focus()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+    await open_palette(page, "Control+k")
+    await page.mouse.click(5, 700)
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 async def test_colours_of_the_system_and_reduced_motion_keep_every_part(
     served: ServedConsole, tenant: Tenant, clock: FakeClock
 ) -> None:

@@ -10,7 +10,7 @@ const NO_SLASH = "soundmark-no-slash";
  */
 export function offerPalette(root) {
   const link = root.querySelector("a[data-palette]");
-  if (!(link instanceof HTMLAnchorElement)) return;
+  if (!(link instanceof HTMLAnchorElement) || !("popover" in link)) return;
   const open = () => new Palette(link.href).open();
   link.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -22,7 +22,7 @@ export function offerPalette(root) {
     const isChord = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
     if (isChord || (isSlash && !isTyping(event.target) && localStorage.getItem(NO_SLASH) === null)) {
       event.preventDefault();
-      if (document.querySelector("dialog[open]") === null) open();
+      if (document.querySelector("dialog:is([open], :popover-open)") === null) open();
     }
   });
 }
@@ -34,6 +34,8 @@ class Palette {
     this.url = url;
     this.dialog = document.createElement("dialog");
     this.dialog.id = "palette";
+    // A modal dialog would make the browser style all of a long page anew.
+    this.dialog.popover = "auto";
     this.loading = new AbortController();
     /** The text that the links on show were found for. */
     this.shown = "";
@@ -42,10 +44,15 @@ class Palette {
   /** Show the dialog, and load the search page into it; where that fails, go to the page. */
   async open() {
     document.body.append(this.dialog);
-    this.dialog.addEventListener("close", () => this.dialog.remove());
+    this.dialog.addEventListener("toggle", (event) => {
+      if (event.newState === "closed") this.dialog.remove();
+    });
+    this.dialog.addEventListener("focusout", ({ relatedTarget: next }) => {
+      if (next instanceof Node && !this.dialog.contains(next)) this.dialog.hidePopover();
+    });
     this.dialog.setAttribute("aria-label", document.querySelector("a[data-palette] span")?.textContent?.trim() ?? "");
     this.dialog.append(makeSkeleton());
-    this.dialog.showModal();
+    this.dialog.showPopover();
     const search = await this.load(this.url);
     if (search === null) return;
     this.dialog.replaceChildren(search);
