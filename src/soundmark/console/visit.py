@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.ext import Extension
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from soundmark_sdk.client import AsyncClient
 from soundmark_sdk.client.records import Organization, Project
 from starlette.requests import Request
@@ -69,6 +69,7 @@ def get_templates(language: Language) -> Environment:
         "language": language,
         "copy_id": copy_id,
         "mark_id": mark_id,
+        "mark_status": _mark_status,
         "shorten_id": shorten_id,
         "platform_tabs": PLATFORM_PAGES,
         "static": locate_static,
@@ -80,11 +81,23 @@ def get_templates(language: Language) -> Environment:
     return templates
 
 
+def _mark_status(value: str, text: str) -> Markup:
+    """Return a status in its colour. A page of a list has a hundred, for which a macro takes longer."""
+    return Markup(f'<span class="status status-{escape(value)}">{escape(text)}</span>')  # noqa: S704 - escaped
+
+
 def render(template: str, status: int, language: Language, **context: Any) -> Response:
     """Return a page that no cache may keep, not even the browser's."""
     html = get_templates(language).get_template(template).render(context)
     # HTML has no NUL, which an address or a form may hold; Core refuses it.
     return HTMLResponse(html.replace("\0", "\N{REPLACEMENT CHARACTER}"), status, {"cache-control": "no-store"})
+
+
+def _hide_token(session: Session | None) -> Markup:
+    """Return the field that every form of a session has: it proves that one of its pages sent the form."""
+    if session is None:
+        return Markup()
+    return Markup('<input type="hidden" name="csrf_token" value="{}">').format(session.csrf_token)
 
 
 _NOTICE: Final = "notice"
@@ -241,6 +254,7 @@ class Visit:
             visit=self,
             frame=frame,
             session=self.session,
+            hidden_token=_hide_token(self.session),
             languages=languages.NAMES,
             form=self.repeatable_form,
             trouble=self.trouble,
