@@ -77,10 +77,14 @@ class Service:
         rss: int = self.processes[0].memory_info().rss
         return rss / 2**20
 
-    def processor_s(self) -> float:
-        """Return the processor time that its first process has spent."""
-        times = self.processes[0].cpu_times()
-        return float(times.user + times.system)
+    def processor_s(self, cluster: RunningCluster | None = None) -> float:
+        """Return the processor time that its first process has spent, and those of PostgreSQL if `cluster` is given."""
+        spent_s = 0.0
+        for process in (self.processes[0], *(psutil.Process(cluster.process.pid).children() if cluster else ())):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                spent_s += times.user + times.system
+        return spent_s
 
     def connection_counts(self, port: int) -> list[int]:
         """Return how many connections each process holds."""

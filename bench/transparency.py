@@ -1,7 +1,6 @@
 """The cost of the transparency log: in issuing, of integrating a million entries, of a proof, and of an audit."""
 
 import asyncio
-import contextlib
 import hashlib
 import os
 import resource
@@ -56,10 +55,10 @@ def logged_issuing(cluster: RunningCluster) -> list[Figure]:
             sides = [(True, service), (False, reference)]
             for name, demand in demands.items():
                 for logged, one in sides if number % 2 else sides[::-1]:
-                    before_s = _processor_s(cluster, one)
+                    before_s = one.processor_s(cluster)
                     load = wrk.run(one.base_url, demand, seconds=_ROUND_S, seed=number)
                     per_s[name, logged].append(load.requests_per_s)
-                    cost_ms[name, logged].append((_processor_s(cluster, one) - before_s) / load.requests * 1e3)
+                    cost_ms[name, logged].append((one.processor_s(cluster) - before_s) / load.requests * 1e3)
     figures = []
     for name in demands:
         figures.append(rates(f"{name} with the log", per_s[name, True], "without", per_s[name, False], 0.95))
@@ -75,16 +74,6 @@ def logged_issuing(cluster: RunningCluster) -> list[Figure]:
             )
         )
     return figures
-
-
-def _processor_s(cluster: RunningCluster, service: Service) -> float:
-    """Return the processor time that Core's process and those of PostgreSQL have spent."""
-    total_s = service.processor_s()
-    for process in psutil.Process(cluster.process.pid).children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
-            total_s += times.user + times.system
-    return total_s
 
 
 def suspending(cluster: RunningCluster) -> list[Figure]:
@@ -215,10 +204,10 @@ def _ask_for_proofs(cluster: RunningCluster, service: Service, database: Seeded)
     with httpx2.Client(base_url=service.base_url) as client:
         paths = [f"/v1/log/proofs/{base64url.encode(digest)}" for (digest,) in rows]
         client.get(paths[0]).raise_for_status()
-        before_s = _processor_s(cluster, service)
+        before_s = service.processor_s(cluster)
         for path in paths:
             client.get(path).raise_for_status()
-        return (_processor_s(cluster, service) - before_s) / len(paths) * 1e3
+        return (service.processor_s(cluster) - before_s) / len(paths) * 1e3
 
 
 def _value(database: Seeded, statement: str) -> Any:
