@@ -209,8 +209,12 @@ async def test_a_file_that_cannot_be_read_is_said_to_be_and_the_others_are_added
     chosen = [tmp_path / "broken.json", tmp_path / "pack.json"]
     for file in chosen:
         file.write_text(json.dumps(NEWER))
+
+    def break_file() -> None:  # Playwright sets an attribute of it, which a method does not take.
+        chosen[0].unlink()
+
     # Before the page's own listener, which reads the files.
-    await page.expose_function("breakFile", lambda: chosen[0].unlink())
+    await page.expose_function("breakFile", break_file)
     await page.evaluate(
         """() => document.addEventListener("change", async (event) => {
           if (!event.isTrusted) return;
