@@ -41,7 +41,8 @@ async def test_anybody_reads_the_guide_under_the_consoles_policy(operator: Conso
 
 async def test_a_guide_that_was_not_built_is_a_clear_page_until_it_is(operator: ConsoleClient, site: Path) -> None:
     """`make up` builds it while the console serves. Until then, as in the container image, no page leads there."""
-    assert 'href="/guide/"' in (await operator.get("/organizations")).html
+    for language, path in (("en", "/guide/"), ("fr", "/guide/fr/")):
+        assert f'href="{path}"' in (await operator.other(language=language).get("/listen")).html
     (site / "index.html").rename(site / "later.html")
     assert "/guide" not in (await operator.get("/organizations")).html
     page = await operator.other().get("/guide/")

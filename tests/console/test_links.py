@@ -4,14 +4,28 @@ import re
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
+import pytest
 from starlette.routing import Match, Route
 from support.console.client import CONSOLE_URL, ConsoleClient, PageAnswer
-from support.tenancy.tenant import Tenant
+from support.database.rival import Rival
+from support.processes.fake_clock import FakeClock
+from support.tenancy.people import People
+from support.tenancy.tenant import Tenant, make_second_project
 
 import soundmark.console
 from soundmark.console import app
 
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 * 7 }}"
+INVITATIONS = ("Issue the first", "Choose the hosts")
+# The paths to which pages send forms of people in these roles.
+FORMS = {
+    "member": {"/organizations/…/tickets/new", "/organizations/…/members/remove?subject_id=member"},
+    "billing": {
+        "/organizations/…/tickets/new",
+        "/organizations/…/members/remove?subject_id=billing",
+        "/organizations/…/billing",
+    },
+}
 SCRIPT = (Path(soundmark.console.__file__).parent / "static/js/waiting.js").read_text(encoding="utf-8")
 # The paths of downloads, after which a page stays where it is. Python reads the script's pattern alike.
 FILE = re.compile(SCRIPT.partition("FILE = /")[2].partition("/;")[0])
@@ -56,6 +70,37 @@ async def test_every_link_and_form_of_the_tenants_pages_leads_to_a_page(
     assert shown > 20
 
 
+@pytest.mark.parametrize("role", ["member", "billing"])
+async def test_no_page_invites_a_person_to_what_their_role_may_not_do(
+    visitors: ConsoleClient, people: People, rival: Rival, clock: FakeClock, role: str
+) -> None:
+    """The first project is empty, and the other is not."""
+    tenant = await people.tenant_of("owner")
+    await make_used_project(tenant)
+    await people.member(tenant, rival, role, role)
+    visitors.sign_in_as(people, role, clock.now())
+    at = f"/organizations/{tenant.organization_id}"
+    to_read, refused, sent, invitations = [at], [], set(), []
+    known = set(to_read)
+    while to_read:
+        path = to_read.pop()
+        page = await visitors.get(path)
+        if page.status != 200:
+            refused.append(path)
+        if not page.headers["content-type"].startswith("text/html"):
+            continue
+        posted = [each for each in page.find_all(".//main//form") if each.get("method") == "post"]
+        sent |= {re.sub(r"[a-z]+_[\w-]{22}", "…", urljoin(path, each.get("action") or path)) for each in posted}
+        text = " ".join("".join(page.find(".//main").itertext()).split())
+        invitations += [f"{path}: {words}" for words in INVITATIONS if words in text]
+        found = {each for each in _links(page, path, f"{at}/") if each not in known}
+        known |= found
+        to_read += sorted(found)
+
+    assert (refused, invitations) == ([], [])
+    assert sent == FORMS[role]
+
+
 async def test_a_page_without_rows_says_so_in_place_of_an_empty_table(operator: ConsoleClient, tenant: Tenant) -> None:
     ids = {"organization_id": tenant.organization_id, "project_id": tenant.project_id}
     paths = [
@@ -86,6 +131,15 @@ async def test_a_page_that_is_not_there_leads_back_to_its_project_and_organizati
         page = await operator.get(path)
         assert page.status == 404
         assert [each.get("href") for each in page.find_all(".//main//p/a")] == back, path
+
+
+async def make_used_project(tenant: Tenant) -> None:
+    """Make a second project with one of everything."""
+    other = await make_second_project(tenant)
+    campaign = await other.make_campaign()
+    await other.make_integration()
+    await other.make_code(campaign_id=campaign["id"])
+    await other.make_key()
 
 
 def _links(page: PageAnswer, path: str, within: str) -> list[str]:

@@ -46,6 +46,12 @@ def write_headline(intent: Intent, chars_max: int = _SHOWN_CHARS_MAX) -> Headlin
     return Headline(None if link is None else link.host, _shorten(text, chars_max), shown_title)
 
 
+def complete_prefix(typed: str) -> str:
+    """Return what an address begins with, where people leave out `https://` as they do when they issue a Code."""
+    is_scheme = any(f"{scheme}://".startswith(typed.lower()) for scheme in ("https", "http"))
+    return typed if "://" in typed or is_scheme else f"https://{typed}"
+
+
 def write_json(value: Mapping[str, Any]) -> str:
     """Return JSON with one member a line; invisible characters and those that change direction are escaped."""
     return "".join(

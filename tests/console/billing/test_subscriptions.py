@@ -78,6 +78,19 @@ async def test_a_subscription_is_shown_with_the_end_of_what_is_paid(
     assert "2031" in "".join(row.itertext())
 
 
+async def test_the_portal_is_offered_to_those_who_pay_by_card(
+    operator: ConsoleClient, tenant: Tenant, rival: Rival
+) -> None:
+    offered = []
+    for is_paid in (False, True):
+        if is_paid:
+            await make_card_subscription(rival, tenant.organization_id)
+        page = await operator.get(billing_path(tenant))
+        offered.append("Manage card subscriptions" in page.text)
+
+    assert offered == [False, True]
+
+
 async def test_subscriptions_have_pages(operator: ConsoleClient, tenant: Tenant, rival: Rival) -> None:
     for number in range(101):
         await make_card_subscription(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from console.browser.conftest import ServedConsole
 from playwright.async_api import expect
-from support.browser.accessibility import assert_no_page_breaks_a_rule
+from support.browser.accessibility import NARROW, WIDE, WIDER, assert_no_page_breaks_a_rule
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
 from support.tenancy.tenant import Tenant, make_second_project
@@ -215,6 +215,32 @@ async def test_the_sound_is_played_and_drawn(
         "async () => { const a = document.querySelector('audio'); a.muted = true; await a.play(); return a.duration; }"
     )
     assert 2.3 < seconds < 2.4
+
+
+async def test_the_list_fits_on_a_wide_screen_with_each_address_on_one_line(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    campaign = await tenant.make_campaign("Summer festival")
+    intent = {"type": "link", "action": "open", "resource": {"url": "https://example.org/tonight?x=1"}}
+    await tenant.make_code(campaign_id=campaign["id"], issuer="Radio Nordlicht", intent=intent)
+
+    page = await served.open(codes, clock.now(), viewport=WIDE)
+
+    link = page.get_by_role("link", name="example.org/tonight?x=1")
+    assert await link.evaluate("each => each.querySelector('bdi').getClientRects().length") == 1
+    assert await page.locator(".scroll").evaluate("each => each.scrollWidth === each.clientWidth")
+
+
+async def test_the_last_time_under_a_sound_fits_on_a_narrow_screen(
+    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+) -> None:
+    """The fast sound ends just after one of its times."""
+    code = await tenant.make_code()
+
+    page = await served.open(f"{codes}/{code['xr_id']}?protocol=5", clock.now(), viewport=NARROW)
+
+    await expect(page.locator("#spectrogram .times li")).to_have_text(["0 s", "0.5 s", "1 s", "1.5 s"])
+    assert not await page.evaluate(WIDER)
 
 
 async def test_a_sound_that_cannot_be_fetched_is_not_drawn(

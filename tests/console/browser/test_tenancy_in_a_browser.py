@@ -97,6 +97,26 @@ async def test_a_secret_is_copied(served: ServedConsole, tenant: Tenant, clock: 
     assert await page.evaluate("navigator.clipboard.readText()") == secret
 
 
+async def test_a_secret_is_copied_without_the_api_that_browsers_keep_from_plain_http(
+    served: ServedConsole, tenant: Tenant, clock: FakeClock
+) -> None:
+    """Loopback counts as secure, so the API is taken away."""
+    page = await served.open(f"{project_path(tenant)}/api-keys", clock.now())
+    await page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    await page.reload()
+    await page.check("input[value='codes:read']")
+    await page.get_by_role("button", name="Create an API key").click()
+    secret = await page.input_value("#secret")
+    remember_secret(secret)
+
+    await page.click(".secret button")
+
+    await expect(page.locator(".secret button", has_text="Copied")).to_be_focused()
+    await page.goto(f"{project_path(tenant)}/codes")
+    await page.press("[name=address_prefix]", "Control+v")
+    assert await page.input_value("[name=address_prefix]") == secret
+
+
 async def test_the_link_of_an_invitation_fills_the_form_and_tells_no_server(
     served: ServedConsole, tenant: Tenant
 ) -> None:

@@ -201,6 +201,36 @@ async def test_what_is_not_a_genuine_pack_is_not_added(browsing: Browsing, liste
     await add(page, PACK, "ended")
 
 
+async def test_a_file_that_cannot_be_read_is_said_to_be_and_the_others_are_added(
+    browsing: Browsing, listen_url: str, stand_in: Any, tmp_path: Path
+) -> None:
+    """Browsers refuse to read a file that changed after it was chosen."""
+    page = await open_offline(browsing, listen_url, stand_in)
+    chosen = [tmp_path / "broken.json", tmp_path / "pack.json"]
+    for file in chosen:
+        file.write_text(json.dumps(NEWER))
+
+    def break_file() -> None:  # Playwright sets an attribute of it, which a method does not take.
+        chosen[0].unlink()
+
+    # Before the page's own listener, which reads the files.
+    await page.expose_function("breakFile", break_file)
+    await page.evaluate(
+        """() => document.addEventListener("change", async (event) => {
+          if (!event.isTrusted) return;
+          event.stopPropagation();
+          await breakFile();
+          event.target.dispatchEvent(new Event("change", { bubbles: true }));
+        }, true)"""
+    )
+
+    await page.locator("#pack").set_input_files(chosen)
+
+    await expect(page.locator("#pack-progress p")).to_have_text(
+        [re.compile("^broken.json: .* could not read .* again"), re.compile("^pack.json: .* was added")]
+    )
+
+
 async def test_the_page_with_packs_breaks_no_rule_of_accessibility(
     browsing: Browsing, listen_url: str, stand_in: Any, sound: Path
 ) -> None:

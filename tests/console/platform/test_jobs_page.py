@@ -60,7 +60,7 @@ async def test_the_status_counts_both(operator: ConsoleClient, rival: Rival) -> 
     page = await operator.get("/platform/status")
 
     tiles = page.find_all(".//dl[@class='tiles']/div")
-    shown = [(tile.find("dd/a").get("href"), tile.findtext("dd/a"), tile.get("class")) for tile in tiles[:2]]  # type: ignore[union-attr]
+    shown = [(link.get("href"), link.text, tile.get("class")) for tile in tiles[:2] for link in tile.findall("dd/a")]
     assert shown == [(PATH, "1", "tile tile-warn"), (f"{PATH}?state=retrying", "2", "tile")]
 
 

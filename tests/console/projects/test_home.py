@@ -40,6 +40,24 @@ async def test_a_new_project_begins_with_the_first_steps(operator: ConsoleClient
     ]
 
 
+async def test_the_steps_lead_to_the_newest_code_that_works(
+    operator: ConsoleClient, tenant: Tenant, clock: FakeClock
+) -> None:
+    clock.freeze()
+    made = []
+    for lifetime_s in (86400, 2 * 86400, 3600):
+        made.append((await tenant.make_code(lifetime_s=lifetime_s))["xr_id"])
+        clock.advance(seconds=1)
+    at, led_to = f"{path_of(tenant)}/codes/", []
+    for hours in (0, 2, 24, 24):
+        clock.advance(seconds=hours * 3600)
+        page = await operator.sign_in_as_operator(clock.now()).get(path_of(tenant))
+        links = [str(each.get("href")) for each in page.find_all(".//ol[@class='checklist']//a")]
+        led_to.append([each.removeprefix(at) for each in links if each.startswith(f"{at}xr_")])
+
+    assert led_to == [[made[2]], [made[1]], [made[1]], []]
+
+
 async def test_the_steps_go_when_a_code_was_heard(
     operator: ConsoleClient, tenant: Tenant, beside_core_url: Secret
 ) -> None:
@@ -231,8 +249,9 @@ async def test_each_role_sees_what_it_may_read_and_no_error(
         visitors.sign_in_as(people, role, clock.now())
         page = await visitors.get(path_of(tenant))
         assert (page.status, page.find_all(".//*[@class='trouble']")) == (200, []), role
-        issue = [each for each in page.find_all(".//main//a") if "/codes/issue" in str(each.get("href"))]
-        seen[role] = (headings_of(page), bool(issue))
+        acts = [*(each for each in page.find_all(".//main//a") if "/codes/issue" in str(each.get("href")))]
+        acts += [each for each in page.find_all(".//main//a") if each.text == "Measure the audience"]
+        seen[role] = (headings_of(page), bool(acts))
 
     read = ["Running campaigns", "Codes that work now", "Heard in the last 7 days"]
     assert seen == {"owner": ([*read, "Last events"], True), "member": (read, False), "billing": (read[:1], False)}

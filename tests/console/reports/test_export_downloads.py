@@ -1,6 +1,7 @@
 """Exports as downloads, and the page of a refused one."""
 
 import json
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -106,6 +107,22 @@ async def test_a_report_that_cannot_be_exported_is_a_page_with_the_reason(
     assert page.find_all(".//b") == [], "names of members are text"
     back = page.find(".//main/p/a").get("href")
     assert back == report_path(measured, **{"from": "2026-01-01"})
+
+
+async def test_the_way_back_from_a_refused_export_keeps_the_period(
+    operator: ConsoleClient, measured: MeasuredTenant, clock: FakeClock
+) -> None:
+    """The link names exact times, and the fields of the page take days."""
+    today = clock.now().date()
+    period = {"from": (today - timedelta(days=6)).isoformat(), "to": today.isoformat()}
+    links = links_of(await operator.get(report_path(measured, **period)))
+    operator.core.alter(f"GET {measured.path}", lambda report: {**report, "events": 4})
+    refused = await operator.get(links["aggregate.json"])
+
+    page = await operator.get(str(refused.find(".//main/p/a").get("href")))
+
+    assert {name: page.value(name) for name in period} == period
+    assert page.find(".//nav[@class='tabs']//a[@aria-current='page']").text == "7 days"
 
 
 @pytest.mark.parametrize("member", ["by_country", "filters"])

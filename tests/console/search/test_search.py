@@ -34,7 +34,7 @@ async def test_a_code_is_found_by_the_beginning_of_its_address(operator: Console
         intent={"type": "link", "action": "open", "resource": {"url": "https://example.org/tonight"}}
     )
 
-    for text in ("example.org/to", "https://example.org/tonight"):
+    for text in ("example.org/to", "https://example.org/tonight", "https:/"):
         found = found_in(await operator.get(search_path(tenant, text)))
         assert found["https://example.org/tonight"].endswith(code["xr_id"]), text
 

@@ -25,7 +25,7 @@ _OTHER_RULES: Final = {
     **_EVERY_RULE,
     "rules": {**_EVERY_RULE["rules"], **{name: {"enabled": False} for name in _OF_COLOURS}},
 }
-_WIDER: Final = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+WIDER: Final = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 Open = Callable[..., Awaitable[Page]]
 
@@ -37,7 +37,7 @@ async def find_broken_rules(page: Page, *, rules: Any = _EVERY_RULE) -> dict[str
     result = await page.evaluate("rules => axe.run(document, rules)", rules)
     assert result["passes"], "axe looked at something"
     broken = {each["id"]: [node["html"] for node in each["nodes"]] for each in result["violations"]}
-    return {**broken, "wider than the screen": True} if await page.evaluate(_WIDER) else broken
+    return {**broken, "wider than the screen": True} if await page.evaluate(WIDER) else broken
 
 
 async def find_broken_in_both_schemes(page: Page) -> dict[str, Any]:

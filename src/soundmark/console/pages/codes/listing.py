@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.forms import FieldRefused, Form
-from soundmark.console.intents import write_headline
+from soundmark.console.intents import complete_prefix, write_headline
 from soundmark.console.lookups import look_at_codes
 from soundmark.console.offline_packs import find_valid_packs, redirect_after_stop
 from soundmark.console.pages.codes.choices import find_campaigns
@@ -142,14 +142,8 @@ def _read_filters(visit: Visit) -> CodeFilters:
         issuer=form.text("issuer") or None,
         created_from=form.instant("created_from"),
         created_to=form.instant("created_to"),
-        address_prefix=_complete_prefix(form.text("address_prefix")) or None,
+        address_prefix=complete_prefix(form.text("address_prefix")) or None,
     )
-
-
-def _complete_prefix(typed: str) -> str:
-    """Return what an address begins with, where people leave out `https://` as they do when they issue a Code."""
-    is_scheme = any(f"{scheme}://".startswith(typed.lower()) for scheme in ("https", "http"))
-    return typed if "://" in typed or is_scheme else f"https://{typed}"
 
 
 def _read_selection(xr_ids: Sequence[str]) -> list[str]:

@@ -28,7 +28,7 @@ async def show_home(visit: Visit) -> Response:
     on_air, campaigns, hearings = count_on_air(parts.get("on_air")), parts["campaigns"], parts.get("hearings")
     running = None if campaigns is None else list_running(campaigns.data, visit.console.clock.now())
     looked_at_in_part = 0 if campaigns is None or campaigns.next_cursor is None else len(campaigns.data)
-    first = parts.get("first")
+    first, working = parts.get("first"), parts.get("on_air")
     return visit.page(
         "projects/home.html",
         reads_codes="on_air" in parts,
@@ -43,7 +43,8 @@ async def show_home(visit: Visit) -> Response:
         writer=SentenceWriter(visit, parts.get("emails") or {}),
         events=None if parts.get("events") is None else _list_events(visit, parts["events"]),
         shows_steps=_is_beginning(visit, parts),
-        first=first.data[0] if first is not None and first.data else None,
+        has_codes=first is not None and bool(first.data),
+        newest=None if working is None else max(working.data, key=lambda each: each.issued_at, default=None),
         write_headline=write_headline,
         now=visit.console.clock.now(),
     )

@@ -9,7 +9,7 @@ from soundmark_sdk.client.records import AudienceReport
 
 from soundmark.console.exports.report_request import ReportRequest
 from soundmark.console.lookups import find_integration
-from soundmark.console.pages.reports.report_filters import make_filters
+from soundmark.console.pages.reports.report_filters import list_chosen_days, make_filters
 from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown, TooManyListed
 from soundmark.console.visit import Visit
@@ -28,13 +28,14 @@ class PeriodPreset:
 
 def list_presets(visit: Visit) -> list[PeriodPreset]:
     """Return the periods on offer. Each ends today, and keeps the other filters."""
+    chosen = tuple(list_chosen_days(visit).values())
     today = visit.console.clock.now().astimezone(UTC).date()
     presets = []
     for name, days in _PRESETS:
         first = None if days is None else (today - timedelta(days=days - 1)).isoformat()
         last = None if days is None else today.isoformat()
         path = visit.here(**{"from": first, "to": last, "all": None})
-        presets.append(PeriodPreset(name, path, (visit.query("from"), visit.query("to")) == (first, last)))
+        presets.append(PeriodPreset(name, path, chosen == (first, last)))
     return presets
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from soundmark_sdk.client import ApiProblem, CodeFilters
 from soundmark_sdk.client.records import ListedCode
 
-from soundmark.console.intents import Headline, write_headline
+from soundmark.console.intents import Headline, complete_prefix, write_headline
 from soundmark.console.lookups import look_at_codes
 from soundmark.console.parts import read_part
 from soundmark.console.troubles import TenantUnknown
@@ -42,12 +42,11 @@ async def find_newest(visit: Visit) -> dict[str, Headline]:
 
 
 async def find_by_address(visit: Visit, name: str) -> dict[str, Headline]:
-    """Return the newest Codes whose address begins with a text, for which people leave out its own beginning.
+    """Return the newest Codes whose address begins with a text.
 
     Raises: soundmark_sdk.ClientFailure.
     """
-    prefix = name if "://" in name else f"https://{name}"
-    filters = CodeFilters(project_id=visit.project_id, address_prefix=prefix)
+    filters = CodeFilters(project_id=visit.project_id, address_prefix=complete_prefix(name))
     try:
         page = await visit.core.codes.page(filters, include_intent=True, limit=_MATCHES_MAX)
     except ApiProblem as refused:

@@ -1,5 +1,6 @@
 """The filters of reports, as URLs have them."""
 
+import contextlib
 from datetime import UTC, date, datetime, time, timedelta
 
 from soundmark_sdk.client import ReportFilters
@@ -30,6 +31,17 @@ def read_request(visit: Visit, integration_id: str) -> ReportRequest:
         from_at=from_at,
         to_at=to_at,
     )
+
+
+def list_chosen_days(visit: Visit) -> dict[str, str | None]:
+    """Return the days that the fields of the period show, also for exact times; what is no time stays as it is."""
+    days = {}
+    for name, after_last in (("from", timedelta()), ("to", timedelta(milliseconds=1))):
+        days[name] = text = visit.query(name)
+        with contextlib.suppress(ValueError, OverflowError):
+            if text is not None and "T" in text:
+                days[name] = (parse_timestamp(text) - after_last).date().isoformat()
+    return days
 
 
 def make_filters(request: ReportRequest) -> ReportFilters:

@@ -29,7 +29,7 @@ from soundmark.console.pages.reports.report_charts import (
     draw_legacy_days,
     read_period,
 )
-from soundmark.console.pages.reports.report_filters import make_filters, read_request
+from soundmark.console.pages.reports.report_filters import list_chosen_days, make_filters, read_request
 from soundmark.console.pages.reports.tables import ROWS_MAX, list_tables
 from soundmark.console.parts import read_part
 from soundmark.console.routing import page
@@ -65,6 +65,7 @@ async def show_report(visit: Visit) -> Response:
         # The newest ones, which the form offers, whether or not there is a report.
         campaign_names={each.id: each.name for each in campaigns.data} if campaigns else {},
         campaigns_are_known=campaigns is not None,
+        chosen_days=list_chosen_days(visit),
         presets=list_presets(visit),
         newest_codes=newest,
         code_names=await name_codes(visit, newest, [chosen, *keys]),
@@ -83,7 +84,7 @@ async def show_legacy_report(visit: Visit) -> Response:
         if isinstance(refused, ApiProblem) and refused.status == HTTPStatus.UNAUTHORIZED:
             raise  # The session has ended, which concerns the whole page.
         visit.trouble = describe(refused, visit.language)
-    return visit.page("reports/legacy.html", **shown)
+    return visit.page("reports/legacy.html", chosen_days=list_chosen_days(visit), **shown)
 
 
 async def _find_report(visit: Visit) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from soundmark_sdk.client.records import ApiKey, Campaign, Integration, ListedCo
 from soundmark_sdk.client.requests import CodeFilters
 
 from soundmark.console.event_types import EVENT_TYPES, name_type
+from soundmark.console.intents import complete_prefix
 from soundmark.console.navigation import PLATFORM_PAGES, list_areas, list_sections, offers_platform
 from soundmark.console.pages.search.finding import Finding, Place, SearchResult, find_or_nothing
 from soundmark.console.visit import Visit
@@ -134,9 +135,8 @@ async def _list_integrations(visit: Visit, organization_id: str, project_id: str
 
 
 async def _list_codes(visit: Visit, organization_id: str, project_id: str | None, text: str) -> AsyncIterator[Finding]:
-    """List the Codes whose address begins with a text; people leave out how it begins."""
-    prefix = text if "://" in text else f"https://{text}"
-    filters = CodeFilters(project_id=project_id, address_prefix=prefix)
+    """List the Codes whose address begins with a text."""
+    filters = CodeFilters(project_id=project_id, address_prefix=complete_prefix(text))
     page = await visit.core.codes.page(
         filters, include_intent=True, organization_id=organization_id, limit=_SHOWN_OF_A_KIND
     )

@@ -50,10 +50,32 @@ function makeButton(className, read) {
   button.type = "button";
   button.className = className;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(read());
-    button.dispatchEvent(new Event("copied"));
+    if (await copyText(read(), button)) button.dispatchEvent(new Event("copied"));
   });
   return button;
+}
+
+/**
+ * Copy a text, and return whether that worked.
+ *
+ * @param {string} text
+ * @param {HTMLElement} button beside which the text may stand for a moment, since a dialog keeps the focus inside
+ */
+async function copyText(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Over plain http browsers have no such API, but copy what is selected.
+    const field = document.createElement("textarea");
+    field.value = text;
+    button.after(field);
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    button.focus();
+    return isCopied;
+  }
 }
 
 /**

@@ -86,7 +86,9 @@ export class Packs {
    */
   async _addFile(file) {
     if (file.size > PACK_BYTES_MAX) return ["too_large", null];
-    const document = new Uint8Array(await file.arrayBuffer());
+    const content = await file.arrayBuffer().catch(() => null);
+    if (content === null) return ["unreadable", null];
+    const document = new Uint8Array(content);
     const keys = await this._fetchKeys().catch(() => this._keptKeys);
     if (keys === null) return ["keys_missing", null];
     const pack = await this._verify(document, keys);
