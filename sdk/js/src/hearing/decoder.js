@@ -93,9 +93,12 @@ export class Decoder {
     if (candidates.length === 0) return;
     // Beginnings that are clear score alike. Of them the newest comes first, since it stays in the band for longest. Markers
     // score 0, and are so many that the oldest comes first: otherwise a marker without end would push each out unread.
-    this._waiting = [...this._waiting, ...candidates]
-      .sort((a, b) => Math.round(b.score) - Math.round(a.score) || (b.score && b.start - a.start))
-      .slice(0, WAITING_MAX);
+    const sorted = [...this._waiting, ...candidates].sort(
+      (a, b) => Math.round(b.score) - Math.round(a.score) || (b.score && b.start - a.start),
+    );
+    // Each kind has room of its own: a clear sound looks like a beginning in more places than there is room for.
+    const beginnings = sorted.filter((each) => each.score).slice(0, WAITING_MAX);
+    this._waiting = [...beginnings, ...sorted.filter((each) => !each.score).slice(0, WAITING_MAX)];
   }
 
   /**
