@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import BinaryIO, Final, cast
 
 from soundmark_sdk.sound_files.byte_source import ByteSource, ByteView
 from soundmark_sdk.sound_files.part import Kind, Part, make_broken_part, make_unreadable_part
@@ -69,8 +69,7 @@ def write_length(content: ByteView, sample_count: int) -> None:
 
 def find_frame(content: ByteView, at: int, first: int) -> tuple[int, int] | None:
     """Return the next frame in such a content that begins with a sample or a later one: its place, and that sample."""
-    content.seek(0)
-    source = ByteSource(content)
+    source = _open_content(content)
     at = max(at, len(content.header))
     block_at = len(MAGIC) + _BLOCK_HEADER_BYTES + 2
     block = int.from_bytes(content.header[block_at : block_at + 2], "big")
@@ -87,11 +86,15 @@ def find_frame(content: ByteView, at: int, first: int) -> tuple[int, int] | None
 
 def cut_before(content: ByteView, at: int) -> ByteView:
     """Return such a content without what is before a place, except for its header."""
-    content.seek(0)
-    source = ByteSource(content)
+    source = _open_content(content)
     rest = ByteView(source, content.header)
     rest.append(at, source.size - at)
     return rest
+
+
+def _open_content(content: ByteView) -> ByteSource:
+    content.seek(0)
+    return ByteSource(cast("BinaryIO", content))
 
 
 def _read_number(header: bytes) -> int | None:
