@@ -12,11 +12,11 @@ from .conftest import Tenant
 
 def test_a_wav_is_written_that_can_be_heard(tenant: Tenant, tmp_path: Path) -> None:
     (code,) = tenant.make_codes(1)
-    out = tmp_path / "jingle.wav"
+    out = tmp_path / "jingle\x1b[2J.wav"
     done = tenant.run("codes", "wav", code["xr_id"], "--protocol", "5", "--out", str(out))
-    assert (done.status, done.out, done.err) == (0, f"{out}\n", "")
+    assert (done.status, done.out, done.err) == (0, f"{tmp_path}/jingle\\u001b[2J.wav\n", "")
     assert [frame.text for frame in hear(out)] == [code["broadcast_frame"]]
-    assert [path.name for path in tmp_path.iterdir()] == ["jingle.wav"]
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
 def test_a_wav_is_named_after_its_code_unless_a_name_is_given(

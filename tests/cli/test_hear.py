@@ -81,10 +81,13 @@ def test_every_code_in_a_recording_must_verify(
     both = run("hear", str(path), "--base-url", service.url)
     service.revoke(code)
     one = run("hear", str(path), "--base-url", service.url)
+    service.revoke(other)
+    none = run("hear", str(path), "--base-url", service.url)
 
     assert (both.status, both.out.count("verified")) == (0, 2)
     assert code["broadcast_frame"] in one.refusal
     assert other["xr_id"] in one.out
+    assert re.search(r"[^.]; no verified intent for ", none.refusal)
 
 
 def test_an_issuers_text_cannot_control_the_terminal(service: Service, tmp_path: Path) -> None:
@@ -148,7 +151,7 @@ def test_an_explanation_says_how_well_a_code_was_heard(service: Service, code: d
         r"level           peak -6 dBFS, RMS -1[67] dBFS\n"
         r"15 to 19\.5 kHz  -1[45] dBFS in its loudest second; "
         r"then the band below has -\d+ dBFS, the band above -\d+ dBFS\n"
-        r"frames          1 begun, 1 ended, 1 heard\n"
+        r"frames          1 heard; clear beginnings: 1, clear ends: 1\n"
         r"- A frame was heard\. Its marker tones are [23]\d dB above the sound between them\.\n"
     )
     assert re.fullmatch(expected, explained), explained

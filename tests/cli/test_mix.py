@@ -197,7 +197,7 @@ def test_codecs_need_ffmpeg_and_a_lost_repetition_is_status_1(programme: Path, n
     assert lost.status == 1
     for text in ("mp3 32 kbit/s: 0 of 1 heard, cut off at", "LAME: --lowpass 20", "opus 96 kbit/s: 1 of 1 heard"):
         assert text in lost.out
-    assert lost.err == "soundmark: mixed.wav is written, but a receiver loses the Code 1 times, codecs included\n"
+    assert lost.err == "soundmark: mixed.wav is written, but a receiver loses the Code once, codecs included\n"
     scanned = run_in(path, "scan", "mixed.wav", "--codecs", "mp3:32")
     assert scanned.err == "soundmark: 0 of 1 repetitions are weak or lost; codecs lose 1\n"
     assert scanned.status == 1

@@ -354,6 +354,7 @@ def test_wrong_usage_is_status_2(arguments: tuple[str, ...]) -> None:
             "port 1 of 192.0.2.1 cannot be listened",
         ),
         (("--out", "-", "--state", "."), r"\. cannot be written: it is a directory"),
+        (("--out", "-", "--state", "none/s"), r"none/s cannot be written: No such file or directory"),
     ],
 )
 def test_it_is_refused_in_one_line(arguments: tuple[str, ...], refusal: str) -> None:

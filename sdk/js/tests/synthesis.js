@@ -20,10 +20,10 @@ export function synthesize(text, framesPerGroup = 3, speed = 1, speedUp = () => 
   return join(...pieces);
 }
 
-/** Return the marker that begins a frame, as long as it is or longer. */
-export function playMarker(samples = MARKER_FRAMES * FRAME_SAMPLES, speed = 1) {
+/** Return the marker that begins a frame, or with `isEnd` of 1 the one that ends it, as long as it is or longer. */
+export function playMarker(samples = MARKER_FRAMES * FRAME_SAMPLES, speed = 1, isEnd = 0) {
   return play(
-    Array.from({ length: 16 }, (_, pair) => 2 * pair + (pair % 2)),
+    Array.from({ length: 16 }, (_, pair) => 2 * pair + ((pair + isEnd) % 2)),
     samples,
     speed,
   );

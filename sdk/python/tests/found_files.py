@@ -127,6 +127,7 @@ def make_flac_files() -> Made:
     content = write_flac(play_quietly(ONE))
     count = len(play_quietly(ONE))
     ogg = make_ogg_flac(content)
+    later = write_flac(np.concatenate([make_noise(3), play_quietly(ONE)]))
     late = bytearray(make_ogg_flac(write_flac(np.concatenate([make_noise(1), play_quietly(ONE)]))))
     late[9000] ^= 1
     return {
@@ -137,6 +138,10 @@ def make_flac_files() -> Made:
         "a tag after": content + b"TAG" + bytes(125),
         "no sound after": content + b"no sound" * 100,
         "cut": write_flac(np.concatenate([play_quietly(ONE), make_noise(1)]))[: len(content) + 5000],
+        "damaged before": later[:50_000] + b"damage" + later[50_006:],
+        "damaged before, of unknown length": set_flac_length(later[:50_000] + b"damage" + later[50_006:], 0),
+        "bytes are missing": later[:50_000] + later[70_000:],
+        "damaged in the Code": b"damage".join([content[: len(content) // 2], content[len(content) // 2 + 6 :]]),
         "Ogg": ogg,
         "Ogg, of unknown length": make_ogg_flac(set_flac_length(content, 0)),
         "Ogg, of wrong length": make_ogg_flac(set_flac_length(content, count // 9)),
@@ -199,8 +204,13 @@ def make_mp3_files() -> Made:
     content, noise = write_mp3(sound), write_mp3(make_noise(0.7))
     start = content.index(b"\xff\xfb", 4)
     middle = start + 4 * 288 - 100
+    late = write_mp3(np.concatenate([make_noise(0.5), sound]))
+    even = write_mp3(np.concatenate([make_noise(0.5), sound]), bitrate_mode="CONSTANT")
+    free = even.replace(even[:3], even[:2] + bytes([even[2] & 0xF]))
     return {
-        "from the middle of a frame": write_mp3(np.concatenate([make_noise(0.5), sound]))[1500:],
+        "from the middle of a frame": late[1500:],
+        "of the free format": free,
+        "of the free format, from the middle of a frame": free[1500:],
         "zeros before": bytes(100_000) + content,
         "no sound before": b"no sound" * 500 + content,
         "two tags": make_tag(bytes(300)) + make_tag(bytes(200)) + content,

@@ -250,13 +250,38 @@ def test_several_frames_have_their_markers() -> None:
     [
         (2, 0, "2 frames begin, but their ends are missing: "),
         (0, 2, "2 frames end, but their beginnings are missing: "),
-        (2, 1, "2 frames begin and 1 ends, but none can be decoded: "),
-        (1, 3, "1 frame begins and 3 end, but none can be decoded: "),
+        (2, 1, "2 frames begin and 1 ends, but none can be decoded as a Code: "),
+        (1, 3, "1 frame begins and 3 end, but none can be decoded as a Code: "),
     ],
 )
 def test_an_interrupted_frame_is_counted(starts: int, ends: int, words: str) -> None:
     (finding,) = explain_sound(9.0, RATE_HZ, (), examine(make_wav(PROGRAMME)).levels, Markers(starts, ends, 1.0, 20.0))
     assert finding.sentence.startswith(words)
+
+
+MARKER = SOUND[1234 : 1234 + 16 * 1024]
+
+
+@pytest.mark.parametrize(
+    ("sound", "codes"),
+    [
+        (np.concatenate([MARKER, np.zeros(2 * RATE_HZ)]), ["ends_early"]),
+        (np.concatenate([SOUND[-4321 - 16 * 1024 :], np.zeros(2 * RATE_HZ)]), ["begins_late"]),
+        (make_tone(17_400, 0.3), ["tone", "no_frame"]),
+        (play("hello world", 3), ["unreadable"]),
+        (low_pass(SOUND, 16_700), ["cut_off", "unreadable"]),
+        (low_pass(PROGRAMME, 16_000) + make_tone(15_734, 0.3), ["cut_off", "tone"]),
+    ],
+    ids=["a marker", "the other", "a tone", "foreign", "all of a frame below 16.7 kHz", "a tone in a programme"],
+)
+def test_what_ends_by_itself_is_not_cut_off(sound: Sound, codes: list[FindingCode]) -> None:
+    assert find_codes(examine(make_wav(sound))) == codes
+
+
+def test_a_frame_that_begins_anew_has_two_beginnings() -> None:
+    markers = examine(make_wav(np.concatenate([SOUND[: RATE_HZ // 2], SOUND]))).markers
+    assert markers is not None
+    assert (markers.start_count, markers.end_count) == (2, 1)
 
 
 def test_a_steady_tone_is_measured() -> None:
@@ -295,6 +320,16 @@ def test_a_page_of_ogg_with_a_wrong_checksum_is_damage() -> None:
     assert "damaged" not in find_codes(examine(io.BytesIO(content)))
     (finding,) = [each for each in examine(io.BytesIO(damaged)).findings if each.code == "damaged"]
     assert finding.sentence == "The OGG file has a damaged page, whose sound is missing."
+
+
+@pytest.mark.parametrize("rest", [b"", b"\xff\xf8" * 999, b"no sound"])
+def test_what_is_missing_of_a_damaged_flac_file_is_counted(rest: bytes) -> None:
+    content = write_recording(make_noise(3), "FLAC", "PCM_16")
+    damaged = content[:50_000] + b"damage" + content[50_006:100_000] + b"damage" + content[100_006:] + rest
+    examination = examine(io.BytesIO(damaged))
+    sentence = "The FLAC file is damaged: 8192 of 144000 samples are missing."
+    assert [each.sentence for each in examination.findings if each.code == "damaged"] == [sentence]
+    assert examination.duration_s == 3
 
 
 def test_a_tag_after_flac_is_no_damage() -> None:

@@ -68,6 +68,11 @@ def test_frames_in_every_part_of_a_file_are_heard_even_across_a_joint() -> None:
     assert hear_tokens(content + write_mp3(play_quietly(ONE))) == [ONE, TOKENS[2], TWO]
 
 
+OPUS = write_opus(make_noise(3))
+HEADERS = OPUS[: OPUS.index(b"OggS", OPUS.index(b"OpusTags"))]
+LAST_PAGE = OPUS[OPUS.rindex(b"OggS") :]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -99,6 +104,7 @@ def test_frames_in_every_part_of_a_file_are_heard_even_across_a_joint() -> None:
         (write_flac(make_noise(1)).partition(b"\xff\xf8")[2].join([b"\xff\xf8", b""]), "That is not a WAV"),
         (b"".join(make_ogg([b"\x80theora" + bytes(9), b"", b""])), "The OGG file has no sound."),
         (b"".join([*make_ogg([b"\x01vorbis", b"1", b"2"])][1:]), "The OGG file begins in the middle of a stream"),
+        (HEADERS + LAST_PAGE, "The OGG file has a sound that cannot be decoded: its beginning is missing, or"),
         (write_opus(make_noise(4))[9000:], "The OGG file begins in the middle of a stream"),
         (b"OggS\0\2", "The OGG file is broken."),
     ],

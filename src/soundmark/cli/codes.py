@@ -15,7 +15,7 @@ from soundmark_sdk.client.records import Status
 
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
-from soundmark.cli.intents import format_intent, make_link, read_intent
+from soundmark.cli.intents import format_intent, make_link, printable, read_intent
 from soundmark.cli.issuing import (
     AT_ONCE_MAX,
     HEADINGS,
@@ -280,7 +280,7 @@ def wav(
                     task, completed=taken, total=whole, description="Downloading"
                 ),
             )
-    typer.echo(path)
+    typer.echo(printable(str(path)))
 
 
 def _read_request(options: IssueOptions) -> IssueRequest:

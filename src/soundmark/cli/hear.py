@@ -100,7 +100,7 @@ def hear_command(
         frames = _hear_file(file, explain=explain) if file is not None else _hear_microphone()
         failures = [failure for frame in frames if (failure := _show(receiver, frame))]
     if failures:
-        raise Refused("; ".join(failures))
+        raise Refused("; ".join(failures).replace(".; ", "; "))
 
 
 def _show(receiver: Receiver, frame: Frame) -> str | None:
@@ -196,7 +196,8 @@ def _explain(examination: Examination) -> Iterator[str]:
         f"{_decibels(levels.below_dbfs)}, the band above {_decibels(levels.above_dbfs)}"
     )
     if markers is not None:
-        yield f"frames          {markers.start_count} begun, {markers.end_count} ended, {len(examination.frames)} heard"
+        clear = f"clear beginnings: {markers.start_count}, clear ends: {markers.end_count}"
+        yield f"frames          {len(examination.frames)} heard; {clear}"
     yield from (f"- {finding.sentence}" for finding in examination.findings)
 
 

@@ -115,7 +115,7 @@ def save_archive(subject: ClosureSubject, out: Path | None, *, force: bool) -> N
             )
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror}") from None
-    typer.echo(path)
+    typer.echo(printable(str(path)))
 
 
 def show_preflight(subject: ClosureSubject, *, as_json: bool) -> None:

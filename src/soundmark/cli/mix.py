@@ -10,6 +10,7 @@ import typer
 from soundmark.audio.synthesis import FRAME_PATTERN
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_facts, show_json
+from soundmark.cli.intents import printable
 from soundmark.cli.mastering import (
     CertificateFile,
     Codecs,
@@ -97,11 +98,12 @@ def mix_command(
             saved = save_certificates(
                 certificate, written, xr_ids, mixed.repetitions, mixed.codecs, connection, organization
             )
-        typer.echo(f"signed: {saved[0]}", err=as_json)
+        typer.echo(printable(f"signed: {saved[0]}"), err=as_json)
     lost_count = sum(not each.is_heard for each in mixed.repetitions)
     lost_count += sum(len(each.repetitions) - each.heard_count for each in mixed.codecs)
     if lost_count:
-        raise Refused(f"{out} is written, but a receiver loses the Code {lost_count} times, codecs included")
+        times = "once" if lost_count == 1 else f"{lost_count} times"
+        raise Refused(f"{out} is written, but a receiver loses the Code {times}, codecs included")
 
 
 def _check_usage(

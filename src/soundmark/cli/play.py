@@ -176,7 +176,10 @@ def play(
         return _open_client(service, credential, tenant, clock)
 
     journal = Journal(lambda line: typer.echo(printable(line), err=True))
-    state_file = StateFile(options.state or _find_state_path(service.base_url, playout))
+    state_path = options.state or _find_state_path(service.base_url, playout)
+    if options.state is None:
+        state_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state_file = StateFile(state_path)
     with ExitStack() as stack:
         try:
             stack.enter_context(state_file.locked())

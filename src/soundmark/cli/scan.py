@@ -7,6 +7,7 @@ import typer
 
 from soundmark.cli import Refused
 from soundmark.cli.api import show_json
+from soundmark.cli.intents import printable
 from soundmark.cli.mastering import (
     CertificateFile,
     Codecs,
@@ -70,7 +71,7 @@ def scan_command(
             for saved in save_certificates(
                 certificate, programme, xr_ids, repetitions, results, connection, organization
             ):
-                typer.echo(f"signed: {saved}", err=as_json)
+                typer.echo(printable(f"signed: {saved}"), err=as_json)
     if not repetitions:
         raise Refused(f"no Code was heard in {master}")
     weak_count = sum(not each.is_heard or each.margin_db < FAIR_DB for each in repetitions)

@@ -82,14 +82,15 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_one_agent_at_a_time_uses_it(tmp_path: Path) -> None:
-    file = StateFile(tmp_path / "folder" / "state")
+    file = StateFile(tmp_path / "state")
     with file.locked(), pytest.raises(StateRefused, match=r"another `soundmark play` uses .*; give this one --state"):
         file.locked().__enter__()
     with file.locked():
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StateRefused, match="cannot be written"):
-        StateFile(tmp_path / "file" / "state").locked().__enter__()
+def test_a_missing_folder_is_refused_and_not_made(tmp_path: Path) -> None:
+    """Whoever names a file may have mistyped its folder."""
+    with pytest.raises(StateRefused, match=r"cannot be written: No such file or directory"):
+        StateFile(tmp_path / "folder" / "state").locked().__enter__()
+    assert not (tmp_path / "folder").exists()

@@ -90,12 +90,13 @@ export class Decoder {
 
   /** @param {Candidate[]} candidates */
   _wait(candidates) {
-    if (candidates.length === 0) return;
+    if (!candidates.length) return;
     // Beginnings that are clear score alike. Of them the newest comes first, since it stays in the band for longest. Markers
     // score 0, and are so many that the oldest comes first: otherwise a marker without end would push each out unread.
+    // They have room of their own, because a clear sound looks like a beginning in more places than there is room for.
     this._waiting = [...this._waiting, ...candidates]
       .sort((a, b) => Math.round(b.score) - Math.round(a.score) || (b.score && b.start - a.start))
-      .slice(0, WAITING_MAX);
+      .filter((each, at) => at < (each.score ? 1 : 2) * WAITING_MAX);
   }
 
   /**
@@ -106,11 +107,12 @@ export class Decoder {
    */
   _work(end) {
     this._reading ??= this._begin(end);
-    if (this._reading === null) return false;
+    if (!this._reading) return false;
     const { done, value } = this._reading.steps.next();
     if (!done) return true;
-    if (value !== null) {
-      this._report({ text: value, token: value.slice(value.indexOf("brd_")) });
+    if (value) {
+      // After `XRC1:`.
+      this._report({ text: value, token: value.slice(5) });
       this._forgetAround(this._reading.candidate);
     }
     this._reading = null;

@@ -38,6 +38,10 @@ _CLIPPED_SHARE: Final = 0.001
 # White noise in the last of 16 bits has -105 dBFS in this band.
 _BAND_EMPTY_DBFS: Final = -95.0
 _TONE_SHARE: Final = 1 / 3
+# Where the band has this much more than what is below it, there is hardly a programme.
+_PROGRAMME_DB: Final = 20.0
+# The tones of a marker end at 16.5 kHz, and those of a whole frame above this: docs/sound-decoder.md.
+_FRAME_TOP_HZ: Final = 18_700
 _SPEED_ERROR: Final = 0.005  # What the decoder tolerates: docs/sound.md.
 # What makes a recording play at these speeds.
 _KNOWN_SPEEDS: Final = {
@@ -122,10 +126,10 @@ def _check_band(levels: Levels, markers: Markers) -> list[Finding]:
     tone = _check_tone(levels)
     # Beside a tone, a marker may look like its opposite, or like none.
     damage = [_describe_damage(markers)] if is_there and not tone else []
-    if levels.cut_hz is not None:
+    if levels.cut_hz is not None and not _ends_by_itself(levels.cut_hz, levels, markers, has_tone=bool(tone)):
         text = (
             f"The recording is cut off at about {levels.cut_hz / 1000:.1f} kHz, below the 19.5 kHz that frames reach: "
-            "a codec, an FM transmission, a lower sample rate or a filter removed the rest."
+            "a codec, an FM transmission, a lower sample rate or a filter may have removed the rest."
         )
         return [Finding("cut_off", text), *tone, *damage]
     if is_there:
@@ -134,6 +138,16 @@ def _check_band(levels: Levels, markers: Markers) -> list[Finding]:
         return [Finding("band_empty", "The band from 15 to 19.5 kHz is empty.")]
     text = f"The band from 15 to 19.5 kHz holds sound ({levels.band_dbfs:.0f} dBFS), but no frame begins or ends in it."
     return [*tone, Finding("no_frame", text)]
+
+
+def _ends_by_itself(cut_hz: float, levels: Levels, markers: Markers, *, has_tone: bool) -> bool:
+    """Return whether the sound is hardly more than tones, which may reach no higher by themselves."""
+    band_dbfs, below_dbfs = levels.band_dbfs, levels.below_dbfs
+    if band_dbfs is None or (below_dbfs is not None and below_dbfs > band_dbfs - _PROGRAMME_DB):
+        return False
+    # Of a frame without its beginning or end, perhaps nothing else is there than the other marker.
+    is_part = (markers.start_count > 0) != (markers.end_count > 0)
+    return has_tone or is_part or cut_hz >= _FRAME_TOP_HZ
 
 
 def _check_tone(levels: Levels) -> list[Finding]:
@@ -164,8 +178,14 @@ def _describe_damage(markers: Markers) -> Finding:
         ended = "A frame ends, but its beginning is" if ends == 1 else f"{ends} frames end, but their beginnings are"
         return Finding("begins_late", f"{ended} missing: the recording begins after it, or the sound was interrupted.")
     if starts == ends == 1:
-        text = "A frame begins and ends, but cannot be decoded: noise, a codec, a gap or an echo damaged it."
+        text = (
+            "A frame begins and ends, but cannot be decoded as a Code: it is another application's, or noise, a codec, "
+            "a gap or an echo damaged it."
+        )
         return Finding("unreadable", f"{text} Its {_describe_contrast(markers.contrast_db or 0)}")
     text = f"{starts} frame{'s begin' if starts > 1 else ' begins'} and {ends} end{'' if ends > 1 else 's'}"
-    text += ", but none can be decoded: noise, a codec, a gap, an echo or an interruption damaged them."
+    text += (
+        ", but none can be decoded as a Code: they are another application's, or noise, a codec, a gap, an echo or an "
+        "interruption damaged them."
+    )
     return Finding("unreadable", f"{text} Their {_describe_contrast(markers.contrast_db or 0)}")

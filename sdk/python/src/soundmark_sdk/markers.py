@@ -23,8 +23,9 @@ _STEP: Final = _WINDOW // 2
 # Noise reaches this in one of 60,000 windows; ten such windows in a row are a marker.
 _MATCH_MIN: Final = 0.6
 _RUN_MIN: Final = 10
-# A marker after a gap, such as a codec makes, is not a new one: two of a kind are an airtime apart, 140 steps or more.
-_APART_MIN: Final = 60
+# A marker after a gap, such as a codec makes, is not a new one, up to its own length after it was found. A Code that is
+# interrupted and begun again has two of a kind less than an airtime apart.
+_APART_MIN: Final = 40
 # The speeds to try: each 0.05 % from the next, and 0.1 % where only an accident of the rate leads. At 0.3 % the tones
 # have moved by a whole place. A film at the speed of television is 4.2 % fast, and 44.1 kHz at 48 kHz 8.8 %.
 SPEED_ERROR_MAX: Final = 0.1
@@ -101,8 +102,9 @@ class MarkerSearch:
     def _count(self, likeness: NDArray[np.float64], as_start: NDArray[np.float64], as_end: NDArray[np.float64]) -> None:
         matches = np.stack([likeness, -likeness]) >= _MATCH_MIN
         self._runs = np.where(matches, self._runs + 1, 0)
-        self._counts += (self._runs == _RUN_MIN) & (self._since >= _APART_MIN)
-        self._since = np.where(self._runs >= _RUN_MIN, 0, self._since + 1)
+        is_new = (self._runs == _RUN_MIN) & (self._since >= _APART_MIN)
+        self._counts += is_new
+        self._since = np.where(is_new, 0, self._since + 1)
         is_start, is_end = self._runs >= _RUN_MIN
         self._weights += np.abs(likeness) * (is_start | is_end)
         self._tone_power += as_start * is_start + as_end * is_end

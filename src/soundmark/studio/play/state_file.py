@@ -111,7 +111,6 @@ class StateFile:
             raise StateRefused(f"{self._path} cannot be written: it is a directory")
         with ExitStack() as stack:
             try:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 stack.enter_context(kept_alone(self._path))
             except InUse:
                 raise StateRefused(f"another `soundmark play` uses {self._path}; give this one --state FILE") from None

@@ -1,7 +1,9 @@
 """FLAC: files, and streams of unknown length."""
 
+import re
 from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from typing import BinaryIO, Final, cast
 
 from soundmark_sdk.sound_files.byte_source import ByteSource, ByteView
 from soundmark_sdk.sound_files.part import Kind, Part, make_broken_part, make_unreadable_part
@@ -11,6 +13,13 @@ _STREAMINFO_BYTES: Final = 34
 _FIELDS_AT: Final = 10
 _BLOCK_HEADER_BYTES: Final = 4
 _IS_LAST: Final = 0x80
+_FRAME: Final = re.compile(rb"\xff[\xf8\xf9]")
+_TRIES_MAX: Final = 1 << 16  # Chance makes one in 32 kB; more are hostile.
+_NUMBER_AT: Final = 4
+_FRAME_HEADER_BYTES_MAX: Final = 16
+# Bytes at the end of a frame's header, by codes in its third byte: of the block's size, and of the rate.
+_SIZE_BYTES: Final = {6: 1, 7: 2}
+_RATE_BYTES: Final = {12: 1, 13: 2, 14: 2}
 _READABLE_BITS: Final = frozenset({8, 16, 24})
 
 
@@ -56,3 +65,57 @@ def write_length(content: ByteView, sample_count: int) -> None:
     at = len(MAGIC) + _BLOCK_HEADER_BYTES + _FIELDS_AT
     fields = int.from_bytes(content.header[at : at + 8], "big") | sample_count
     content.header = content.header[:at] + fields.to_bytes(8, "big") + content.header[at + 8 :]
+
+
+def find_frame(content: ByteView, at: int, first: int) -> tuple[int, int] | None:
+    """Return the next frame in such a content that begins with a sample or a later one: its place, and that sample."""
+    source = _open_content(content)
+    at = max(at, len(content.header))
+    block_at = len(MAGIC) + _BLOCK_HEADER_BYTES + 2
+    block = int.from_bytes(content.header[block_at : block_at + 2], "big")
+    for place in islice(source.search(_FRAME, at), _TRIES_MAX):
+        header = source.read(place, _FRAME_HEADER_BYTES_MAX)
+        number = _read_number(header)
+        if number is not None:
+            # Blocks of one size are counted, those of several by their first sample: RFC 9639, 9.1.
+            sample = number if header[1] & 1 else number * block
+            if sample >= first:
+                return place, sample
+    return None
+
+
+def cut_before(content: ByteView, at: int) -> ByteView:
+    """Return such a content without what is before a place, except for its header."""
+    source = _open_content(content)
+    rest = ByteView(source, content.header)
+    rest.append(at, source.size - at)
+    return rest
+
+
+def _open_content(content: ByteView) -> ByteSource:
+    content.seek(0)
+    return ByteSource(cast("BinaryIO", content))
+
+
+def _read_number(header: bytes) -> int | None:
+    """Return the number in the header of a frame, None if its checksum is wrong: RFC 9639, 9.1."""
+    if len(header) < _FRAME_HEADER_BYTES_MAX:
+        return None
+    ones = f"{header[_NUMBER_AT]:08b}1".index("0") if header[_NUMBER_AT] != 0xFF else 0  # noqa: PLR2004 - no number
+    count = max(1, ones)
+    end = _NUMBER_AT + count + _SIZE_BYTES.get(header[2] >> 4, 0) + _RATE_BYTES.get(header[2] & 0xF, 0)
+    if _compute_checksum(header[:end]) != header[end]:
+        return None
+    number = header[_NUMBER_AT] & (0x7F >> ones)
+    for byte in header[_NUMBER_AT + 1 : _NUMBER_AT + count]:
+        number = number << 6 | byte & 0x3F
+    return number
+
+
+def _compute_checksum(header: bytes) -> int:
+    checksum = 0
+    for byte in header:
+        checksum ^= byte
+        for _ in range(8):
+            checksum = checksum << 1 & 0xFF ^ (0x07 if checksum & 0x80 else 0)
+    return checksum

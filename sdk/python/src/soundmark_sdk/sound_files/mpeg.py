@@ -14,6 +14,9 @@ from soundmark_sdk.sound_files.tags import skip_tags
 # The third byte of a header: bit rates 1 to 14, and sample rates 0 to 2.
 _RATES: Final = b"".join(rb"\x%x0-\x%xb" % (bit_rate, bit_rate) for bit_rate in range(1, 15))
 _STARTS: Final = re.compile(rb"\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff][" + _RATES + rb"]|" + STARTS.pattern)
+# A frame of the free format, of layer II or III.
+_FREE: Final = re.compile(rb"\xff[\xe2-\xe5\xf2-\xf5\xfa-\xfd][\0-\x0b]")
+_FREE_BYTES: Final = (48, 8192)
 # Between frames: more than a picture that no tag announces, and little enough to search.
 _GAP_BYTES_MAX: Final = 1 << 20
 # Chance makes 200 headers in a megabyte; more are hostile.
@@ -153,6 +156,20 @@ def _make_contents(header: bytes, form: _Format, frame_count: int) -> bytes:
     content = first + bytes(_XING_AT[form.version == 0, form.is_mono] - len(first))
     content += b"Xing" + struct.pack(">II", _XING_HAS_COUNT, frame_count)
     return content.ljust(_measure_frame(form, _XING_BIT_RATE, 0), b"\0")
+
+
+def find_free(source: ByteSource, at: int, end: int) -> int:
+    """Return the next place before an end at which frames of the free format begin, or else the end of the source.
+
+    Three headers that are alike and as far apart prove them.
+    """
+    least, most = _FREE_BYTES
+    for place in islice(source.search(_FREE, at, end), _TRIES_MAX):
+        content = source.read(place, 2 * most)
+        size = content.find(content[:3], 1, most)
+        if size >= least and content.startswith(content[:3], 2 * size):
+            return place
+    return source.size
 
 
 def _find_free(source: ByteSource, at: int) -> tuple[list[Part], int]:

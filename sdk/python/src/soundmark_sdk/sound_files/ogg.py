@@ -20,6 +20,7 @@ _CUT: Final = re.compile(rb"OggS\0[\0-\7]|RIFF[\0-\xff]{4}WAVE")
 # A page of any place in a stream, or a file of another kind.
 PAGES: Final = re.compile(rb"OggS\0[\0-\7]|" + STARTS.pattern)
 _DISORDER: Final = "The OGG file has pages whose time falls back; they cannot be read."
+_UNDECODED: Final = "The OGG file has a sound that cannot be decoded: its beginning is missing, or it is broken."
 _NO_TIMES: Final = "The OGG file has no sound, or its pages have no times, which decoding needs."
 # Of one stream, whose time may fall back now and then.
 _SOUNDS_MAX: Final = 64
@@ -169,7 +170,7 @@ def _make_parts(stream: _Stream) -> list[Part]:
         return [replace(stream.flac or make_broken_part("OGG"), damage=damage)]
     if stream.first.startswith(_READABLE):
         codec: Literal["", "Opus"] = "Opus" if stream.first.startswith(_OPUS) else ""
-        parts = [Part("OGG", sound, codec=codec, damage=damage) for sound in stream.sounds]
+        parts = [Part("OGG", sound, _UNDECODED, codec=codec, damage=damage) for sound in stream.sounds]
         return (parts or [Part("OGG", None, damage or _NO_TIMES)]) + [
             Part("OGG", None, _DISORDER)
         ] * stream.is_disordered

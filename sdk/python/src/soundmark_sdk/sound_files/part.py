@@ -21,6 +21,7 @@ Kind: TypeAlias = Literal["WAV", "FLAC", "OGG", "MP3"]
 class Part:
     """One sound in a file: bytes that libsndfile decodes, or the reason why they cannot be decoded.
 
+    With bytes, `obstacle` is the reason if libsndfile refuses them; without one, the file is broken.
     `sample_count` is the number of samples that the part itself claims, or None. `codec` is the name of a codec that an
     old libsndfile lacks. `damage` says what of the content is damaged, and is passed over without an error.
     """

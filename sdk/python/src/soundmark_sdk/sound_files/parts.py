@@ -7,7 +7,7 @@ from typing import Final
 from soundmark_sdk.sound_files import flac, ogg
 from soundmark_sdk.sound_files.byte_source import ByteSource
 from soundmark_sdk.sound_files.flac import find_flac
-from soundmark_sdk.sound_files.mpeg import find_frames, find_mpeg
+from soundmark_sdk.sound_files.mpeg import find_frames, find_free, find_mpeg
 from soundmark_sdk.sound_files.ogg import find_ogg
 from soundmark_sdk.sound_files.part import SEARCHED_BYTES, STARTS, Part
 from soundmark_sdk.sound_files.tags import skip_tags
@@ -48,7 +48,8 @@ def find_parts(source: ByteSource) -> Iterator[Part]:
 def _find_start(source: ByteSource, at: int) -> int:
     """Return the next place where a sound may begin, or the end. A recorded stream may begin in the middle of one."""
     place = next(source.search(ogg.PAGES, at, at + SEARCHED_BYTES), source.size)
-    return min(place, find_frames(source, at, min(place, at + SEARCHED_BYTES)))
+    end = min(place, at + SEARCHED_BYTES)
+    return min(place, find_frames(source, at, end), find_free(source, at, end))
 
 
 def _read_parts(source: ByteSource, at: int) -> tuple[list[Part], int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -9,6 +10,7 @@ import soundfile
 
 from soundmark_sdk.resampling import Samples
 from soundmark_sdk.sound_files.decoder_notes import drop_decoder_notes
+from soundmark_sdk.sound_files.flac import MAGIC, cut_before, find_frame
 from soundmark_sdk.sound_files.part import Part
 
 # libsndfile reads many more formats. The fewer parsers an untrusted file can reach, the better.
@@ -23,6 +25,9 @@ SUBTYPES: Final = {
 }
 # libsndfile decodes FLAC no further than to its first damage, and discards the block that it was to read then.
 _FLAC_BLOCK_SAMPLES: Final = 4096
+_RESUMED_MAX: Final = 64  # Of one part.
+# What is missing is silence, so that a Code around it keeps its time. A frame may claim any.
+_MISSING_S_MAX: Final = 60
 # Read at once: libsndfile fills what is missing of a block with zeros, so a block costs its memory even without sound.
 _BLOCK_VALUES: Final = 1 << 20
 
@@ -49,6 +54,8 @@ class SoundReader:
         self._decoder: _Decoder | None = None
         self._read_count = 0
         self._is_damaged = False
+        # Of a damaged FLAC file: how often it was resumed, where, what was missing, and is to be read as silence.
+        self._resumed_count = self._resumed_at = self._missing_count = self._silent_count = 0
 
     def read_sounds(self) -> Iterator["Sound"]:
         """Yield each sound; what the caller does not read of it is passed over."""
@@ -68,6 +75,10 @@ class SoundReader:
         """Return up to so many samples of the current part; none where it ends, and then the next part is current."""
         assert self._decoder is not None, "there is a part to decode"
         count = min(count, -(-_BLOCK_VALUES // self._decoder.channels))
+        if self._silent_count:
+            count = min(count, self._silent_count)
+            self._silent_count -= count
+            return np.zeros((count, self._decoder.channels), np.float32)
         if self._decoder.format == "FLAC":
             count = min(count, _FLAC_BLOCK_SAMPLES, self._count_claimed_rest() or count)
         try:
@@ -77,9 +88,34 @@ class SoundReader:
             self._is_damaged = True
             samples = np.zeros((0, self._decoder.channels), np.float32)
         self._read_count += len(samples)
-        if not len(samples):
+        if not len(samples) and not self._resume():
             self._open_next()
         return samples
+
+    def _resume(self) -> bool:
+        """Go on after damage in FLAC, at the next frame; return whether there is one."""
+        content = self._part.content if self._part is not None else None
+        assert self._part is not None, "there is a part to decode"
+        assert content is not None, "it has content"
+        is_whole = self._part.sample_count is not None and self._read_count >= self._part.sample_count
+        is_flac = content.header.startswith(MAGIC)
+        if not (self._is_damaged and is_flac) or is_whole or self._resumed_count == _RESUMED_MAX:
+            return False
+        found = find_frame(content, self._resumed_at + 1, self._read_count)
+        if found is None or found[1] >= (self._part.sample_count or found[1] + 1):
+            return False
+        self._resumed_at, first = found
+        decoder = self._open(replace(self._part, content=cut_before(content, self._resumed_at), damage=""))
+        if decoder is None:
+            return False
+        self.close()
+        self._decoder, self._is_damaged = decoder, False
+        self._resumed_count += 1
+        missing_count = first - self._read_count
+        self._silent_count = missing_count if missing_count <= _MISSING_S_MAX * decoder.samplerate else 0
+        self._missing_count += missing_count
+        self._read_count = first
+        return True
 
     def close(self) -> None:
         """Close the decoder; closing again does nothing."""
@@ -92,6 +128,7 @@ class SoundReader:
             self._check_damage(self._part)
         self.close()
         self._read_count, self._is_damaged = 0, False
+        self._resumed_count = self._resumed_at = self._missing_count = self._silent_count = 0
         for part in self._parts:
             self._part, self._decoder = part, self._open(part)
             if self._decoder is not None:
@@ -104,8 +141,10 @@ class SoundReader:
 
     def _check_damage(self, part: Part) -> None:
         """Note that samples were lost. An error alone is none: what follows the last sample may be no sound."""
+        count = "" if part.sample_count is None else f" of {part.sample_count}"
+        if self._missing_count:
+            self.damage.append(f"The {part.kind} file is damaged: {self._missing_count}{count} samples are missing.")
         if self._is_damaged and part.sample_count != self._read_count:
-            count = "" if part.sample_count is None else f" of {part.sample_count}"
             self.damage.append(f"The {part.kind} file is damaged after {self._read_count}{count} samples.")
 
     def _open(self, part: Part) -> _Decoder | None:
@@ -119,7 +158,7 @@ class SoundReader:
             with _keep_quiet(part.kind):
                 decoder = _Decoder(part.content)
         except soundfile.LibsndfileError:
-            self.obstacles.append(f"The {part.kind} file is broken.")
+            self.obstacles.append(part.obstacle or f"The {part.kind} file is broken.")
             return None
         if decoder.samplerate >= 1 and decoder.subtype in SUBTYPES.get(decoder.format, ()):
             self.damage.extend([part.damage] if part.damage else [])
