@@ -69,11 +69,11 @@ def test_every_link_picture_and_script_is_there(pages: dict[Path, Page]) -> None
 
 def test_the_places_that_the_console_links_are_there(pages: dict[Path, Page]) -> None:
     templates = (ROOT / "src" / "soundmark" / "console" / "templates").rglob("*.html")
-    links = {link for path in templates for link in re.findall(r'href="/guide/([^"]*)"', path.read_text("utf-8"))}
-    assert links >= {"", "sound.html#what-a-loudspeaker-needs"}
+    links = {link for path in templates for link in re.findall(r"""["']/guide/([^"']*)""", path.read_text("utf-8"))}
+    assert links >= {"", "fr/", "sound.html#what-a-loudspeaker-needs"}
     for link in links:
         page, _, place = link.partition("#")
-        assert place in {"", *pages[SITE / (page or "index.html")].ids}, link
+        assert place in {"", *pages[SITE / (page if page.endswith(".html") else f"{page}index.html")].ids}, link
 
 
 def _has(pages: dict[Path, Page], target: Path, fragment: str) -> bool:

@@ -85,7 +85,7 @@ async def test_a_campaign_is_stopped_in_four_acts(served: ServedConsole, tenant:
         await keyboard.page.wait_for_url(url)
 
     assert len(acts) <= 4
-    await expect(keyboard.page.locator("[role=status]").first).to_have_text("Tonight was stopped: 1 Code was revoked.")
+    await expect(keyboard.page.locator(".notice[role=status]")).to_have_text("Tonight was stopped: 1 Code was revoked.")
 
 
 async def test_a_code_is_found_by_its_address_in_three_acts(

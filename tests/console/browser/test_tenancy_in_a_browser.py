@@ -54,8 +54,8 @@ async def test_a_campaign_is_stopped_and_the_back_button_offers_no_second_stop(
     await page.focus("main form button")
     await page.keyboard.press("Enter")
 
-    await page.wait_for_selector("[role=status]")
-    assert await page.inner_text("[role=status]") == "Tonight was stopped: 1 Code was revoked."
+    await page.wait_for_selector(".notice[role=status]")
+    assert await page.inner_text(".notice[role=status]") == "Tonight was stopped: 1 Code was revoked."
     assert (await tenant.api.resolve(code["broadcast_token"])).code == "code_unavailable"
     await page.go_back()
     assert page.url.endswith("/stop")
@@ -78,7 +78,7 @@ async def test_a_schedule_is_typed_and_shown_in_the_zone_of_the_device(
     assert await page.input_value("#field-starts_at") == "2037-06-21T09:30"
     await page.fill("#field-name", "Tomorrow")
     await page.click("main form button >> nth=0")
-    await page.wait_for_selector("[role=status]")
+    await page.wait_for_selector(".notice[role=status]")
     [campaign] = (await tenant.api.get("/v1/campaigns", params=tenant.in_project)).json["data"]
     assert (campaign["name"], campaign["starts_at"]) == ("Tomorrow", "2037-06-21T08:30:00.000Z")
 
