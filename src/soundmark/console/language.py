@@ -13,8 +13,6 @@ from babel import Locale, dates, numbers
 from babel.core import negotiate_locale
 from markupsafe import Markup, escape
 
-from soundmark.kit.text.timestamps import format_timestamp
-
 # The first is the one of a browser that asks for none of them.
 LOCALES: Final[Mapping[str, Locale]] = {"en": Locale("en", "GB"), "fr": Locale("fr", "FR")}
 _MINUTES_KEPT: Final = 4096  # A list has hundreds of moments, many in the same minute; some 400 kB.
@@ -81,8 +79,9 @@ class Language:
         """
         if value is None:
             return Markup('<span class="absent">{}</span>').format(self._messages["lists.absent"])
+        minute = value.astimezone(UTC).isoformat("T", "minutes")[: -len("+00:00")]
         # Digits and names of months need no escaping, which would take longer than all the rest.
-        return Markup(f'<time datetime="{format_timestamp(value)}">{self.minute(value)}</time>')  # noqa: S704 - only dates
+        return Markup(f'<time datetime="{minute}Z">{self.minute(value)}</time>')  # noqa: S704 - only dates
 
     def span(self, value: datetime, now: datetime) -> str:
         """Return how far a moment is from now, in its largest unit, such as "in 6 days"."""
