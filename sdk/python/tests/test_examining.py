@@ -271,7 +271,7 @@ MARKER = SOUND[1234 : 1234 + 16 * 1024]
         (make_tone(17_400, 0.3), ["tone", "no_frame"]),
         (play("hello world", 3), ["unreadable"]),
         (low_pass(SOUND, 16_700), ["cut_off", "unreadable"]),
-        (low_pass(PROGRAMME, 16_000) + make_tone(15_734, 0.1), ["cut_off", "tone"]),
+        (low_pass(PROGRAMME, 16_000) + make_tone(15_734, 0.05), ["cut_off", "tone"]),
     ],
     ids=[
         "a marker",
