@@ -266,13 +266,22 @@ MARKER = SOUND[1234 : 1234 + 16 * 1024]
     ("sound", "codes"),
     [
         (np.concatenate([MARKER, np.zeros(2 * RATE_HZ)]), ["ends_early"]),
+        (np.concatenate([np.zeros(14_400), MARKER, np.zeros(2 * RATE_HZ)]), ["ends_early"]),
         (np.concatenate([SOUND[-4321 - 16 * 1024 :], np.zeros(2 * RATE_HZ)]), ["begins_late"]),
         (make_tone(17_400, 0.3), ["tone", "no_frame"]),
         (play("hello world", 3), ["unreadable"]),
         (low_pass(SOUND, 16_700), ["cut_off", "unreadable"]),
-        (low_pass(PROGRAMME, 16_000) + make_tone(15_734, 0.3), ["cut_off", "tone"]),
+        (low_pass(PROGRAMME, 16_000) + make_tone(15_734, 0.05), ["cut_off", "tone"]),
     ],
-    ids=["a marker", "the other", "a tone", "foreign", "all of a frame below 16.7 kHz", "a tone in a programme"],
+    ids=[
+        "a marker",
+        "later",
+        "the other",
+        "a tone",
+        "foreign",
+        "all of a frame below 16.7 kHz",
+        "a tone in a programme",
+    ],
 )
 def test_what_ends_by_itself_is_not_cut_off(sound: Sound, codes: list[FindingCode]) -> None:
     assert find_codes(examine(make_wav(sound))) == codes

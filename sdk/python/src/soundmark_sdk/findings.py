@@ -38,8 +38,9 @@ _CLIPPED_SHARE: Final = 0.001
 # White noise in the last of 16 bits has -105 dBFS in this band.
 _BAND_EMPTY_DBFS: Final = -95.0
 _TONE_SHARE: Final = 1 / 3
-# Where the band has this much more than what is below it, there is hardly a programme.
-_PROGRAMME_DB: Final = 20.0
+# Where the band has this much more than what is below it, there is hardly a programme. A marker has 20 dB more, since
+# its lowest tone is at the edge.
+_PROGRAMME_DB: Final = 10.0
 # The tones of a marker end at 16.5 kHz, and those of a whole frame above this: docs/sound-decoder.md.
 _FRAME_TOP_HZ: Final = 18_700
 _SPEED_ERROR: Final = 0.005  # What the decoder tolerates: docs/sound.md.
