@@ -43,6 +43,17 @@ async def find_integration_name(visit: Visit, integration_id: str) -> str | None
     return None if found is None else found.name
 
 
+async def find_campaign_name(visit: Visit, code: Code) -> str | None:
+    """Return the name of a Code's campaign; None if it has none, or if the lookup fails.
+
+    Raises: as `read_part`.
+    """
+    if code.campaign_id is None:
+        return None
+    summary = await read_part(visit.core.campaigns.summary(code.campaign_id))
+    return None if summary is None else summary.campaign.name
+
+
 async def find_listed(listing: AsyncIterator[_Listed], identity: str) -> _Listed | None:
     """Return what has this id in a list of the API, which has no call for one of them; None if there is no such entry.
 

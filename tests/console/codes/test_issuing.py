@@ -111,6 +111,7 @@ async def test_a_batch_leads_to_its_sounds_and_its_codes(
     assert "example.org/offer" in page.text
     assert {each.get("value") for each in page.find_all(".//input[@name='xr_ids']")} == issued
     assert {str(each.get("href")).rpartition("/")[2] for each in page.find_all(".//ul[@class='ids']//a")} == issued
+    assert "".join(page.find(".//dd[@id='campaign']").itertext()) == "Tonight"
     links = {each.text: each.get("href") for each in page.find_all(".//main//a")}
     assert links["Open the list"] == f"{codes}?campaign_id={campaign['id']}"
     assert links["Issue more"] == f"{codes}/issue?campaign_id={campaign['id']}"

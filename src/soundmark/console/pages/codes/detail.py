@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.intents import find_link, write_headline, write_json
-from soundmark.console.lookups import find_integration_name
+from soundmark.console.lookups import find_campaign_name, find_integration_name
 from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
 from soundmark.console.parts import read_part
 from soundmark.console.qr_codes import draw_qr_code
@@ -33,7 +33,7 @@ async def show(visit: Visit) -> Response:
     is_just_revoked = visit.may_manage and _is_just_revoked(visit, code)
     packs, campaign_name, integration_name = await asyncio.gather(
         _find_packs(visit, code, is_asked_for=is_just_revoked),
-        _find_campaign_name(visit, code),
+        find_campaign_name(visit, code),
         _find_integration_name(visit, code),
     )
     listen_url = f"{visit.console.addresses.console}/listen"
@@ -77,7 +77,7 @@ async def show_revocation(visit: Visit) -> Response:
     visit.require_managing_role()
     code = await _get_code(visit)
     packs, campaign_name = await asyncio.gather(
-        _find_packs(visit, code, is_asked_for=code.status == "active"), _find_campaign_name(visit, code)
+        _find_packs(visit, code, is_asked_for=code.status == "active"), find_campaign_name(visit, code)
     )
     return visit.page(
         "codes/revoke.html", code=code, what=write_headline(code.intent), campaign_name=campaign_name, packs=packs
@@ -116,13 +116,6 @@ async def _find_integration_name(visit: Visit, code: Code) -> str | None:
     if code.audience_integration_id is None:
         return None
     return await find_integration_name(visit, code.audience_integration_id)
-
-
-async def _find_campaign_name(visit: Visit, code: Code) -> str | None:
-    if code.campaign_id is None:
-        return None
-    summary = await read_part(visit.core.campaigns.summary(code.campaign_id))
-    return None if summary is None else summary.campaign.name
 
 
 def _is_just_revoked(visit: Visit, code: Code) -> bool:

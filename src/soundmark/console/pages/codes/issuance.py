@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from soundmark.console.forms import FieldRefused
 from soundmark.console.intents import Headline, write_headline
+from soundmark.console.lookups import find_campaign_name
 from soundmark.console.pages.codes.choices import find_allowed_hosts, find_campaigns, find_integrations
 from soundmark.console.pages.codes.detail import check_xr_id
 from soundmark.console.pages.codes.issuance_forms import (
@@ -91,7 +92,10 @@ async def show_issued(visit: Visit) -> Response:
         raise TenantUnknown
     # The Codes of a batch differ only in their ids and tokens.
     code = await visit.core.codes.show(xr_ids[0], project_id=visit.project_id)
-    return visit.page("codes/issued.html", xr_ids=xr_ids, code=code, what=write_headline(code.intent))
+    campaign_name = await find_campaign_name(visit, code)
+    return visit.page(
+        "codes/issued.html", xr_ids=xr_ids, code=code, what=write_headline(code.intent), campaign_name=campaign_name
+    )
 
 
 async def judge(visit: Visit) -> Response:
