@@ -16,7 +16,8 @@ from soundmark.core.features.webhooks.fan_out.service import fan_out
 AUDITED: Final = {name: row.audited for name, row in ROWS.items() if row.audited is not None and row.roles is not None}
 BULK: Final = {"code.batch_issued": "code.issued", "code.batch_revoked": "code.revoked"}
 SECRET: Final = re.compile(
-    r"(xak|xin|xop|xhm|whsec|brd)_[A-Za-z0-9_-]{8}|XRC1:|eyJ|https?://|[^\s\"]@[^\s\"]|\d+\.\d+\.\d+\.\d+"
+    r"(xak|xin|xop|xhm|whsec|brd)_[A-Za-z0-9_-]{8}|XRC1:|eyJ[A-Za-z0-9_-]*\."
+    r"|https?://|[^\s\"]@[^\s\"]|\d+\.\d+\.\d+\.\d+"
 )
 
 
