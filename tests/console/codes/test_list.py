@@ -219,11 +219,11 @@ async def test_a_made_up_cursor_is_refused_in_words(operator: ConsoleClient, cod
     assert page.trouble == "invalid_cursor"
 
 
-async def test_ten_thousand_codes_are_reached_page_by_page(
+async def test_a_thousand_codes_are_reached_page_by_page(
     operator: ConsoleClient, tenant: Tenant, codes: str, rival: Rival
 ) -> None:
-    await tenant.make_quota(rival, 20_000)
-    for _ in range(100):
+    await tenant.make_quota(rival, 1_000)
+    for _ in range(10):
         body = tenant.code_body(count=100)
         assert (await tenant.api.post("/v1/codes/batch", json=body)).status == 201
     path: str | None = f"{codes}?issuer=Radio+Nordlicht"
@@ -234,7 +234,7 @@ async def test_ten_thousand_codes_are_reached_page_by_page(
         seen += re.findall(r'href="codes/(xr_[^"]+)"', html)
         following = re.search(r'<a rel="next" href="([^"]+)"', html)
         path = None if following is None else unescape(following[1])
-    assert len(seen) == len(set(seen)) == 10_000
+    assert len(seen) == len(set(seen)) == 1_000
     assert f'<a href="{codes}?issuer=Radio+Nordlicht">First page</a>' in html
 
 

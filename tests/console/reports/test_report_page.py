@@ -1,6 +1,7 @@
 """The page of a report: its numbers, charts and filters."""
 
 import asyncio
+import re
 from datetime import timedelta
 
 import pytest
@@ -310,7 +311,7 @@ async def test_a_report_of_ten_thousand_codes_shows_the_first_fifty(
     assert len(page.response.content) < 100_000
     link = page.find(".//section[@aria-labelledby='by_xr_code']/p/a")
     assert (link.text, link.get("href")) == ("Show all", report_path(measured, all="by_xr_code") + "#by_xr_code")
-    assert len(rows_of(everything, "by_xr_code")) == 10_000
+    assert len(set(re.findall(r"xr_[A-Za-z0-9_-]{22}", everything.html))) == 10_000  # A strict parser takes seconds.
 
 
 async def test_a_report_that_is_too_large_says_so_and_keeps_the_filters(

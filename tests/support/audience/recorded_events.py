@@ -37,13 +37,14 @@ def store_events(url: Secret, integration_id: str, events: Sequence[RecordedEven
         found = connection.execute("SELECT number FROM integrations WHERE id = %s", [integration_id]).fetchone()
         assert found is not None, "the integration exists"
         codes = {event.xr_id: event.campaign_id for event in events}
-        with connection.cursor() as cursor:
-            cursor.executemany(
-                "INSERT INTO measured_codes (integration, number, xr_id, campaign_id)"
-                " SELECT %s, coalesce(max(number), 0) + 1, %s, %s FROM measured_codes WHERE integration = %s"
-                " ON CONFLICT (integration, xr_id) DO NOTHING",
-                [(found[0], xr_id, campaign_id, found[0]) for xr_id, campaign_id in codes.items()],
-            )
+        connection.execute(
+            "INSERT INTO measured_codes (integration, number, xr_id, campaign_id)"
+            " SELECT %(integration)s, known.count + new.number, new.xr_id, new.campaign_id"
+            " FROM unnest(%(xr_ids)s::text[], %(campaigns)s::text[]) WITH ORDINALITY AS new (xr_id, campaign_id, number),"
+            " (SELECT coalesce(max(number), 0) AS count FROM measured_codes WHERE integration = %(integration)s) AS known"
+            " ON CONFLICT (integration, xr_id) DO NOTHING",
+            {"integration": found[0], "xr_ids": list(codes), "campaigns": list(codes.values())},
+        )
         known = connection.execute("SELECT xr_id, number FROM measured_codes WHERE integration = %s", [found[0]])
         numbers = dict(known.fetchall())
         columns = "token, integration, day, code, occurred_ms, receiver, country"
