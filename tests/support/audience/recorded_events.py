@@ -39,9 +39,9 @@ def store_events(url: Secret, integration_id: str, events: Sequence[RecordedEven
         codes = {event.xr_id: event.campaign_id for event in events}
         connection.execute(
             "INSERT INTO measured_codes (integration, number, xr_id, campaign_id)"
-            " SELECT %(integration)s, known.count + new.number, new.xr_id, new.campaign_id"
-            " FROM unnest(%(xr_ids)s::text[], %(campaigns)s::text[]) WITH ORDINALITY AS new (xr_id, campaign_id, number),"
-            " (SELECT coalesce(max(number), 0) AS count FROM measured_codes WHERE integration = %(integration)s) AS known"
+            " SELECT %(integration)s, known.count + new.number, new.xr_id, new.campaign_id FROM"
+            " unnest(%(xr_ids)s::text[], %(campaigns)s::text[]) WITH ORDINALITY AS new (xr_id, campaign_id, number),"
+            " (SELECT coalesce(max(number), 0) AS count FROM measured_codes WHERE integration = %(integration)s) known"
             " ON CONFLICT (integration, xr_id) DO NOTHING",
             {"integration": found[0], "xr_ids": list(codes), "campaigns": list(codes.values())},
         )
