@@ -25,7 +25,7 @@ import typer.core
 import typer.main
 
 from soundmark.kit.garbage_collection import collect_seldom
-from soundmark.kit.optional_imports import hide_optional
+from soundmark.kit.optional_imports import UNUSED, hide_optional
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("soundmark.cli.up:app", "Run everything on this machine, with a PostgreSQL of its own."),
@@ -64,7 +64,8 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of the formats that programs exchange."),
 }
 
-_LASTING: Final = ("up", "serve", "work")  # Their processes run for months.
+# Commands whose processes run for months, and what they import first, without its parts that they never use.
+_LASTING: Final = {"up": ("structlog",), "serve": ("structlog", "uvicorn"), "work": ("structlog",)}
 
 
 class Refused(Exception):
@@ -125,10 +126,9 @@ def _prepare_help(command: Any, ctx: Any) -> None:
 
 def _load(name: str) -> Any:
     path, summary = _COMMANDS[name]
-    if name in _LASTING:
-        # It would load what draws tracebacks for a terminal; `kit.log` writes ours.
-        with hide_optional("rich"):
-            importlib.import_module("structlog")
+    with hide_optional(*UNUSED):
+        for library in _LASTING.get(name, ()):
+            importlib.import_module(library)
     module, _, attribute = path.partition(":")
     command = typer.main.get_command(getattr(importlib.import_module(module), attribute))
     command.name = name

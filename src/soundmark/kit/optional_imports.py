@@ -3,7 +3,11 @@
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
+
+# By structlog: what draws tracebacks for a terminal, where `kit.log` writes ours, and greenlets. By uvicorn: what
+# watches files. By FastAPI: addresses of people in OpenAPI documents; `kit.text.validation` loads it when needed.
+UNUSED: Final = ("rich", "greenlet", "watchfiles", "email_validator")
 
 
 @contextlib.contextmanager

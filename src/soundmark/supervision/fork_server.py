@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from soundmark.kit.optional_imports import hide_optional
+from soundmark.kit.optional_imports import UNUSED, hide_optional
 from soundmark.operating_system.command_line import set_command_line
 from soundmark.operating_system.parent_death_signal import request_parent_death_signal
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _import_shared() -> None:
-    with hide_optional("rich"):
+    with hide_optional(*UNUSED):
         for name in _SHARED:
             importlib.import_module(name)
     set_command_line(sys.orig_argv, os.environ)  # What fails here would fail in every fork.

@@ -28,7 +28,7 @@ SystemTestCode = Literal[
     "unexpected",
 ]
 
-PASSED: Final[frozenset[SystemTestCode]] = frozenset({"answered", "mail_accepted", "sender_mail_accepted"})
+_PASSED: Final[frozenset[SystemTestCode]] = frozenset({"answered", "mail_accepted", "sender_mail_accepted"})
 
 _NAMES: Final[Mapping[SystemName, str]] = {
     "mail": "The mail server",
@@ -71,7 +71,7 @@ class SystemTest:
     @property
     def is_passed(self) -> bool:
         """Whether the system works with the settings."""
-        return self.code in PASSED
+        return self.code in _PASSED
 
     @property
     def reason(self) -> str:
