@@ -147,6 +147,23 @@ async def list_projects(tx: Tx, organization_id: str) -> list[str]:
     return ids
 
 
+async def is_deleting(tx: Tx, organization_id: str, project_id: str | None) -> bool:
+    """Return whether rows of the organisation, or only of one of its projects, are being deleted."""
+    found: bool = await tx.value(
+        """
+        SELECT EXISTS (
+            SELECT
+              FROM closures
+             WHERE organization_id = %(organization_id)s
+               AND phase = 'deleting'
+               AND (%(project_id)s::text IS NULL OR coalesce(project_id, %(project_id)s) = %(project_id)s)
+        )
+        """,
+        {"organization_id": organization_id, "project_id": project_id},
+    )
+    return found
+
+
 async def list_abandoned(tx: Tx, *, before: datetime, after_id: str, limit: int) -> list[Closure]:
     """Return up to `limit` closures, of every tenant, that nobody has worked on since `before`, after the purge.
 
