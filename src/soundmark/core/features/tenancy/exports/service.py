@@ -147,7 +147,7 @@ async def _require_complete(tx: Tx, scope: TenantScope, subject: ArchiveSubject)
 
     Raises: ResourceDeletionInProgress.
     """
-    if await closures.is_deleting(tx, scope.organization_id, subject.project_id):
+    if await closures.find_deleting(tx, scope.organization_id, subject.project_id) is not None:
         raise ResourceDeletionInProgress("Its rows are being deleted, so an archive would not be complete.")
 
 
