@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from procrastinate import App
 from support.audience.aged_events import list_kept_days, make_aged_events
 from support.audience.client import AudienceApi, entitlement_body
+from support.audience.event_publisher import make_publisher
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
 
@@ -17,6 +18,7 @@ from soundmark.audience.worker import work_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.jobs import jobs_app
+from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.settings import AudienceDatabaseSettings, read
 
 TABLES = ["events", "event_ids", "spent_proofs", "integrity_days"]
@@ -62,6 +64,25 @@ async def test_a_revoked_integration_ages_too(work: WorkContext, audience: Audie
 
     for table in TABLES:
         assert await list_kept_days(audience_rival, given, table) == []
+
+
+async def test_a_proof_of_midnight_stays_spent_as_long_as_it_could_vouch_for_an_event(
+    work: WorkContext, audience: AudienceApi
+) -> None:
+    """It vouches for events of two days, so the record of the first one must not go with that day."""
+    audience.clock.freeze()
+    source = await make_publisher(audience, retention_days=2)
+    now = audience.clock.now()
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
+    audience.clock.advance(seconds=(midnight - now).total_seconds() - 60)
+    proof = source.proof()
+    assert (await source.deliver(source.event(proof=proof))).status == 201
+    audience.clock.advance(days=2, minutes=32)
+    await service.forget_aged(work)
+
+    again = source.event(proof=proof, occurred_at=format_timestamp(midnight + timedelta(minutes=1)))
+
+    assert (await source.deliver(again)).json["code"] == "proof_replayed"
 
 
 async def test_a_table_of_many_steps_is_walked_to_its_end(

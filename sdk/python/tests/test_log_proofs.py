@@ -66,6 +66,7 @@ def test_a_proof_of_something_else_proves_nothing(log_key: Signer, subtests: pyt
     others = {
         "another kind": {"v": 1, "kind": "code.revoked", "code": digest},
         "another version": {**entry, "v": 2},
+        "no version": {**entry, "v": True},
         "one more member": {**entry, "xr_id": "xr_1"},
         "one less": {"v": 1, "kind": "code.issued", "answer": digest},
         "another answer": issued(0, {**ANSWER, "xr_id": "xr_2"}),

@@ -204,7 +204,8 @@ def test_the_last_line_is_the_charge_for_the_latest_period_of_the_invoices_subsc
     later = {"start": 1_797_796_970, "end": 1_797_796_980}
     other = make_line(parent=None, subscription="sub_2", period=later)
     credit = make_line(parent=PRORATION, amount=-1, period={"start": 1_797_000_000, "end": 1_797_796_969})
-    for data in ([other, credit, make_line()], [make_line(), credit, other]):
+    rest_of_a_year = make_line(parent=PRORATION, amount=-1, period=later)
+    for data in ([other, credit, make_line()], [make_line(), credit, other], [rest_of_a_year, make_line()]):
         assert read_invoice({**INVOICE, "lines": {"data": data}}).last_line == CHARGE
 
 

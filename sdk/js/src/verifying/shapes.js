@@ -9,7 +9,8 @@ const INTEGRATION_ID = /^int_[A-Za-z0-9_-]{8,}$/;
 const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
 const PROOF_ID = /^prf_[A-Za-z0-9_-]{16,}$/;
 export const SIGNATURE = /^[A-Za-z0-9_-]{86}$/;
-const TIMESTAMP = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
+// No year 0, which Python's calendar lacks: all verifiers refuse the same.
+const TIMESTAMP = /^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
 const SHORT_TEXT = /^.{1,160}$/su;
 const INTENT_DEPTH_MAX = 32;
 const INTENT_BYTES_MAX = 16 * 1024;

@@ -248,7 +248,7 @@ class GroupCommit:
                     tx, [(number, one.event_key, one.body_key, one.day) for number, one in decided.spending]
                 )
                 await ingestion.insert_spent_proofs(
-                    tx, [(number, one.proof_key, one.day) for number, one in decided.spending]
+                    tx, [(number, one.proof_key, one.proof_day) for number, one in decided.spending]
                 )
             if decided.signals:
                 signals = [(number, *counts) for number, counts in sorted(decided.signals.items())]

@@ -6,7 +6,13 @@ from datetime import date
 from typing import Final, TypeAlias
 
 from soundmark.audience.hot.event import Event, UnreadEvent, body_digest, event_digest, read_event
-from soundmark.audience.hot.integration_state import IntegrationState, refusal_of_proof, refusal_of_sender, signed_bytes
+from soundmark.audience.hot.integration_state import (
+    SKEW,
+    IntegrationState,
+    refusal_of_proof,
+    refusal_of_sender,
+    signed_bytes,
+)
 from soundmark.kit.http.responses.problems import Problem, ValidationFailed
 from soundmark.wire.private.problems import OrganizationSuspended
 
@@ -48,6 +54,14 @@ class PendingEvent:
         """The event, unless the delivery was refused."""
         assert isinstance(self._event, Event), "a delivery that cannot be read is refused"
         return self._event
+
+    @property
+    def proof_day(self) -> date:
+        """The last day for an event of which the proof can vouch; until that day is deleted, it must be known as spent.
+
+        The proof is one that holds.
+        """
+        return (self.event.proof.expires_at + SKEW).date()
 
     def check(self, source: IntegrationState | None, token_key: bytes) -> None:
         """Note whether `source` vouches for the event and, if it does, the values to store."""

@@ -154,7 +154,9 @@ async def _apply_state(
     sold = await _find_sold_prices(tx, checkout, state)
     event_at = None if read.event is None else read.event.created_at
     subscription = await apply_card(ctx, tx, checkout, state, sold=sold, event_at=event_at, now=now)
-    await checkouts.update_read_applied(tx, checkout, max(read.number, checkout.read_applied))
+    # What an older event has read was not applied, so it must not outdate a read that began before it.
+    if subscription is None or event_at in {None, subscription.last_event_at}:
+        await checkouts.update_read_applied(tx, checkout, max(read.number, checkout.read_applied))
     return subscription
 
 

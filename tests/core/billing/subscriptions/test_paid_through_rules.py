@@ -120,6 +120,14 @@ def test_the_newest_paid_invoice_counts_even_if_its_period_ends_earlier() -> Non
     assert move(make_state(monthly), make_state(yearly)).paid_through == MONTH, "the older one comes too late"
 
 
+def test_a_credit_pays_for_nothing_even_beside_a_charge() -> None:
+    """Who goes from a year to a month is credited for the rest of the year, even if it was never paid."""
+    credit = make_line(YEAR, price="price_large", is_credit=True)
+    for lines in permutations((credit, make_line(MONTH))):
+        back = make_invoice(*lines, at=NOW + DAY, amount_paid_minor=0)
+        assert move(make_state(make_invoice()), make_state(back)).paid_through == MONTH
+
+
 def test_of_two_invoices_of_one_second_the_one_that_is_read_last_counts() -> None:
     first, second = make_invoice(make_line(MONTH)), make_invoice(make_line(MONTH + DAY))
     assert move(make_state(first), make_state(second)).paid_through == MONTH + DAY

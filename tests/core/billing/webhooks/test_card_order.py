@@ -99,6 +99,28 @@ async def test_an_earlier_read_that_ends_later_is_not_applied(
     assert await rival.rows("SELECT status FROM subscriptions") == [("active",)]
 
 
+async def test_an_older_event_does_not_outdate_the_read_of_a_newer_one_that_it_overlaps(
+    tenant: Tenant, rival: Rival, card: RunningSandbox
+) -> None:
+    """It changes nothing, whatever it read, so what the newer one reads must count."""
+    purchase = await begin_purchase(tenant, rival, card)
+    at = purchase.began_at
+    await status_of(tenant.api, purchase.event("customer.subscription.updated", at=at + timedelta(seconds=10)))
+    purchase.status = "canceled"
+    await purchase.publish(card)
+    await card.hold("card")
+    ended = purchase.event("customer.subscription.deleted", at=at + timedelta(seconds=20))
+    newer = asyncio.create_task(status_of(tenant.api, ended))
+    await card.until_held("card")
+
+    older = purchase.event("customer.subscription.created", at=at + timedelta(seconds=5))
+    assert await status_of(tenant.api, older) == "processed"
+    await card.release("card")
+
+    assert await newer == "processed"
+    assert await rival.rows("SELECT status FROM subscriptions") == [("cancelled",)]
+
+
 async def test_each_paid_invoice_has_one_draft_even_if_its_event_is_late(
     tenant: Tenant, rival: Rival, card: RunningSandbox, invoiced: None
 ) -> None:

@@ -182,3 +182,29 @@ async def test_no_secret_and_no_address_of_the_invited_is_in_an_archive(
         assert [secret for secret in (*secrets, *(row[0] for row in stored)) if secret in body] == []
         assert issued.json["xr_id"] in body
     assert "@" not in (await request_project(other)).body.decode()
+
+
+@pytest.mark.parametrize(
+    ("of_project", "phase", "statuses"),
+    [
+        (False, "deleting", (409, 409, 409)),
+        (True, "deleting", (409, 409, 200)),
+        (False, "purged", (200, 200, 200)),
+    ],
+    ids=["organisation", "project", "not yet"],
+)
+async def test_what_is_partly_deleted_has_no_archive(
+    tenant: Tenant, rival: Rival, *, of_project: bool, phase: str, statuses: tuple[int, ...]
+) -> None:
+    """The seal would say that an archive is complete which lacks the Codes that are gone already."""
+    second = await make_second_project(tenant)
+    project_id = tenant.project_id if of_project else None
+    await rival.run(
+        "INSERT INTO closures (organization_id, subject_id, project_id, certificate_id, operation_id, phase,"
+        " requested_at, worked_at) VALUES (%s, %s, %s, 'dct_1', 'aud_1', %s, now(), now())",
+        *(tenant.organization_id, project_id or tenant.organization_id, project_id, phase),
+    )
+    answers = [await request_organization(tenant), await request_project(tenant), await request_project(second)]
+    assert tuple(answer.status for answer in answers) == statuses
+    assert {answer.code for answer in answers if answer.status != 200} <= {"resource_deletion_in_progress"}
+    assert await exports_audited(rival) == statuses.count(200)

@@ -24,12 +24,14 @@ def make_delivery(
     expires_at: dt.datetime = NOW + TICK,
     attempts: int = 1,
     is_organization_closing: bool = False,
+    is_organization_suspended: bool = False,
 ) -> Delivery:
     return Delivery(
         invitation_id="inv_example",
         organization_id="org_example",
         organization_name="Example",
         is_organization_closing=is_organization_closing,
+        is_organization_suspended=is_organization_suspended,
         email="ada@example.org",
         role="member",
         created_at=NOW,
@@ -53,6 +55,11 @@ def test_a_delivery_that_nobody_could_accept_is_cancelled(due_at: dt.datetime) -
     for attempts in (0, ATTEMPTS_MAX):
         assert make_delivery(due_at=due_at, expires_at=NOW, attempts=attempts).next_step(NOW) == "cancel"
         assert make_delivery(due_at=due_at, attempts=attempts, is_organization_closing=True).next_step(NOW) == "cancel"
+
+
+def test_a_delivery_of_a_suspended_organisation_is_held_until_it_expires() -> None:
+    assert make_delivery(is_organization_suspended=True).next_step(NOW) == "hold"
+    assert make_delivery(is_organization_suspended=True, expires_at=NOW).next_step(NOW) == "cancel"
 
 
 def test_an_attempt_that_was_lost_is_followed_by_another_until_five_were_made() -> None:

@@ -8,6 +8,7 @@ from support.api.core_client import Api
 from support.database.rival import Rival
 from support.outside.mail_server import MailServer
 from support.processes.fake_clock import FakeClock
+from support.tenancy.suspension import restore, suspend
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
@@ -129,3 +130,21 @@ async def test_no_log_holds_a_secret_or_an_address(
     assert invitation["id"] in output
     for secret in (invitation["secret"], invitation["secret"].removeprefix("xin_"), "ada@"):
         assert secret not in output
+
+
+async def test_a_suspended_organisation_sends_no_invitation_until_it_is_restored(
+    tenant: Tenant, ctx: Context, mail_server: MailServer, rival: Rival
+) -> None:
+    """What it queued before may be what it was suspended for."""
+    invitation = await tenant.make_invitation()
+    await suspend(tenant.api, tenant.organization_id)
+
+    again_at = await deliver(ctx, invitation)
+
+    assert again_at is not None
+    assert again_at > ctx.clock.now()
+    assert mail_server.received == []
+    assert await read_delivery(rival, invitation) == ("pending", 0, True), "a wait is no attempt"
+    await restore(tenant.api, tenant.organization_id)
+    assert await deliver(ctx, invitation) is None
+    assert len(mail_server.received) == 1

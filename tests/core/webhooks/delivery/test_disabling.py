@@ -105,6 +105,37 @@ async def test_five_days_of_nothing_but_failures_disable_an_endpoint_and_a_succe
     assert await _queued(rival, tenant, TELL) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("answer", "change"),
+    [
+        (410, "UPDATE webhook_endpoints SET url = url || '/new'"),
+        (500, "UPDATE webhook_endpoints SET failing_since = NULL"),
+    ],
+    ids=["another URL", "enabled again"],
+)
+async def test_what_an_endpoint_answered_before_it_was_changed_does_not_disable_it(
+    tenant: Tenant,
+    consumer: WebhookConsumer,
+    endpoints: Endpoints,
+    steps: Steps,
+    rival: Rival,
+    answer: int,
+    change: str,
+) -> None:
+    """Who moves a consumer lets the old one answer 410, and what was claimed is still sent there."""
+    endpoint_id = await endpoints.make(consumer.url)
+    await rival.run("UPDATE webhook_endpoints SET failing_since = %s", steps.ctx.clock.now() - FAILING_FOR)
+    consumer.otherwise = answer
+    await tenant.make_campaign()
+    await steps.begin()
+    await consumer.until_arrived(1)
+
+    await rival.run(change)
+    await steps.dispatcher.finish_attempts()
+
+    assert (await endpoints.read(endpoint_id))[:2] == (True, None)
+
+
 async def test_a_clock_that_was_set_forward_and_back_disables_nothing(
     tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, steps: Steps, clock: FakeClock
 ) -> None:

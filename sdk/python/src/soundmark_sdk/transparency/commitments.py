@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from soundmark_sdk import base64url, strict_json
+from soundmark_sdk.closed_shapes import is_version_1
 from soundmark_sdk.failures import Unverifiable
 from soundmark_sdk.strict_json import JsonValue
 
@@ -50,7 +51,7 @@ def check_entry(entry: bytes, commitment: Commitment, digest: str) -> None:
         raise Unverifiable("The log has an entry of another kind.")
     digests = ("code", "answer") if kind == "code.issued" else (member,)
     named = _KEY_MEMBERS if kind.startswith("key.") else ()
-    is_closed = set(document) == {"v", "kind", *digests, *named} and document["v"] == 1
+    is_closed = set(document) == {"v", "kind", *digests, *named} and is_version_1(document["v"])
     if not is_closed or strict_json.canonicalize(document) != entry:
         raise Unverifiable("The entry in the log does not have the shape of its kind.")
     if not all(_is_digest(document[name]) for name in digests) or document[member] != digest:

@@ -51,10 +51,10 @@ class CardInvoice:
 
     @property
     def last_line(self) -> CardInvoiceLine | None:
-        """The line of its subscription whose period ends last; of several, a charge, and the latest to begin."""
+        """The charge for its subscription whose period ends last; of several, the latest to begin; else a credit."""
         return max(
             (line for line in self.lines if line.subscription == self.subscription),
-            key=lambda line: (line.period_end, not line.is_credit, line.period_start),
+            key=lambda line: (not line.is_credit, line.period_end, line.period_start),
             default=None,
         )
 

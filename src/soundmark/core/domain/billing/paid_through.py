@@ -49,18 +49,18 @@ def move_paid_through(subscription: Subscription, state: CardSubscription, sold:
 
 
 def find_period_end(invoice: CardInvoice, subscription: str, sold: SoldPrices) -> datetime | None:
-    """Return the end of the period that an invoice bills of a subscription: the latest of its lines.
+    """Return the end of the period that an invoice charges for a subscription: the latest of its charges.
 
-    Lines of another subscription, or of a price that we do not sell, do not count. None if the invoice charges for
-    nothing that we sell: a customer who leaves our price is credited for the rest of a period, paid or not.
+    Lines of another subscription, or of a price that we do not sell, do not count. Nor do credits: a customer who
+    leaves a price is credited for the rest of a period, paid or not. None if the invoice charges for nothing that we
+    sell.
     """
-    lines = [
+    charges = (
         line
         for line in invoice.lines
-        if line.subscription == subscription and (line.price is None or line.price in sold)
-    ]
-    has_charge = any(not line.is_credit for line in lines)
-    return max(line.period_end for line in lines) if has_charge else None
+        if line.subscription == subscription and not line.is_credit and (line.price is None or line.price in sold)
+    )
+    return max((line.period_end for line in charges), default=None)
 
 
 def _is_newest(invoice: CardInvoice, newest_at: datetime | None) -> bool:

@@ -54,6 +54,7 @@ class Delivery:
     organization_id: str
     organization_name: str
     is_organization_closing: bool
+    is_organization_suspended: bool
     email: str
     role: InvitedRole
     created_at: datetime
@@ -63,8 +64,11 @@ class Delivery:
     due_at: datetime | None
     sealed_secret: bytes | None
 
-    def next_step(self, now: datetime) -> Literal["nothing", "cancel", "give_up", "wait", "send"]:
-        """Return what to do about the delivery at `now`. Repeated calls give the same result."""
+    def next_step(self, now: datetime) -> Literal["nothing", "cancel", "give_up", "wait", "hold", "send"]:
+        """Return what to do about the delivery at `now`. Repeated calls give the same result.
+
+        The mail of a suspended organisation is held: nobody could accept, and it may be why it was suspended.
+        """
         if self.status not in {"pending", "processing"}:
             return "nothing"
         assert self.due_at is not None, "an open delivery has a due time"
@@ -72,8 +76,9 @@ class Delivery:
             return "cancel"
         if self.due_at > now:
             return "wait"
-        # The last of five attempts never reported a result: its worker was killed.
-        return "give_up" if self.attempts >= ATTEMPTS_MAX else "send"
+        if self.attempts >= ATTEMPTS_MAX:
+            return "give_up"  # The last of five attempts never reported a result: its worker was killed.
+        return "hold" if self.is_organization_suspended else "send"
 
 
 def pause_after(attempts: int) -> timedelta:

@@ -147,6 +147,24 @@ async def list_projects(tx: Tx, organization_id: str) -> list[str]:
     return ids
 
 
+async def find_deleting(tx: Tx, organization_id: str, project_id: str | None) -> str | None:
+    """Return what is being deleted row by row of a project, or with None of the organisation and all its projects.
+
+    It is the organisation or a project; None if nothing is.
+    """
+    subject_id: str | None = await tx.value(
+        """
+        SELECT min(subject_id)
+          FROM closures
+         WHERE organization_id = %(organization_id)s
+           AND phase = 'deleting'
+           AND (%(project_id)s::text IS NULL OR coalesce(project_id, %(project_id)s) = %(project_id)s)
+        """,
+        {"organization_id": organization_id, "project_id": project_id},
+    )
+    return subject_id
+
+
 async def list_abandoned(tx: Tx, *, before: datetime, after_id: str, limit: int) -> list[Closure]:
     """Return up to `limit` closures, of every tenant, that nobody has worked on since `before`, after the purge.
 

@@ -130,7 +130,8 @@ async def lock_delivery(tx: Tx, *, organization_id: str, invitation_id: str) -> 
         Delivery,
         """
         SELECT i.id AS invitation_id, i.organization_id, o.name AS organization_name,
-               o.deletion_requested_at IS NOT NULL AS is_organization_closing, i.email, i.role, i.created_at,
+               o.deletion_requested_at IS NOT NULL AS is_organization_closing,
+               o.suspended_at IS NOT NULL AS is_organization_suspended, i.email, i.role, i.created_at,
                i.expires_at, i.delivery_status AS status, i.delivery_attempts AS attempts,
                i.delivery_due_at AS due_at, i.sealed_secret
           FROM invitations i

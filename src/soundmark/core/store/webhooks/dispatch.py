@@ -209,8 +209,11 @@ async def update_recovered(tx: Tx, organization_id: str, endpoint_ids: Sequence[
     )
 
 
-async def update_endpoint_disabled(tx: Tx, organization_id: str, endpoint_id: str, *, reason: DisabledReason) -> bool:
-    """Disable an endpoint; return whether it was enabled."""
+async def update_endpoint_disabled(tx: Tx, delivery: ClaimedDelivery, *, reason: DisabledReason) -> bool:
+    """Disable the endpoint of a delivery; return whether it was enabled.
+
+    One that has another URL than the delivery was sent to, or was failing and has been enabled again, stays as it is.
+    """
     return bool(
         await tx.run(
             """
@@ -220,8 +223,16 @@ async def update_endpoint_disabled(tx: Tx, organization_id: str, endpoint_id: st
              WHERE organization_id = %(organization_id)s
                AND id = %(endpoint_id)s
                AND enabled
+               AND url = %(url)s
+               AND (%(reason)s <> 'failing' OR failing_since = %(failing_since)s)
             """,
-            {"organization_id": organization_id, "endpoint_id": endpoint_id, "reason": reason},
+            {
+                "organization_id": delivery.organization_id,
+                "endpoint_id": delivery.endpoint_id,
+                "url": delivery.url,
+                "failing_since": delivery.failing_since,
+                "reason": reason,
+            },
         )
     )
 

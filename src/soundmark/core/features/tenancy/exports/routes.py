@@ -19,6 +19,7 @@ from soundmark.core.problems import (
     OrganizationExportTooLarge,
     ProjectExportTooLarge,
     ProjectNotFound,
+    ResourceDeletionInProgress,
 )
 from soundmark.core.views.archives import OrganizationArchive, ProjectArchive
 from soundmark.kit.http.responses.download import Download
@@ -44,7 +45,11 @@ def _describe_archive(shape: type[Wire]) -> dict[int | str, dict[str, Any]]:
 @operations.add(
     "GET",
     "/v1/organizations/{organization_id}/export",
-    Operation("organization.export", tenant="path", problems=(OrganizationExportTooLarge, AudienceUnavailable)),
+    Operation(
+        "organization.export",
+        tenant="path",
+        problems=(OrganizationExportTooLarge, AudienceUnavailable, ResourceDeletionInProgress),
+    ),
     responses=_describe_archive(OrganizationArchive),
     response_class=Response,
     example=example.ORGANIZATION_ARCHIVE,
@@ -58,7 +63,8 @@ async def export_organization(
 
     The archive contains the organisation, its members, projects, campaigns and signed Codes, and its API keys and
     Audience integrations without their secrets. Only one export from an organisation can run at a time (429
-    `rate_limited`). An archive that would be too large is refused, never truncated.
+    `rate_limited`). An archive that would be too large is refused, never truncated, and so is one of what is partly
+    deleted.
     """
     return await _export(request, ctx, scope, organization_subject(scope.organization_id))
 
@@ -66,7 +72,10 @@ async def export_organization(
 @operations.add(
     "GET",
     "/v1/projects/{project_id}/export",
-    Operation("project.export", problems=(ProjectNotFound, ProjectExportTooLarge, AudienceUnavailable)),
+    Operation(
+        "project.export",
+        problems=(ProjectNotFound, ProjectExportTooLarge, AudienceUnavailable, ResourceDeletionInProgress),
+    ),
     responses=_describe_archive(ProjectArchive),
     response_class=Response,
     example=example.PROJECT_ARCHIVE,
@@ -76,7 +85,7 @@ async def export_project(request: Request, ctx: Ctx, scope: Tenant, project_id: 
 
     The archive contains the project, its campaigns and signed Codes, and its API keys and Audience integrations without
     their secrets. Only one export from an organisation can run at a time (429 `rate_limited`). An archive that would be
-    too large is refused, never truncated.
+    too large is refused, never truncated, and so is one of what is partly deleted.
     """
     return await _export(request, ctx, scope, project_subject(project_id))
 

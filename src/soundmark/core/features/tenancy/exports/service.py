@@ -21,11 +21,12 @@ from soundmark.core.features.tenancy.exports.archive_file import ArchiveFile
 from soundmark.core.features.tenancy.exports.contents import ArchiveSource, write_contents
 from soundmark.core.features.tenancy.exports.sealing import seal_archive
 from soundmark.core.features.tenancy.exports.subject import ArchiveSubject
+from soundmark.core.problems import ResourceDeletionInProgress
 from soundmark.core.steps import audit
 from soundmark.core.steps.cells import read_audience
 from soundmark.core.steps.log import log_document
 from soundmark.core.steps.tenancy import hold_authority, hold_project, require_project
-from soundmark.core.store.tenancy import organizations
+from soundmark.core.store.tenancy import closures, organizations
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.http.responses.problems import RateLimited
 from soundmark.kit.postgres.transaction import Tx
@@ -58,7 +59,7 @@ async def export_archive(
 
     Raises: ProjectNotFound; RateLimited while another export from the organisation is made or sent;
         AudienceUnavailable; OrganizationExportTooLarge, ProjectExportTooLarge; InternalError for a Code that does not
-        verify, and for a full disk; what `hold_authority` raises.
+        verify, and for a full disk; ResourceDeletionInProgress once rows are deleted; what `hold_authority` raises.
     Source: API v1, "Organisations and projects", Exports; contract, section 8.
     """
     if subject.project_id is not None:
@@ -89,6 +90,7 @@ async def _make(
             key = ctx.live_keyring.keyring.active  # Before the snapshot, which therefore shows when it became active.
             async with ctx.db.snapshot(tenant=scope.organization_id) as tx:
                 await _require_no_other(tx, scope)
+                await _require_complete(tx, scope, subject)
                 now = ctx.clock.now()  # Read after the first statement, with which the snapshot begins.
                 source = ArchiveSource(ctx, tx, scope, subject, integrations, now, require_reader)
                 await write_contents(source, file, key)
@@ -138,6 +140,15 @@ async def _require_no_other(tx: Tx, scope: TenantScope) -> None:
     """Keep other processes from exporting from the organisation until the transaction ends."""
     if not await organizations.lock_export(tx, scope):
         raise _already_exporting()
+
+
+async def _require_complete(tx: Tx, scope: TenantScope, subject: ArchiveSubject) -> None:
+    """Refuse an archive of what is partly deleted, because its seal would say that it is complete.
+
+    Raises: ResourceDeletionInProgress.
+    """
+    if await closures.find_deleting(tx, scope.organization_id, subject.project_id) is not None:
+        raise ResourceDeletionInProgress("Its rows are being deleted, so an archive would not be complete.")
 
 
 def _already_exporting() -> RateLimited:

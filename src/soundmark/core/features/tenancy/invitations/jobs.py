@@ -18,6 +18,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.job_queue import Later
 from soundmark.kit.postgres.jobs import add_deferred, add_periodic
 
+_HELD_FOR: Final = timedelta(minutes=15)  # After which a restored organisation's mail is sent at the latest.
 _log: Final = structlog.get_logger()
 
 
@@ -100,6 +101,8 @@ async def _begin(ctx: Context, organization_id: str, invitation_id: str) -> _Att
             case "wait":
                 assert delivery.due_at is not None, "a delivery that waits has a due time"
                 raise Later(delivery.due_at)
+            case "hold":
+                raise Later(now + _HELD_FOR)
             case "send":
                 assert delivery.sealed_secret is not None, "an open delivery has its secret"
                 await invitations.update_sending(tx, delivery, due_at=now + LEASE)
