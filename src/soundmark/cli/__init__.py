@@ -17,6 +17,7 @@ import importlib
 import importlib.metadata
 import inspect
 import re
+import signal
 import sys
 from typing import Annotated, Any, Final, NoReturn
 
@@ -64,6 +65,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "schemas": ("soundmark.cli.contract:schemas", "Write the JSON Schemas of the formats that programs exchange."),
 }
 
+_SIGNALLED: Final = 128  # Shells show the end by a signal as 128 and its number.
 _LASTING: Final = ("up", "serve", "work")  # Their processes run for months.
 
 
@@ -168,9 +170,10 @@ def main() -> None:
 
     Exit status: 0 done, 1 refused or failed, 2 wrong usage. A refused command prints the reason in one line on standard
     error, and so does one that cannot use a file or write its output; a component that cannot start writes it to its
-    log.
+    log. SIGTERM ends a command as Ctrl-C does, so that it removes what is unfinished: exit status 143.
     """
     collect_seldom()
+    signal.signal(signal.SIGTERM, lambda signum, _: sys.exit(_SIGNALLED + signum))
     try:
         _app(prog_name="soundmark")
     except Refused as refused:
