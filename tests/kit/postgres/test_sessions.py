@@ -281,6 +281,11 @@ async def test_a_session_waits_for_as_many_servers_as_configured(kit_url: Secret
 
 REFUSALS = {
     'connection failed: connection to server at "10.0.0.1", port 5432 failed: Connection refused': "does not answer",
+    'connection failed: connection to server at "10.0.0.1", port 5432 failed: '
+    "server does not support SSL, but SSL was required": "cannot be reached: server does not support SSL, but SSL was "
+    "required",
+    'connection is bad: invalid sslmode value: "some"': 'cannot be reached: invalid sslmode value: "some"',
+    "failed to resolve host 'db': [Errno -2] No address": "cannot be reached: failed to resolve host 'db'",
     'connection to server at "10.0.0.1", port 5432 failed: FATAL:  password authentication failed for user "x"': (
         'refuses the connection: password authentication failed for user "x"'
     ),
