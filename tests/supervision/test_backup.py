@@ -371,7 +371,7 @@ def test_a_backup_that_is_ended_leaves_nothing_behind(
         with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as process:
             until(lambda: watcher.execute(waiting).fetchone() is not None, 60)
             process.terminate()
-            assert process.wait(30) == 128 + signal.SIGTERM
+            assert process.wait(30) == -signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
 
 
