@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import psutil
@@ -21,6 +22,7 @@ from soundmark.console.session import Session
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.sealing import Sealer
+from soundmark.kit.http.server.sockets import reserve_port
 from soundmark.kit.postgres.migrations import migrate
 
 from .serving import AUDIO, Serving, ended, serving
@@ -292,3 +294,26 @@ def test_a_console_without_a_key_is_refused_in_one_line() -> None:
     done = ended("console", environ={})
     assert done.returncode == 1
     assert done.stderr == "soundmark: SOUNDMARK_CONSOLE_KEY or SOUNDMARK_MASTER_KEY must be set\n"
+
+
+def test_a_port_of_metrics_that_another_deployment_has_is_refused_in_one_line() -> None:
+    """They would share it silently, and each scrape would be of another one."""
+    with serving("audio", AUDIO) as audio, reserve_port("127.0.0.1", 0) as held:
+        metrics_port, port = urlsplit(audio.metrics_url).port, held.getsockname()[1]
+        done = ended("audio", "--port", str(port), environ={**AUDIO, "SOUNDMARK_METRICS_PORT": str(metrics_port)})
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"soundmark: 127.0.0.1:{metrics_port} is in use by another program; "
+        "SOUNDMARK_METRICS_PORT chooses another port\n"
+    )
+
+
+def test_metrics_have_a_port_of_their_own() -> None:
+    """Otherwise every second request for the component would reach its metrics."""
+    with reserve_port("127.0.0.1", 0) as held:
+        port = str(held.getsockname()[1])
+        done = ended("audio", "--port", port, environ={**AUDIO, "SOUNDMARK_METRICS_PORT": port})
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"soundmark: SOUNDMARK_METRICS_PORT is {port}, the port of the component itself; choose another\n",
+    )

@@ -9,6 +9,7 @@ from support.api.core_settings import OPERATOR_TOKEN
 from typer.testing import CliRunner
 
 from soundmark.cli import Refused, use
+from soundmark.cli.defaults import TenantChoice, find_choice, save_choice
 
 from .conftest import Tenant, answered, run
 
@@ -106,3 +107,16 @@ def test_a_file_that_it_did_not_write_is_named(nowhere: Path, content: str) -> N
 
 def test_forgetting_takes_no_organisation() -> None:
     assert CliRunner().invoke(use.app, ["org_1", "--forget"]).exit_code == 2
+
+
+def test_without_a_home_folder_nothing_was_chosen(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user has no entry among the system's users."""
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+
+    def find_none() -> None:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", find_none)
+    assert find_choice(tenant.service.url) is None
+    with pytest.raises(Refused, match="no home folder"):
+        save_choice(tenant.service.url, TenantChoice(tenant.organization_id))

@@ -24,7 +24,7 @@ from support.tenancy.tenant import Tenant
 
 from soundmark.kit.crypto.secret import Secret
 
-from .conftest import environ
+from .conftest import environ, run
 
 END_S = 60
 
@@ -198,3 +198,14 @@ async def test_a_mail_is_tried_again_by_itself(
         await rival.run("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'deliver_invitation'")
         await until_delivered(rival, "sent")
     assert len(server.received) == 1
+
+
+def test_a_port_of_metrics_in_use_is_refused_in_one_line(worker: Worker) -> None:
+    """As for a second worker on a machine with the settings of the first."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = run("work", "core", settings={**worker.settings, "JOBS_METRICS_PORT": port})
+    assert done.refusal == (
+        f"the jobs of core stopped: 127.0.0.1:{port} is in use by another program; "
+        "SOUNDMARK_JOBS_METRICS_PORT chooses another port"
+    )

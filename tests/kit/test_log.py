@@ -170,3 +170,14 @@ except ZeroDivisionError:
 """
     (event,) = events(body)
     assert "ZeroDivisionError" in event["exception"]
+
+
+@pytest.mark.parametrize("fault", ["a full disk", "a closed pipe", "no standard error"])
+def test_a_log_that_cannot_be_written_stops_nothing(fault: str) -> None:
+    """Otherwise a full disk of the log would fail every request, and end the tasks that restart processes."""
+    redirection = {"a full disk": "2>/dev/full", "a closed pipe": "2>&1 >&3 3>&- | true", "no standard error": "2>&-"}
+    body = 'for _ in range(1000):\n    logger.info("request", path="/" * 100)\nprint("went on", flush=True)'
+    script = _PREAMBLE.format(level="info", log_format="json") + body
+    shell = f'exec 3>&1; "$0" -c "$1" {redirection[fault]}'
+    done = subprocess.run(["/bin/sh", "-c", shell, sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("went on\n", "")

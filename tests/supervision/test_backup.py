@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import psycopg
 import pytest
 from soundmark_sdk import Receiver
 from support.processes.command_server import find_forked_soundmark
-from support.processes.up_process import Up, clean_environ, passable_folder, running_up
+from support.processes.up_process import SOUNDMARK, Up, clean_environ, passable_folder, running_up, until
 
 from soundmark.embedded import backup, dumps
 from soundmark.embedded.postgres import RunningCluster
@@ -350,6 +351,27 @@ def test_a_key_that_opens_nothing_prevents_the_backup(
     restore(backed_up, databases)
     message = refusal("backup", str(tmp_path / "no"), MASTER_KEY="A" * 43, **databases.settings)
     assert message == "soundmark: SOUNDMARK_MASTER_KEY does not open the sealed values in Core's database"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_that_is_ended_leaves_nothing_behind(
+    backed_up: BackedUp, databases: Databases, cluster: RunningCluster, tmp_path: Path
+) -> None:
+    """Such as by a time limit of its timer: what it had written opens much, and nobody would remove it."""
+    restore(backed_up, databases)
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'pg_dump' AND wait_event_type = 'Lock'"
+    command = [*SOUNDMARK, "backup", str(tmp_path / "new")]
+    environ = clean_environ({f"SOUNDMARK_{name}": value for name, value in databases.settings.items()})
+    environ["SOUNDMARK_MASTER_KEY"] = (backed_up.folder / "core-master.key").read_text().strip()
+    with (
+        psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as watcher,
+        psycopg.connect(cluster.superuser_url_of("backup_core").reveal()) as rival,
+    ):
+        rival.execute("LOCK TABLE codes IN ACCESS EXCLUSIVE MODE")
+        with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as process:
+            until(lambda: watcher.execute(waiting).fetchone() is not None, 60)
+            process.terminate()
+            assert process.wait(30) == -signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,6 +1,8 @@
 """A data dir is accepted only from its owner: files of others in it are neither used nor damaged."""
 
+import errno
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -187,3 +189,18 @@ def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     for name in ("file", "nowhere"):
         with pytest.raises(DataDirRefused, match=rf"the data dir .*{name} is not a folder"):
             data_dir.make_data_dir(tmp_path / name)
+
+
+def test_a_file_that_a_full_disk_does_not_take_is_named(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's own error has no name then, and nobody would know which disk is full."""
+
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", fill)
+    with pytest.raises(DataDirRefused, match=re.escape(f"{directory}/lock cannot be written: No space left")):
+        take(directory)
+    monkeypatch.setattr(os, "fsync", fill)
+    with pytest.raises(OSError, match=f"No space left on device: '{directory}/master.key'"):
+        key_of(directory)
+    assert [path.name for path in directory.iterdir()] == ["lock"], "nothing half-written is left"

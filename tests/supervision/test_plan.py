@@ -1,13 +1,16 @@
 """What `soundmark up` passes to each process, without running any."""
 
+import io
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from soundmark import settings
-from soundmark.cli.up import _say_how_to_sign_in
+from soundmark.cli.up import _say_how_to_sign_in, _tell_ready
+from soundmark.embedded.cluster_location import Home
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.operating_system.os_user import OsUser
@@ -25,6 +28,7 @@ from soundmark.supervision.plan import (
     read_given_settings,
 )
 from soundmark.supervision.reloading import write_environments
+from soundmark.supervision.up import Postgres
 
 OIDC = {
     "SOUNDMARK_OIDC_ISSUER": "https://id.example/realms/soundmark",
@@ -73,7 +77,7 @@ def test_half_an_identity_provider_is_refused_before_anything_runs(name: str) ->
 
 
 def test_components_get_the_time_to_drain_before_they_are_killed() -> None:
-    for environ, grace_s in (({}, 30), ({"SOUNDMARK_DRAIN_S": "600"}, 630)):
+    for environ, grace_s in (({}, 30), ({"SOUNDMARK_DRAIN_S": "600"}, 630), ({"SOUNDMARK_DRAIN_S": " 5.0"}, 35)):
         assert plan(environ).serving("core").grace_s == grace_s
 
 
@@ -280,3 +284,14 @@ def test_a_debugger_gets_the_settings_of_its_component(tmp_path: Path) -> None:
         name: value for name, value in made.settings_of("core").items() if name != "SOUNDMARK_METRICS_PORT"
     }
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_brackets_of_paths_and_addresses_are_shown_as_they_are() -> None:
+    """The library that prints takes them for markup, and ends `up` where it finds no beginning of `[/x]`."""
+    made = plan({}, host="fd00::1")
+    made = replace(made, options=replace(made.options, data_dir=Path("/srv/[/x]/[prod]")))
+    output = io.StringIO()
+    home = Home(Path("/srv/[prod]/postgresql"), OsUser("soundmark", 999, 999), elsewhere=True)
+    _tell_ready(Console(file=output, soft_wrap=True), made, home, Postgres(Path("/bin"), 180004, is_bundled=True))
+    for shown in ("http://[fd00::1]:8080\n", "in /srv/[/x]/[prod]/up.json", "in /srv/[prod]/postgresql,"):
+        assert shown in output.getvalue()

@@ -17,6 +17,7 @@ import importlib
 import importlib.metadata
 import inspect
 import re
+import signal
 import sys
 from typing import Annotated, Any, Final, NoReturn
 
@@ -70,6 +71,10 @@ _LASTING: Final = {"up": ("structlog",), "serve": ("structlog", "uvicorn"), "wor
 
 class Refused(Exception):
     """The command was refused or failed; the message is the one line that says so, and holds no secret."""
+
+
+class _Terminated(SystemExit):
+    """SIGTERM came. It is an exit because event loops let nothing else end them."""
 
 
 # Phrases of the library beneath Typer, and what replaces them.
@@ -168,15 +173,23 @@ def main() -> None:
 
     Exit status: 0 done, 1 refused or failed, 2 wrong usage. A refused command prints the reason in one line on standard
     error, and so does one that cannot use a file or write its output; a component that cannot start writes it to its
-    log.
+    log. SIGTERM ends a command as Ctrl-C does, so that it removes what is unfinished.
     """
     collect_seldom()
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         _app(prog_name="soundmark")
     except Refused as refused:
         _fail(str(refused))
+    except _Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)  # Whoever sent it sees this end, and no failure.
     except OSError as error:
         _fail(f"{error.filename or 'the output'}: {error.strerror or error}")
+
+
+def _terminate(_signum: int, _frame: object) -> NoReturn:
+    raise _Terminated
 
 
 def _fail(reason: str) -> NoReturn:

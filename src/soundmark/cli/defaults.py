@@ -71,7 +71,10 @@ def save_choice(base_url: str, choice: TenantChoice | None) -> None:
 
 
 def _read() -> dict[str, Any]:
-    file = defaults_file()
+    try:
+        file = defaults_file()
+    except Refused:
+        return {}  # Where there is no home folder, nothing was chosen.
     try:
         with file.open("rb") as opened:
             choices = json.loads(opened.read(_BYTES_MAX))

@@ -54,6 +54,7 @@ def serve(
         if not beside_others:
             # Otherwise two deployments could share the port silently. Only workers of one deployment may share it.
             reserve_port(listen.host, listen.port).close()
+            _require_metrics_port(listen)
             _warn_of_settings(given, workers)
         if workers > 1:
             # Imported only now, so that a serving process loads no supervisor.
@@ -66,6 +67,18 @@ def serve(
                 run(_make(component, given), listen, limits, drain_s=given.drain_s)
     except CannotListen as refusal:
         raise Refused(str(refusal)) from None
+
+
+def _require_metrics_port(listen: Listen) -> None:
+    """Raises: CannotListen."""
+    if listen.metrics_port is None:
+        return
+    if listen.metrics_port == listen.port:
+        raise CannotListen(f"SOUNDMARK_METRICS_PORT is {listen.port}, the port of the component itself; choose another")
+    try:
+        reserve_port(listen.metrics_host, listen.metrics_port).close()
+    except CannotListen as refusal:
+        raise CannotListen(f"{refusal}; SOUNDMARK_METRICS_PORT chooses another port") from None
 
 
 def _warn_of_settings(given: settings.ServedSettings, workers: int) -> None:

@@ -26,6 +26,7 @@ from soundmark.supervision.up import Postgres, Refusal, Reports, run
 app = typer.Typer(add_completion=False)
 
 _CONSOLE_URL: Final = f"{PREFIX}CONSOLE_URL"
+_IN_BOLD: Final = ("Public API", "Console")
 
 SLOW_S: Final = 5
 
@@ -136,8 +137,8 @@ def _plan_sandbox() -> SandboxPlan:
 
 def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) -> None:
     lines = {
-        "Public API": f"[bold]{plan.address('core')}[/]",
-        "Console": f"[bold]{plan.address('console')}[/]",
+        "Public API": plan.address("core"),
+        "Console": plan.address("console"),
         "Guide": f"{plan.address('console')}/guide",
         "Sign in": _say_how_to_sign_in(plan),
         "Private": f"{_list_audiences(plan)}, {plan.address('audio')} (Audio)",
@@ -155,7 +156,9 @@ def _tell_ready(console: Console, plan: Plan, home: Home, postgres: Postgres) ->
         lines["Warning"] = warning
     console.print("[bold green]Soundmark is ready.[/] Ctrl-C stops it.")
     for name, text in lines.items():
-        console.print(f"  {name:<16}{text}", highlight=False)
+        style = "bold" if name in _IN_BOLD else None
+        # A path or an IPv6 address may have brackets, which are no markup.
+        console.print(f"  {name:<16}{text}", style=style, markup=False, highlight=False)
 
 
 def _describe_included(version: int) -> str:

@@ -33,6 +33,7 @@ from soundmark.core.wiring import make_context
 from soundmark.kit.clock import Clock
 from soundmark.kit.crypto.sealing import SealBroken
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
+from soundmark.kit.http.server.sockets import CannotListen
 from soundmark.kit.metrics import serving_metrics
 from soundmark.kit.postgres.jobs import WorkerFailed, jobs_app, open_database, run_worker
 from soundmark.kit.tasks import running
@@ -49,8 +50,8 @@ async def run(settings: CoreJobsSettings) -> None:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(serving_metrics(settings.jobs_metrics_port, settings.metrics_host))
-        except OSError as error:
-            raise WorkerFailed(f"the metrics cannot be served: {error.strerror}") from None
+        except CannotListen as refusal:
+            raise WorkerFailed(f"{refusal}; SOUNDMARK_JOBS_METRICS_PORT chooses another port") from None
         await _run(settings)
 
 

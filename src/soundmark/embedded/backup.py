@@ -95,9 +95,9 @@ def make_backup(deployment: Deployment, folder: Path) -> Backup:
 
     Raises: BackupRefused; dumps.DumpFailed. A failed backup leaves nothing behind.
     """
-    unfinished = folder.with_name(folder.name + ".unfinished")
     if folder.exists():
         raise BackupRefused(f"{folder} already exists; name a new folder")
+    unfinished = folder.with_name(folder.name + ".unfinished")
     try:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700, parents=True)
@@ -107,9 +107,14 @@ def make_backup(deployment: Deployment, folder: Path) -> Backup:
         with _open_snapshots(deployment.urls) as snapshots, ThreadPoolExecutor(_DUMPS_AT_ONCE) as threads:
             created_at = format_timestamp(SystemClock().now())
             dumping = [threads.submit(dumps.dump, snapshots[part], unfinished / f"{part}.dump") for part in snapshots]
-            rows = {part: snapshot.rows() for part, snapshot in snapshots.items()}
-            for each in dumping:
-                each.result()
+            try:
+                rows = {part: snapshot.rows() for part, snapshot in snapshots.items()}
+                for each in dumping:
+                    each.result()
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                dumps.end_dumps()
+                raise
         for part in deployment.urls:
             (unfinished / f"{part}.dump").chmod(0o600)
             write_private(unfinished / f"{part}-master.key", deployment.master_keys[part].reveal() + "\n")

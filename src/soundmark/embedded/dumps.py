@@ -56,6 +56,8 @@ _TYPES: Final = """
             OR (t.typtype = 'c' AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind = 'c')))
 """
 
+_running: Final = set[subprocess.Popen[bytes]]()
+
 
 class DumpFailed(Exception):
     """A database could not be dumped, checked or filled; the message is one line for the operator, without secrets."""
@@ -109,6 +111,12 @@ def dump(snapshot: Snapshot, file: Path) -> None:
     # The policies show every row to a backup (`_READS_EVERYTHING`), but pg_dump obeys policies only with this option.
     options = ["--format=custom", "--enable-row-security", "--no-owner", "--no-privileges"]
     _run("pg_dump", [*options, f"--snapshot={snapshot.id}", f"--file={file}"], snapshot.url)
+
+
+def end_dumps() -> None:
+    """End the dumps that run in other threads, which fail then."""
+    for process in list(_running):
+        process.kill()
 
 
 def restore(file: Path, url: Secret) -> None:
@@ -208,17 +216,24 @@ def _run(program: str, options: Sequence[str], url: Secret) -> None:
     password = parts.pop("password", None)
     target = make_conninfo("", **{**parts, "options": _READS_EVERYTHING, "connect_timeout": _CONNECT_TIMEOUT_S})
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "SOUNDMARK_"))}
-    done = subprocess.run(  # noqa: S603 - our own command line
+    with subprocess.Popen(  # noqa: S603 - our own command line
         [str(_folder() / program), "--no-password", f"--dbname={target}", *options],
-        check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         # Everybody on the machine can read a command line, but not an environment.
         env={**environ, "LC_ALL": "C", **({"PGPASSWORD": str(password)} if password is not None else {})},
-    )
-    if done.returncode:
-        first = next(iter(done.stderr.decode(errors="replace").strip().splitlines()), "no reason given")
+    ) as process:
+        _running.add(process)
+        try:
+            _, errors = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _running.discard(process)
+    if process.returncode:
+        first = next(iter(errors.decode(errors="replace").strip().splitlines()), "no reason given")
         raise DumpFailed(f"{program} failed on {_name(url)}: {first}")
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,8 @@ host  all  all  {HOST}/32  scram-sha-256
 host  all  all  all           reject
 local all  all                reject
 """
+
+_REASON: Final = re.compile(r"(?:error|FATAL|PANIC):\s+(.+)")  # In the output of initdb.
 
 
 class ClusterFailed(Exception):
@@ -272,8 +275,11 @@ class Cluster:
             **self.process_options(),
         )
         if done.returncode:
-            last_line = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
-            raise ClusterFailed(f"PostgreSQL's initdb failed in {self.home}: {last_line}")
+            output = done.stdout.decode(errors="replace").strip()
+            # The last line tells only how it tidies up.
+            reason = _REASON.search(output)
+            told = output.rpartition("\n")[2] if reason is None else reason[1]
+            raise ClusterFailed(f"PostgreSQL's initdb failed in {self.home}: {told}")
         unfinished.rename(self.data)
         flush_directory(self.home)
 

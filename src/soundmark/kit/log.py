@@ -3,10 +3,11 @@
 Ids, codes, counts and durations may be logged; tokens, client IP addresses, e-mail addresses and bodies never.
 """
 
+import contextlib
 import logging
 import os
 import sys
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TextIO
 
 import structlog
 
@@ -23,7 +24,8 @@ def configure(*, level: str, log_format: LogFormat | None, component: str) -> No
 
     `log_format` None means text on a terminal and JSON elsewhere.
     """
-    is_terminal = sys.stderr.isatty()
+    stream: TextIO | None = sys.stderr  # None if the process was started without one.
+    is_terminal = stream is not None and stream.isatty()
     as_text = log_format == "text" or (log_format is None and is_terminal)
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -38,12 +40,29 @@ def configure(*, level: str, log_format: LogFormat | None, component: str) -> No
     structlog.configure(
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=_LossyOutput(stream)),
     )
     structlog.contextvars.bind_contextvars(component=component)
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=processors))
     logging.basicConfig(handlers=[handler], level=max(logging.WARNING, logging.getLevelName(level.upper())), force=True)
+
+
+class _LossyOutput:
+    """A stream without what it does not take: on a full disk or a closed pipe, the service goes on."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream: Final = stream
+
+    def write(self, text: str) -> None:
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.write(text)
+
+    def flush(self) -> None:
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.flush()
 
 
 class TextRenderer:

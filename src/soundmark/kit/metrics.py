@@ -12,6 +12,8 @@ from typing import Any, cast
 from prometheus_client import REGISTRY, CollectorRegistry, make_asgi_app, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from soundmark.kit.http.server.sockets import reserve_port
+
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 
@@ -37,11 +39,12 @@ def metrics_app() -> AsgiApp:
 def serving_metrics(port: int | None, host: str) -> Iterator[None]:
     """Serve the metrics of a process without a server of its own, in a thread; port None: do not.
 
-    Raises: OSError if the port cannot be listened on.
+    Raises: CannotListen.
     """
     if port is None:
         yield
         return
+    reserve_port(host, port).close()  # Its refusal names the address.
     server, thread = start_http_server(port, addr=host)
     try:
         yield

@@ -124,7 +124,10 @@ def make_private_folder(path: Path, owner: OsUser | None) -> None:
 
 
 def write_private(path: Path, text: str, owner: OsUser | None = None) -> None:
-    """Write `text` to `path`, mode 0600, on the disk when this returns; `owner` None means ourselves."""
+    """Write `text` to `path`, mode 0600, on the disk when this returns; `owner` None means ourselves.
+
+    Raises: OSError, which names `path`.
+    """
     handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -134,9 +137,11 @@ def write_private(path: Path, text: str, owner: OsUser | None = None) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(scratch).rename(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             Path(scratch).unlink()
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from None  # The disk is full, say.
         raise
     flush_directory(path.parent)
 

@@ -90,9 +90,13 @@ def take_turn(path: Path) -> Iterator[Turn]:
             raise DataDirRefused(f"already running on {path} (pid {file.read().strip() or 'unknown'})") from None
         # A pid is left in the file if the last holder did not end cleanly.
         turn = Turn(after_crash=bool(file.read()))
-        _overwrite(file, f"{os.getpid()}\n")
+        try:
+            os.ftruncate(file.fileno(), 0)
+            os.pwrite(file.fileno(), f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            raise DataDirRefused(f"{path / _LOCK_FILE} cannot be written: {error.strerror}") from None
         yield turn
-        _overwrite(file, "")
+        os.ftruncate(file.fileno(), 0)
 
 
 def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: Entropy) -> Secret:
@@ -189,10 +193,3 @@ def find_console_port(path: Path) -> int | None:
 def keep_console_port(path: Path, port: int) -> None:
     """Remember the console's port for the next run, so that its address, and with it every session, stays."""
     write_private(path / _CONSOLE_PORT_FILE, f"{port}\n")
-
-
-def _overwrite(file: Any, text: str) -> None:
-    file.seek(0)
-    file.truncate()
-    file.write(text)
-    file.flush()

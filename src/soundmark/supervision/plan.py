@@ -162,7 +162,7 @@ class Plan:
         where = ("--host", self.host(unit), "--port", str(self.ports.serving[unit]))
         argv = soundmark("serve", component_of(unit), *where, "--workers", str(self.options.workers_count))
         environ = {**foreign_environ(), **self.settings_of(unit)}
-        grace_s = int(self.given.get("DRAIN_S", "0")) + _GRACE_S
+        grace_s = float(self.given.get("DRAIN_S", "0")) + _GRACE_S  # `check` has accepted it, maybe as "5.0".
         return Program(unit, argv, environ, grace_s=grace_s, user=self.user)
 
     def working(self, unit: Unit) -> Program:

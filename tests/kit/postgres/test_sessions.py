@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 from support.database.notes_table import write_note
 from support.database.rival import Rival
 
@@ -204,6 +205,15 @@ async def test_a_transaction_whose_session_is_of_no_more_use_is_unavailable_and_
             assert pids[0] not in pids[1:]
 
 
+async def test_the_log_says_why_a_server_that_answers_cannot_work(db: Database) -> None:
+    """`/readyz` is 200 then, and every write 503."""
+    for sqlstate, reported in (("53100", ["DiskFull"]), ("57P01", [])):
+        with capture_logs() as logged, pytest.raises(DatabaseUnavailable):
+            async with db.transaction() as tx:
+                await tx.connection.execute(failing_with(sqlstate).encode())
+        assert [line["error"] for line in logged if line["event"] == "database_failed"] == reported
+
+
 async def test_a_kept_connection_is_replaced_when_its_session_is_of_no_more_use(
     db: Database, subtests: pytest.Subtests
 ) -> None:
@@ -281,6 +291,11 @@ async def test_a_session_waits_for_as_many_servers_as_configured(kit_url: Secret
 
 REFUSALS = {
     'connection failed: connection to server at "10.0.0.1", port 5432 failed: Connection refused': "does not answer",
+    'connection failed: connection to server at "10.0.0.1", port 5432 failed: '
+    "server does not support SSL, but SSL was required": "cannot be reached: server does not support SSL, but SSL was "
+    "required",
+    'connection is bad: invalid sslmode value: "some"': 'cannot be reached: invalid sslmode value: "some"',
+    "failed to resolve host 'db': [Errno -2] No address": "cannot be reached: failed to resolve host 'db'",
     'connection to server at "10.0.0.1", port 5432 failed: FATAL:  password authentication failed for user "x"': (
         'refuses the connection: password authentication failed for user "x"'
     ),

@@ -40,6 +40,11 @@ _DEFAULTS: Final[Mapping[str, int | str]] = {
 _OF_DRIVER: Final = ("autocommit", "prepare_threshold", "context", "row_factory", "cursor_factory")
 _READ_ONLY: Final = ("session is read-only", "server is in hot standby mode")
 _REFUSAL: Final = re.compile(r"FATAL:\s+(.+)")
+# Of libpq and the driver: the URL asks for what does not work, such as TLS of a server without it.
+_UNREACHABLE: Final = re.compile(
+    r".*(?:failed|is bad): (.*(?:SSL|GSSAPI|certificate|private key file|channel binding|invalid \w+ value).*)"
+    r"|(failed to resolve host '[^']*')"
+)
 _POOLER_REFUSAL: Final = "unsupported startup parameter"
 
 _log: Final = structlog.get_logger()
@@ -243,4 +248,7 @@ def describe_refusal(error: psycopg.Error) -> str:
         )
     if any(words in text for words in _READ_ONLY):
         return READ_ONLY
-    return f"refuses the connection: {refusals[-1]}" if refusals else "does not answer"
+    if refusals:
+        return f"refuses the connection: {refusals[-1]}"
+    unreachable = _UNREACHABLE.search(text)
+    return f"cannot be reached: {unreachable[1] or unreachable[2]}" if unreachable else "does not answer"

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, 
 from typing import Any, Final, LiteralString, Protocol, TypeVar
 
 import psycopg
+import structlog
 from psycopg.rows import class_row
 
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
@@ -26,8 +27,12 @@ SESSION_ERRORS: Final = (
 )
 # With SQLSTATE 57P0x, a server that stops or starts.
 CONNECTION_ERRORS: Final = (psycopg.OperationalError, psycopg.InterfaceError, *SESSION_ERRORS)
+# Of SQLSTATE: the server lacks something, such as space on its disk, or its system fails.
+_SERVER_FAULTS: Final = ("53", "58")
 # The server answered, and the transaction left nothing; unless it is one of the errors above.
 REFUSED_ERRORS: Final = (psycopg.DatabaseError,)
+
+_log: Final = structlog.get_logger()
 
 
 class Tx:
@@ -223,6 +228,8 @@ def describe_unavailable(error: Exception) -> DatabaseUnavailable:
     """Return the problem for a lost connection, or for a statement that took too long."""
     if isinstance(error, (*TIMEOUT_ERRORS, TimeoutError)):
         return DatabaseUnavailable("The database did not answer in time.")
+    if isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_SERVER_FAULTS):
+        _log.error("database_failed", error=type(error).__name__)  # It answers, so that nothing else would say why.
     return DatabaseUnavailable()
 
 

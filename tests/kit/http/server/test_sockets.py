@@ -97,3 +97,8 @@ def test_the_kernel_refuses_a_reserved_port_in_these_words() -> None:
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     message = f"cannot listen on 127.0.0.1:1: ports below {reserved_below} are reserved for root\n"
     assert done.stdout == (message if reserved_below > 1 else "")
+
+
+def test_an_empty_host_is_refused() -> None:
+    """It comes from a variable that was not set, and the kernel takes it for every address of the machine."""
+    assert "the host is empty" in str(refusal("", 8080))

@@ -105,6 +105,8 @@ def _new_socket(host: str, port: int) -> socket.socket:
 
 
 def _bind(sock: socket.socket, host: str, port: int) -> None:
+    if not host:  # The kernel would take it for every address.
+        raise CannotListen(f"cannot listen on port {port}: the host is empty; every address of the machine is 0.0.0.0")
     try:
         sock.bind((host, port))
     # A host name that is too long or malformed raises UnicodeError.
