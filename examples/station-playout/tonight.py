@@ -8,27 +8,24 @@ import sys
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
-from soundmark_sdk.client import ApiProblem, Client, ClientFailure, FileRecoveryStore, Intent, IssueRequest
+from soundmark_sdk.client import Client, ClientFailure, FileRecoveryStore, Intent, IssueRequest
 
 
 def main() -> int:
     """Return the exit status: 0 when the sound is in the folder."""
     options = read_options()
-    options.folder.mkdir(parents=True, exist_ok=True)
     sound = options.folder / f"soundmark-{options.show}.wav"
     if sound.exists():
         print(f"{sound} is there already")
         return 0
-    key = options.key_file.read_text().strip()
     try:
+        key = options.key_file.read_text().strip()
+        options.folder.mkdir(parents=True, exist_ok=True)
         with (
             FileRecoveryStore(options.folder / ".soundmark-recovery") as recovery,
             Client(options.service, key, recovery=recovery) as client,
         ):
             put_sound(client, options, sound)
-    except ApiProblem as problem:
-        print(f"the service refused: {problem.code}", file=sys.stderr)
-        return 1
     except (ClientFailure, OSError, ValueError) as failure:
         # The next run asks for the same Code again, so nothing is issued twice.
         print(failure, file=sys.stderr)
@@ -43,7 +40,7 @@ def put_sound(client: Client, options: argparse.Namespace, sound: Path) -> None:
     begins_at = datetime.combine(options.show, options.begins, tzinfo=UTC)
     request = IssueRequest(
         issuer=options.issuer,
-        expires_at=begins_at + options.ends_in,
+        expires_at=begins_at + timedelta(hours=options.hours),
         intent=Intent("link", "open", {"url": options.url}),
         campaign_id=options.campaign,
     )
@@ -67,19 +64,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--url", required=True, help="what the Code opens")
     parser.add_argument("--campaign", help="the id of the show's campaign")
     parser.add_argument("--show", type=date.fromisoformat, default=now.date(), help="the day of the show (UTC)")
-    parser.add_argument("--begins", type=parse_time, default=parse_time("20:00"), help="when it begins (UTC)")
-    parser.add_argument("--ends-in", type=parse_hours, default=timedelta(hours=4), help="how long it is valid, as 4h")
+    parser.add_argument("--begins", type=time.fromisoformat, default=time(20), help="when it begins (UTC), as 20:00")
+    parser.add_argument("--hours", type=float, default=4, help="how long the Code is valid from then on")
     return parser.parse_args()
-
-
-def parse_time(text: str) -> time:
-    """Return a time of the day, such as 20:00."""
-    return time.fromisoformat(text)
-
-
-def parse_hours(text: str) -> timedelta:
-    """Return hours, such as 4h."""
-    return timedelta(hours=int(text.removesuffix("h")))
 
 
 if __name__ == "__main__":

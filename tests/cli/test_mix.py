@@ -174,7 +174,7 @@ def test_what_cannot_be_mixed_is_one_clear_line(programme: Path, nowhere: Path) 
     assert "mix the Code into the programme before it is encoded" in run("mix", "programme.mp3", *frame).refusal
     intact = programme.read_bytes()
     (nowhere / "stale.wav").write_bytes(intact[:40] + bytes([64, 31, 0, 0]) + intact[44:])
-    assert "write the file anew first" in run("mix", "stale.wav", *frame).refusal
+    assert "rewrite the file first" in run("mix", "stale.wav", *frame).refusal
     assert "save it to a file first" in run("scan", "/dev/null").refusal
     write_wav(nowhere / "short.wav", make_programme(1.0))
     assert run("mix", "short.wav", *frame).refusal == "short.wav: the programme is shorter than the Code"

@@ -29,7 +29,7 @@ def run(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[
     """Run the script for a show that ends after this moment, whenever the test runs."""
     now = datetime.now(UTC)
     options = ["--service", url, "--key-file", str(folder / "playout.key"), "--issuer", "Radio Nordlicht"]
-    options += ["--url", "https://example.org/tonight", "--show", f"{now:%Y-%m-%d}", "--ends-in", "48h", *arguments]
+    options += ["--url", "https://example.org/tonight", "--show", f"{now:%Y-%m-%d}", "--hours", "48", *arguments]
     return subprocess.run(
         [
             sys.executable,
@@ -67,7 +67,12 @@ def test_after_a_lost_answer_the_next_run_gets_the_same_code(tenant: Tenant, fol
     assert len(tenant.answer("/v1/codes", project_id=tenant.project_id)["data"]) == 1
 
 
-def test_what_the_service_refuses_is_one_line(tenant: Tenant, folder: Path) -> None:
+def test_a_failure_is_one_line_that_says_what_to_change(tenant: Tenant, folder: Path) -> None:
     day = datetime.now(UTC) - timedelta(days=9)
-    done = run(folder, tenant.service.url, "--show", f"{day:%Y-%m-%d}")
-    assert (done.returncode, done.stderr) == (1, "the service refused: validation_failed\n")
+    refused = run(folder, tenant.service.url, "--show", f"{day:%Y-%m-%d}")
+    reason = "validation_failed (422): The request is invalid; body /expires_at: must be in the future\n"
+    assert (refused.returncode, refused.stderr) == (1, reason)
+    (folder / "playout.key").unlink()
+    without_key = run(folder, tenant.service.url)
+    assert (without_key.returncode, without_key.stderr.count("\n")) == (1, 1)
+    assert "playout.key" in without_key.stderr

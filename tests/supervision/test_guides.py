@@ -106,4 +106,4 @@ def test_the_guide_on_measuring_leaves_a_picture_and_its_secrets_to_the_reader_a
 
 
 def test_the_consumer_of_the_guide_on_webhooks_got_no_malformed_message(reader: Reader) -> None:
-    assert "malformed" not in (reader.checkout / "consumer.log").read_text()
+    assert "malformed" not in (reader.checkout / ".soundmark" / "webhooks" / "consumer.log").read_text()

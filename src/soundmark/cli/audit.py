@@ -71,7 +71,7 @@ def verify_download(
             "--logged-entries",
             metavar="N",
             min=1,
-            help="The `entries` of the `logged_head` that the owner was told: where to look first for a head.",
+            help="The `entries` of the `logged_head` that the owner has: where to look first for a head.",
         ),
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the transparency log.")] = False,
@@ -83,7 +83,7 @@ def verify_download(
     is altered, missing or moved. Also 1 if the log does not answer, or has no head of this chain, unless --offline.
     """
     if offline and (vkey or base_url or data_dir or logged_entries):
-        raise typer.BadParameter("--offline asks no log")
+        raise typer.BadParameter("--offline takes no option about the log")
     if offline:
         with _open(file) as lines:
             found = _verify_lines(file, lines)

@@ -59,8 +59,8 @@ def backup_command(
 ) -> None:
     """Back up all databases, as of one point in time, and their master keys. Everything can keep running.
 
-    Without --data-dir, there can be one cell alone. Where SOUNDMARK_AUDIENCE_CELLS_FILE lists more, back up each
-    database with PostgreSQL's own means.
+    Without --data-dir, only one cell is supported. If SOUNDMARK_AUDIENCE_CELLS_FILE lists more, back up each database
+    with PostgreSQL's own means.
 
     Keep the folder secret: anyone who can read it can sign as you.
     """

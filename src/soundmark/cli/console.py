@@ -29,7 +29,7 @@ def link(
 ) -> None:
     """Print a link that signs the first visitor in as the operator, from this machine only, within an hour.
 
-    If people sign in with an identity provider, there are no such links.
+    With an identity provider there are no such links.
     """
     try:
         console_url = str(read_up_file(data_dir / UP_FILE)["console_url"])

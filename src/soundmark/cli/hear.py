@@ -55,7 +55,7 @@ def hear_command(
         typer.Option(
             "--key-file",
             metavar="FILE",
-            help="Taken as by every command that calls the API, and not read: a receiver needs no key.",
+            help="Ignored: a receiver needs no key. Accepted because every command that calls the API takes it.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -86,7 +86,7 @@ def hear_command(
     """Decode a sound, resolve and verify it, and show the intent. Exit status 0 only with a verified intent.
 
     If a recording holds several Codes, each is shown, and each must verify. With --pack, the intent in a pack is shown
-    while the service cannot be reached, with the time as of which it held. It is not a verified intent, so the exit
+    while the service cannot be reached, with the time at which it was valid. It is not a verified intent, so the exit
     status is 1. Packs are verified with --keys, or with the service's keys.
     """
     if (file is None) == (not microphone):
@@ -94,7 +94,7 @@ def hear_command(
     if microphone and explain:
         raise typer.BadParameter("--explain needs a recording")
     if keys is not None and not packs:
-        raise typer.BadParameter("--keys is for --pack")
+        raise typer.BadParameter("--keys needs --pack")
     address = find_service(Connection(base_url, data_dir=data_dir)).base_url
     with closing(_receiver(address, _read_packs(packs or [], keys, address))) as receiver:
         frames = _hear_file(file, explain=explain) if file is not None else _hear_microphone()

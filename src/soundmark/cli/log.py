@@ -52,7 +52,7 @@ Quorum = Annotated[
 ]
 StateFile = Annotated[
     Path | None,
-    typer.Option("--state", metavar="FILE", help="Where the last checkpoint is kept, which the log must extend."),
+    typer.Option("--state", metavar="FILE", help="The file of the last checkpoint, which the log must extend."),
 ]
 
 
@@ -81,8 +81,8 @@ def verify(
 ) -> None:
     """Verify the whole log: the signature, every entry, every hash, and that it extends the last checkpoint.
 
-    Exit status 0 if it is whole and consistent; 1 if not, with the first thing that is wrong. Without --vkey, the keys
-    of the state file count, and the first time those that the log itself names: compare them with somebody else's.
+    Exit status 0 if it is whole and consistent; 1 if not, with the first fault. Without --vkey, the keys of the state
+    file count, and the first time those that the log itself names: compare them with somebody else's.
     """
     address = find_service(Connection(base_url, data_dir=data_dir)).base_url
     checkpoint, _ = _examine(address, trust, LoggedCodes())
@@ -119,9 +119,9 @@ def monitor(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Verify the whole log, and that each Code of your organisation is in it, and no revocation but yours.
+    """Verify the whole log, that each Code of your organisation is in it, and that you ordered each revocation.
 
-    Exit status as `soundmark log verify`. Run it daily with a state file, so that it also notices a Code that the
+    Exit status as of `soundmark log verify`. Run it daily with a state file, so that it also notices a Code that the
     service no longer lists. Only a deletion certificate that is in the log explains that: give it once.
     """
     began: datetime | None = None if since is None else read_moment(since)
@@ -201,7 +201,7 @@ def renew(
 ) -> None:
     """Begin a new log with a new key, in place of one that is stopped. The entries of the old one are deleted.
 
-    What is active now is entered into it. Every auditor, witness and receiver needs the new key.
+    Everything that is active now is entered into it. Every auditor, witness and receiver needs the new key.
     """
     if not is_name(origin):
         raise typer.BadParameter("an origin has 1 to 255 characters without spaces and plus signs")
@@ -213,7 +213,7 @@ def renew(
 def resume(
     may_fork: Annotated[
         bool,
-        typer.Option("--i-know-it-may-fork", help="Nobody confirms that the log had no more entries than it has now."),
+        typer.Option("--i-know-it-may-fork", help="Resume, although the log may once have had more entries."),
     ] = False,
     data_dir: DataDir = None,
 ) -> None:

@@ -81,7 +81,7 @@ def mix_command(
             raise Refused(f"{programme} is MP3 or Ogg: mix the Code into the programme before it is encoded")
         if opened.encoding is not None:
             raise Refused(
-                f"nothing can be mixed into {programme} as its header describes it: write the file anew first, "
+                f"nothing can be mixed into {programme} as its header describes it: rewrite the file first, "
                 f"such as with ffmpeg -i {programme} NEW.{opened.encoding.lower()}"
             )
         places = _find_places(opened, tones, every, at)

@@ -79,7 +79,7 @@ class PlayedCodes:
         typer.Option(
             parser=read_duration,
             metavar="TIME",
-            help="Instead of the Code itself, play Codes with its intent that live for so long, such as 15m.",
+            help="Instead of the Code itself, play Codes with its intent that each live this long, such as 15m.",
         ),
     ] = None
     outage: Annotated[
@@ -87,7 +87,7 @@ class PlayedCodes:
         typer.Option(
             parser=read_duration,
             metavar="TIME",
-            help="With --rotate: issue ahead for so long an outage of the service. Default: 6h.",
+            help="With --rotate: issue ahead for an outage of the service of this length. Default: 6h.",
         ),
     ] = None
     schedule: Annotated[
@@ -141,15 +141,15 @@ class AgentOptions:
         typer.Option(
             "--state",
             metavar="FILE",
-            help="Where to keep what is held. Default: a file for these Codes in STATE_DIRECTORY or ~/.local/state.",
+            help="The file for held Codes. Default: a file for these Codes in STATE_DIRECTORY or ~/.local/state.",
         ),
     ] = None
     metrics_port: Annotated[
         int | None,
-        typer.Option("--metrics-port", metavar="N", min=0, max=65535, help="Serve /metrics and /healthz there."),
+        typer.Option("--metrics-port", metavar="N", min=0, max=65535, help="Serve /metrics and /healthz here."),
     ] = None
     metrics_host: Annotated[
-        str, typer.Option("--metrics-host", metavar="ADDRESS", help="The address of that port.")
+        str, typer.Option("--metrics-host", metavar="ADDRESS", help="The address for --metrics-port.")
     ] = "127.0.0.1"
 
 
@@ -164,8 +164,8 @@ def play(
 ) -> None:
     """Play Codes through a sound card, or into a pipe or file, until Ctrl-C or SIGTERM.
 
-    A revoked Code stops within 5 seconds. While the service cannot be reached, what is held plays on. With --rotate,
-    short-lived Codes follow one another, so that a recording that is played later resolves to nothing.
+    A revoked Code stops within 5 seconds. While the service cannot be reached, the agent plays the Codes that it holds.
+    With --rotate, short-lived Codes follow one another, so that a recording that is played later resolves to nothing.
     """
     playout = _make_playout(played)
     service = find_service(connection)

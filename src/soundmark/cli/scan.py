@@ -41,8 +41,8 @@ def scan_command(
         typer.Option(
             "--code",
             metavar="XR_ID",
-            help="With --certificate: a Code of yours that the master holds, also one that has expired or "
-            "was revoked, which receivers cannot resolve. Repeat it for more.",
+            help="With --certificate: a Code of yours in the master that cannot be resolved, because it expired or was "
+            "revoked. Repeat it for more.",
         ),
     ] = None,
     organization: Organization = None,
@@ -51,10 +51,10 @@ def scan_command(
     """Hear a finished master of any length, and report each repetition of a Code with its margin.
 
     The margin is by how many decibels the noise around a Code may still rise: from 6 good, from 3 fair, below weak.
-    Exit status 1 if nothing is heard, or if a repetition is weak or is lost, also by a codec.
+    Exit status 1 if nothing is heard, or if a repetition is weak or lost, also after a codec.
     """
     if code and certificate is None:
-        raise typer.BadParameter("--code is for --certificate")
+        raise typer.BadParameter("--code needs --certificate")
     chosen = read_codecs(codecs)
     named = find_frames(code or (), connection, organization)
     with opening(master) as programme, explaining(master):

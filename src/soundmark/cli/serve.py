@@ -44,8 +44,8 @@ def serve(
 ) -> None:
     """Serve one component until Ctrl-C or SIGTERM, then finish the open requests.
 
-    With SOUNDMARK_DRAIN_S, it goes on serving for so long after the signal while `/readyz` answers 503, so that load
-    balancers stop sending requests first. A second signal ends it at once.
+    With SOUNDMARK_DRAIN_S, it serves for that long after the signal while `/readyz` answers 503, so that load balancers
+    stop sending requests first. A second signal ends it at once.
     """
     given = read_settings(settings.COMPONENTS[component])
     log.configure(level=given.log_level, log_format=given.log_format, component=component)

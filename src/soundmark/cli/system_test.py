@@ -19,8 +19,8 @@ def send_test(
 ) -> None:
     """Test a system with Core's current settings: send a short mail, or read something from the others.
 
-    Core itself does it, so this calls the API as an administrator of the platform. Exit status 1 if the system does not
-    work; the line says why.
+    The test runs in Core, so this calls the API as an administrator of the platform. Exit status 1 if the system does
+    not work; the error message says why.
     """
     with open_client(connection) as client:
         tested = client.platform.test_system(system)

@@ -57,7 +57,7 @@ def replay(
 ) -> None:
     """Resend events of the last 30 days to an endpoint: those of a period or those named.
 
-    Each event keeps its id, so the receiver can recognise a repeat. Events that still wait for the endpoint are
+    Each event keeps its id, so the consumer can recognise a repeat. Events that still wait for the endpoint are
     skipped. An organisation can make 10 replays a minute and 100,000 deliveries a UTC day.
     """
     by_id, by_time = bool(event_ids), (from_at is not None, to_at is not None)

@@ -36,7 +36,7 @@ def create(
     quiet: Quiet = False,
     call: OrganizationCall,
 ) -> None:
-    """Create an endpoint. Its secret, with which the receiver verifies messages, is shown only once."""
+    """Create an endpoint. Its secret, with which the consumer verifies messages, is shown only once."""
     make_with_secret(
         call,
         lambda client: client.webhooks.create(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def until_signalled() -> Iterator[None]:
-    """End the block at the first SIGINT, SIGTERM or SIGHUP; later signals do not disturb the cleanup."""
+    """End the block at the first SIGINT, SIGTERM or SIGHUP; later ones do not disturb what the process still does."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None, "the caller runs in a task"
     signalled = False
@@ -19,12 +19,18 @@ def until_signalled() -> Iterator[None]:
             signalled = True
             task.cancel()
 
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # `nohup` makes us ignore SIGHUP, and that must stay so.
-        if signum is not signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
-            loop.add_signal_handler(signum, end)
+    # `nohup` makes us ignore SIGHUP, and that must stay so.
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    signums = [signal.SIGINT, signal.SIGTERM, *([] if is_nohup else [signal.SIGHUP])]
+    for signum in signums:
+        loop.add_signal_handler(signum, end)
     try:
         yield
     except asyncio.CancelledError:
         if not signalled:
             raise
+        for signum in signums:
+            # When the loop closes, it would restore a handler that ends the process with a traceback.
+            loop.remove_signal_handler(signum)
+            # No SIG_IGN, which processes that are started now would inherit.
+            signal.signal(signum, lambda *_: None)

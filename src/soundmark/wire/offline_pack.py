@@ -19,7 +19,7 @@ PackId = Annotated[str, StringConstraints(pattern=r"^opk_[A-Za-z0-9_-]{22}$")]
 
 
 class PackedCode(Wire):
-    """What a receiver does when it hears this Code. Its token is known by its digest."""
+    """What a receiver does when it hears this Code. The pack has only the digest of its token."""
 
     xr_id: XrId
     token_digest: Annotated[Digest, Field(description="SHA-256 of the broadcast token, base64url.")]

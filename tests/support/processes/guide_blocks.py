@@ -18,6 +18,8 @@ ROOT: Final = Path(__file__).parents[3]
 SERVICE: Final = "http://127.0.0.1:8080"
 # The language, a block, and the block right below it with its output, if there is one.
 _BLOCKS: Final = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+# A block begins in the folder and with the variables that the one before it left in the terminal.
+_IN_TERMINAL: Final = '. "$TERMINAL"\n{block}{{ printf \'cd "%s"\\n\' "$PWD"; export -p; }} > "$TERMINAL"\n'
 
 
 def read_page(name: str) -> tuple[str, list[tuple[str, str, str]]]:
@@ -27,7 +29,7 @@ def read_page(name: str) -> tuple[str, list[tuple[str, str, str]]]:
 
 
 class Reader:
-    """Somebody who follows pages in a checkout where `up` serves `service`, with the commands of the checkout.
+    """Somebody who follows pages in one terminal, in a checkout where `up` serves `service`, with the commands there.
 
     `ports` are those to use instead of the ones on the pages, which the machine may use for something else.
     """
@@ -37,6 +39,8 @@ class Reader:
         self.background = checkout / "background.txt"
         self._replaced: Final = {SERVICE: service, **(ports or {})}
         self._started: list[subprocess.Popen[bytes]] = []
+        self._terminal: Final = checkout / "terminal"
+        self._terminal.touch()
         _write_commands(checkout / ".venv" / "bin")
 
     def follow(self, language: str, block: str, printed: str) -> None:
@@ -49,7 +53,7 @@ class Reader:
         """Return the output of a block, which must succeed without warnings. A server runs on in the background."""
         written = self._write(block)
         script = self.checkout / f"program.{language}"
-        script.write_text(written, encoding="utf-8")
+        script.write_text(_IN_TERMINAL.format(block=written) if language == "sh" else written, encoding="utf-8")
         command = ["sh", "-eu", str(script)] if language == "sh" else [sys.executable, "-W", "error", str(script)]
         if "uvicorn" in written:
             self._run_in_the_background(command, f"http://127.0.0.1:{written.partition('--port ')[2].split()[0]}")
@@ -72,7 +76,7 @@ class Reader:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             process.wait(20)
-        for file in self.checkout.glob("*.pid"):
+        for file in (self.checkout / ".soundmark" / "webhooks").glob("*.pid"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(file.read_text()), signal.SIGTERM)
 
@@ -92,7 +96,7 @@ class Reader:
     def _environ(self) -> dict[str, str]:
         path = f"{self.checkout / '.venv' / 'bin'}:{os.environ['PATH']}"
         home = {"XDG_CONFIG_HOME": str(self.checkout / "config"), "XDG_STATE_HOME": str(self.checkout / "state")}
-        return clean_environ({**home, **self.settings(), "PATH": path})
+        return clean_environ({**home, **self.settings(), "PATH": path, "TERMINAL": str(self._terminal)})
 
 
 def assert_prints(printed: str, out: str) -> None:

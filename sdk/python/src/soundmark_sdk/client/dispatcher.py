@@ -131,12 +131,20 @@ class Dispatcher:
 
         return await self._retry(call, act)
 
-    async def download(self, call: Call, into: BinaryIO, on_progress: Progress | None) -> int:
+    async def save(self, call: Call, into: SaveTarget, on_progress: Progress | None) -> int:
         """Write an answer into a file, and return its size in bytes.
 
-        A retry starts again at the file's first position, so a file without positions gets no retry after its first
-        byte.
+        A path is replaced only by a complete answer, with a file that only its owner can read. A retry starts again at
+        a file object's first position, so one without positions gets no retry after its first byte.
+
+        Raises: OSError for a path that cannot be written.
         """
+        if not isinstance(into, (str, os.PathLike)):
+            return await self._download(call, into, on_progress)
+        with open_replacement(into) as file:
+            return await self._download(call, file, on_progress)
+
+    async def _download(self, call: Call, into: BinaryIO, on_progress: Progress | None) -> int:
         start = into.tell() if into.seekable() else None
         taken = 0
 
@@ -155,18 +163,6 @@ class Dispatcher:
             return await self._connection.download(call, into, on_progress=count_progress, timeout_s=timeout_s)
 
         return await self._retry(call, act, is_intact=lambda: taken == 0 or start is not None)
-
-    async def save(self, call: Call, into: SaveTarget, on_progress: Progress | None) -> int:
-        """Write an answer into a file, which is replaced only by a complete answer, and return its size in bytes.
-
-        A file object is written as in `download`.
-
-        Raises: what `download` raises, and OSError for a path that cannot be written.
-        """
-        if not isinstance(into, (str, os.PathLike)):
-            return await self.download(call, into, on_progress)
-        with open_replacement(into) as file:
-            return await self.download(call, file, on_progress)
 
     async def delete_tenant(self, call: Call, subject_id: str, certificate_id: str) -> str:
         """Delete a project or an organisation, and return the id of its certificate.

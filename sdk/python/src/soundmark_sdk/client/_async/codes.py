@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import datetime
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from soundmark_sdk.client._async.group import AsyncGroup
 from soundmark_sdk.client.api_connection import Progress
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id, write_body
+from soundmark_sdk.client.dispatcher import SaveTarget
 from soundmark_sdk.client.records import (
     Campaign,
     CampaignSummary,
@@ -138,7 +139,7 @@ class AsyncCodes(AsyncGroup):
         return await self._sender.call(RevokedBatch, call)
 
     async def wav(
-        self, xr_id: str, into: BinaryIO, *, protocol: Literal[3, 4, 5] = 4, organization_id: str | None = None
+        self, xr_id: str, into: SaveTarget, *, protocol: Literal[3, 4, 5] = 4, organization_id: str | None = None
     ) -> int:
         """Write the sound of an active Code into a file, and return its size in bytes."""
         call = Call(
@@ -148,12 +149,12 @@ class AsyncCodes(AsyncGroup):
             is_repeatable=True,
             accept="audio/wav",
         )
-        return await self._sender.download(call, into, None)
+        return await self._sender.save(call, into, None)
 
     async def audio_bundle(
         self,
         xr_ids: Collection[str],
-        into: BinaryIO,
+        into: SaveTarget,
         *,
         protocol: Literal[3, 4, 5] = 4,
         on_progress: Progress | None = None,
@@ -169,7 +170,7 @@ class AsyncCodes(AsyncGroup):
             is_repeatable=True,
             accept="application/zip",
         )
-        return await self._sender.download(call, into, on_progress)
+        return await self._sender.save(call, into, on_progress)
 
     async def certify(
         self, xr_id: str, measured: Mapping[str, Any], *, organization_id: str | None = None
@@ -186,7 +187,7 @@ class AsyncCodes(AsyncGroup):
 
     async def make_offline_pack(
         self,
-        into: BinaryIO,
+        into: SaveTarget,
         *,
         valid_for_s: int,
         campaign_id: str | None = None,
@@ -201,7 +202,7 @@ class AsyncCodes(AsyncGroup):
         tenant = await self._sender.choose_project(organization_id, project_id)
         document = {"campaign_id": campaign_id, "valid_for_s": valid_for_s}
         call = make_call("POST", "/v1/offline-packs", document, is_repeatable=False, **tenant)
-        return await self._sender.download(call, into, None)
+        return await self._sender.save(call, into, None)
 
     async def _make_document(self, request: IssueRequest) -> dict[str, Any]:
         # First, because an impossible request is no reason to ask the service about the key.

@@ -1,7 +1,7 @@
 """Send calls, for the groups of operations."""
 
 from collections.abc import AsyncIterator
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from soundmark_sdk.client.api_connection import Progress
 from soundmark_sdk.client.calls import Call, make_next
@@ -59,12 +59,8 @@ class AsyncSender:
                 return
             page = await self.get_page(kind, make_next(call, page.next_cursor))
 
-    async def download(self, call: Call, into: BinaryIO, on_progress: Progress | None) -> int:
-        """See `Dispatcher`. Blocking callers: the file and `on_progress` are used in the thread of the event loop."""
-        return await self._runner.run(self._dispatcher.download, call, into, on_progress)
-
     async def save(self, call: Call, into: SaveTarget, on_progress: Progress | None) -> int:
-        """See `Dispatcher`. Blocking callers: as for `download`."""
+        """See `Dispatcher`. Blocking callers: the file and `on_progress` are used in the thread of the event loop."""
         return await self._runner.run(self._dispatcher.save, call, into, on_progress)
 
     async def delete_tenant(self, call: Call, subject_id: str, certificate_id: str) -> str:

@@ -1,7 +1,7 @@
 """The organisation: its projects, API keys, members, invitations and audit log."""
 
 from collections.abc import AsyncIterator, Collection
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from soundmark_sdk.client._async.group import AsyncGroup
 from soundmark_sdk.client.api_connection import Progress
@@ -359,7 +359,7 @@ class AsyncAuditLog(AsyncGroup):
 
     async def download(
         self,
-        into: BinaryIO,
+        into: SaveTarget,
         filters: AuditFilters | None = None,
         *,
         organization_id: str | None = None,
@@ -370,7 +370,7 @@ class AsyncAuditLog(AsyncGroup):
         query = {**await self._sender.choose_organization(organization_id), **(filters or AuditFilters()).make_query()}
         accept = {"ndjson": "application/x-ndjson", "csv": "text/csv"}[form]
         call = Call("GET", "/v1/audit-log", query, is_repeatable=True, accept=accept)
-        return await self._sender.download(call, into, on_progress)
+        return await self._sender.save(call, into, on_progress)
 
     async def verify(self, *, organization_id: str | None = None) -> AuditVerification:
         """Ask the service to recompute the chain that seals the entries."""

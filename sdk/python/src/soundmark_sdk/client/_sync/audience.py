@@ -2,10 +2,11 @@
 """Audience integrations and their reports."""
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from soundmark_sdk.client._sync.group import Group
 from soundmark_sdk.client.calls import PAGE_SIZE_MAX, Call, make_call, make_get, quote_id
+from soundmark_sdk.client.dispatcher import SaveTarget
 from soundmark_sdk.client.records import (
     AudienceMode,
     AudienceReport,
@@ -153,7 +154,7 @@ class Audience(Group):
     def download_report(
         self,
         integration_id: str,
-        into: BinaryIO,
+        into: SaveTarget,
         filters: ReportFilters = EVERYTHING,
         *,
         organization_id: str | None = None,
@@ -163,11 +164,11 @@ class Audience(Group):
         path = f"/v1/audience/reports/{quote_id(integration_id)}"
         query = {**self._sender.choose_project(organization_id, project_id), **filters.make_query()}
         call = Call("GET", path, query, is_repeatable=True, accept="text/csv")
-        return self._sender.download(call, into, None)
+        return self._sender.save(call, into, None)
 
     def download_legacy_report(
         self,
-        into: BinaryIO,
+        into: SaveTarget,
         filters: ReportFilters = EVERYTHING,
         *,
         organization_id: str | None = None,
@@ -176,4 +177,4 @@ class Audience(Group):
         """Write the legacy report into a file as CSV, one line for each number, and return its size in bytes."""
         query = {**self._sender.choose_project(organization_id, project_id), **filters.make_period()}
         call = Call("GET", "/v1/audience/legacy-report", query, is_repeatable=True, accept="text/csv")
-        return self._sender.download(call, into, None)
+        return self._sender.save(call, into, None)

@@ -2,7 +2,7 @@
 """The organisation: its projects, API keys, members, invitations and audit log."""
 
 from collections.abc import Collection, Iterator
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from soundmark_sdk.client._sync.group import Group
 from soundmark_sdk.client.api_connection import Progress
@@ -345,7 +345,7 @@ class AuditLog(Group):
 
     def download(
         self,
-        into: BinaryIO,
+        into: SaveTarget,
         filters: AuditFilters | None = None,
         *,
         organization_id: str | None = None,
@@ -356,7 +356,7 @@ class AuditLog(Group):
         query = {**self._sender.choose_organization(organization_id), **(filters or AuditFilters()).make_query()}
         accept = {"ndjson": "application/x-ndjson", "csv": "text/csv"}[form]
         call = Call("GET", "/v1/audit-log", query, is_repeatable=True, accept=accept)
-        return self._sender.download(call, into, on_progress)
+        return self._sender.save(call, into, on_progress)
 
     def verify(self, *, organization_id: str | None = None) -> AuditVerification:
         """Ask the service to recompute the chain that seals the entries."""

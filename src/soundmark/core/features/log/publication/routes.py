@@ -74,7 +74,7 @@ async def get_log(ctx: Ctx) -> LogView:
 async def get_log_checkpoint(ctx: Ctx) -> Response:
     """Return the newest published checkpoint, with the cosignatures of witnesses.
 
-    Whatever was answered is in a checkpoint within five seconds, and within the time that the witnesses need.
+    Whatever a response reported is in a checkpoint within five seconds plus the time that the witnesses need.
     """
     return Response(await service.read_checkpoint(ctx), media_type=_TEXT)
 

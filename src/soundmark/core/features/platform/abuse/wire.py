@@ -31,7 +31,7 @@ class CreateAbuseReport(Wire):
     text: Annotated[str, StringConstraints(max_length=TEXT_CHARS_MAX), Field(repr=False)]
     contact: Annotated[
         Annotated[str, StringConstraints(min_length=1, max_length=CONTACT_CHARS_MAX)] | None,
-        Field(description="How to reach the sender, if they wish so. Deleted with the text.", repr=False),
+        Field(description="How to reach the sender. Deleted with the text.", repr=False),
     ] = None
 
     @model_validator(mode="after")
@@ -46,7 +46,7 @@ class ReceivedReport(Wire):
 
 
 class PutAbuseReport(Wire):
-    """The state of a report, and a note on it, which replaces the one before."""
+    """The state of a report, and a note on it, which replaces the previous one."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"status": "closed", "note": "Suspended."}]})
 

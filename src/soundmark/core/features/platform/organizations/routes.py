@@ -47,7 +47,7 @@ async def list_platform_organizations(
     ] = None,
     status: Annotated[
         OrganizationStatus | None,
-        Query(description="`closing` and `suspended` may both be true of one organisation; `active` is neither."),
+        Query(description="`active` is neither `closing` nor `suspended`; an organisation can be both of those."),
     ] = None,
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
@@ -69,8 +69,8 @@ async def suspend_organization(
 ) -> SuspendedOrganizationView:
     """Suspend an organisation, or replace the reason.
 
-    From the response on, its tokens are answered like unknown ones, and nothing can be added to it. Its events are
-    refused within a minute. Reading, revoking, exporting and leaving continue to work.
+    After the response, its tokens resolve like unknown ones, and nothing can be added to it. Its events are refused
+    within a minute. Reading, revoking, exporting and leaving continue to work.
     """
     suspended = await service.suspend_organization(
         ctx, parse_id(organization_id), reason=body.reason, subject_id=user.subject_id

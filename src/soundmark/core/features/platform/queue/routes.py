@@ -36,12 +36,12 @@ async def list_platform_jobs(
     ctx: Ctx,
     state: Annotated[
         JobState,
-        Query(description="`failed`: it does not run again by itself. `retrying`: it has run, and runs again."),
+        Query(description="`failed`: it is not retried automatically. `retrying`: it has run, and will run again."),
     ] = "failed",
     limit: Limit = LIMIT_DEFAULT,
     cursor: CursorText = None,
 ) -> JobPage:
-    """List jobs of Core's worker that failed, or that have run and run again, those that were queued last first.
+    """List the jobs of Core's worker that failed or are being retried, the most recently queued first.
 
     Audience's jobs are in its own database and not in this list.
     """
@@ -57,5 +57,5 @@ async def list_platform_jobs(
     example=job_view(example.RETRIED),
 )
 async def retry_platform_job(ctx: Ctx, user: CallingUser, job_id: Annotated[int, Depends(_read_id)]) -> JobView:
-    """Let a failed job run again, within seconds. One that runs again already is returned unchanged."""
+    """Retry a failed job, within seconds. A job that is being retried already is returned unchanged."""
     return job_view(await service.retry_job(ctx, user, job_id))

@@ -13,16 +13,16 @@ class JobView(Wire):
 
     id: str
     task: Annotated[str, Field(description="The job's name, as in the documentation of jobs.")]
-    state: Annotated[JobState, Field(description="`retrying`: it has run, and runs again by itself.")]
+    state: Annotated[JobState, Field(description="`retrying`: it has run, and will run again.")]
     attempts: Annotated[int, Field(description="How often it has run.")]
     failed_at: Annotated[Timestamp | None, Field(description="Null unless it failed.")]
     next_attempt_at: Annotated[
-        Timestamp | None, Field(description="Null while it runs, and if it runs as soon as a worker is free.")
+        Timestamp | None, Field(description="Null while it runs, or if it only waits for a free worker.")
     ]
 
 
 class JobPage(Wire):
-    """Jobs, those that were queued last first."""
+    """Jobs, the most recently queued first."""
 
     data: list[JobView]
     next_cursor: str | None

@@ -36,8 +36,8 @@ async def test_platform_system(
 ) -> SystemTestView:
     """Use a system once with the current settings, and return whether it works.
 
-    The mail server gets a short mail to the caller's verified address. From the others, Core reads something that
-    exists or not: folders of the mailbox, invoices with a reference that none has, one price. Nothing is changed,
-    stored or repeated, and a test ends within ten seconds. A system is tested once at a time, and ten times a minute.
+    The mail server gets a short mail to the caller's verified address. From the others, Core only reads: folders of the
+    mailbox, invoices with a reference that none has, one price. Nothing is changed, stored or retried, and a test ends
+    within ten seconds. Each system has one test at a time, and ten a minute.
     """
     return system_test_view(await service.test_system(ctx, user, system))

@@ -14,7 +14,7 @@ class SystemTestView(Wire):
     system: SystemName
     ok: Annotated[bool, Field(description="Whether the system works with the settings.")]
     code: Annotated[SystemTestCode, Field(description="What the test found.")]
-    reason: Annotated[str, Field(description="The same in words. It repeats nothing that the system answered.")]
+    reason: Annotated[str, Field(description="The same in words, without any text of the system's response.")]
     checked_at: Timestamp
 
 

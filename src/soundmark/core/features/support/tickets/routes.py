@@ -95,9 +95,9 @@ async def reply_to_ticket(
 ) -> TicketView:
     """Add a message to a support ticket, which reopens a closed one, and return the ticket with all its messages.
 
-    A repeated `request_id` of the same person for the same ticket adds nothing and returns 200, whatever its message
-    says, and completes the reply if the first request was interrupted. After a 503, the reply exists, and the support
-    desk may not have it yet: send the same request again, or let Core pass the reply on.
+    If the same person repeats a `request_id` for the same ticket, nothing is added, even with another message. The
+    response is 200, and completes the reply if the first request was interrupted. After a 503, the reply exists, but
+    the support desk may not have it yet: send the same request again, or let Core pass the reply on.
     """
     replied = await replies.reply_to_ticket(ctx, scope, ticket_id, new_reply(body))
     if not replied.is_new:

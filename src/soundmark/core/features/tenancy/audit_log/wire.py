@@ -91,7 +91,7 @@ class AuditVerification(Wire):
     ]
     logged_head: Annotated[
         LoggedHeadView | None,
-        Field(description="The newest head that the transparency log has; null until the first one is there."),
+        Field(description="The newest head in the transparency log; null until there is one."),
     ]
 
 
