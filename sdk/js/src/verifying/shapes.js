@@ -10,7 +10,7 @@ const CAMPAIGN_ID = /^cmp_[A-Za-z0-9_-]{16,}$/;
 const PROOF_ID = /^prf_[A-Za-z0-9_-]{16,}$/;
 export const SIGNATURE = /^[A-Za-z0-9_-]{86}$/;
 // No year 0, which Python's calendar lacks: all verifiers refuse the same.
-const TIMESTAMP = /^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
+const TIMESTAMP = /^(?!0000)[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}\.[0-9]{3}Z$/;
 const SHORT_TEXT = /^.{1,160}$/su;
 const INTENT_DEPTH_MAX = 32;
 const INTENT_BYTES_MAX = 16 * 1024;
