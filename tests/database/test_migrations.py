@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from soundmark.embedded.postgres import RunningCluster
+from soundmark.embedded.postgres import ClusterFailed, RunningCluster
+from soundmark.kit.crypto.entropy import SystemEntropy
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres import migrations
 from soundmark.kit.postgres.migrations import MigrationFailed, migrate
@@ -181,6 +182,20 @@ def test_an_unreachable_database_is_reported_without_its_password(empty: Secret)
     with pytest.raises(MigrationFailed, match="cannot be reached") as failed:
         migrate(Secret(empty.reveal().replace(f"//{NAME}:", "//nobody:")), "soundmark.core")
     assert str(password) not in str(failed.value)
+
+
+def test_a_full_disk_is_reported_in_one_line(cluster: RunningCluster, empty: Secret) -> None:
+    """Also for the statements of the library, which has errors of its own."""
+    with psycopg.connect(cluster.superuser_url_of(NAME).reveal(), autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION fill() RETURNS event_trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$"
+        )
+        connection.execute("CREATE EVENT TRIGGER full_disk ON ddl_command_start EXECUTE FUNCTION fill()")
+    with pytest.raises(MigrationFailed, match=r"^the database failed: no space left$"):
+        migrate(empty, "soundmark.core")
+    with pytest.raises(ClusterFailed, match=f"^PostgreSQL cannot prepare the database {NAME}: "):
+        cluster.cluster.ensure_database(1, NAME, SystemEntropy())
 
 
 def test_a_database_from_the_future_is_left_alone(empty: Secret) -> None:

@@ -168,7 +168,16 @@ class Cluster:
         """Return the URL of a database `name` to which only the role `name` can connect; create both if missing.
 
         The role has no rights beyond its database. It gets a new password each time.
+
+        Raises: ClusterFailed.
         """
+        try:
+            return self._ensure_database(port, name, entropy)
+        except psycopg.OperationalError as error:  # The disk is full, say.
+            reason = str(error).strip().partition("\n")[0]
+            raise ClusterFailed(f"PostgreSQL cannot prepare the database {name}: {reason}") from None
+
+    def _ensure_database(self, port: int, name: str, entropy: Entropy) -> Secret:
         password = mint_secret(entropy, "")
         role = sql.Identifier(name)
         with contextlib.closing(self._connect(port)) as connection:

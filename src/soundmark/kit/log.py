@@ -40,7 +40,7 @@ def configure(*, level: str, log_format: LogFormat | None, component: str) -> No
     structlog.configure(
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(file=_LossyOutput(stream)),
+        logger_factory=structlog.PrintLoggerFactory(file=_LossyOutput(stream)),  # type: ignore[arg-type]  # it only writes and flushes
     )
     structlog.contextvars.bind_contextvars(component=component)
     handler = logging.StreamHandler(stream)

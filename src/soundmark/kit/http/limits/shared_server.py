@@ -38,7 +38,8 @@ class SharedServer:
         self._try_again_at_s = 0.0
         # The client takes 65 ms to import, and few deployments use it.
         redis = importlib.import_module("redis.asyncio")
-        self._failures: Final = (redis.RedisError, OSError, TimeoutError)
+        # An answer of another kind than the commands have is no better than none.
+        self._failures: Final = (redis.RedisError, OSError, TimeoutError, TypeError, ValueError)
         self._client: Final[Redis] = redis.Redis.from_url(
             url.reveal(), socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
         )
