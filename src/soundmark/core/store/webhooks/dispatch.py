@@ -209,8 +209,10 @@ async def update_recovered(tx: Tx, organization_id: str, endpoint_ids: Sequence[
     )
 
 
-async def update_endpoint_disabled(tx: Tx, organization_id: str, endpoint_id: str, *, reason: DisabledReason) -> bool:
-    """Disable an endpoint; return whether it was enabled."""
+async def update_endpoint_disabled(
+    tx: Tx, organization_id: str, endpoint_id: str, *, url: str, reason: DisabledReason, failing_since_max: datetime
+) -> bool:
+    """Disable an endpoint, unless its URL or its failures are no longer those of the attempt; return whether it did."""
     return bool(
         await tx.run(
             """
@@ -220,8 +222,16 @@ async def update_endpoint_disabled(tx: Tx, organization_id: str, endpoint_id: st
              WHERE organization_id = %(organization_id)s
                AND id = %(endpoint_id)s
                AND enabled
+               AND url = %(url)s
+               AND (%(reason)s = 'gone' OR failing_since <= %(failing_since_max)s)
             """,
-            {"organization_id": organization_id, "endpoint_id": endpoint_id, "reason": reason},
+            {
+                "organization_id": organization_id,
+                "endpoint_id": endpoint_id,
+                "url": url,
+                "reason": reason,
+                "failing_since_max": failing_since_max,
+            },
         )
     )
 
