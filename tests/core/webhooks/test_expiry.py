@@ -41,6 +41,23 @@ async def test_each_code_that_expires_is_announced_once(api: Api, tenant: Tenant
     assert (actor, project_id) == ("soundmark", tenant.project_id)
 
 
+async def test_a_clock_that_was_set_forward_and_back_leaves_no_code_out(
+    api: Api, tenant: Tenant, rival: Rival, ctx: Context
+) -> None:
+    """What is issued when the clock is right again expires before what was announced too early."""
+    api.clock.freeze()
+    await tenant.make_webhook_endpoint()
+    early = await tenant.make_code(lifetime_s=3600)
+    api.clock.advance(hours=2)
+    assert await announce_expiries(ctx) == 1
+    api.clock.advance(hours=-2)
+    code = await tenant.make_code(lifetime_s=60)
+    assert await announce_expiries(ctx) == 0
+    api.clock.advance(seconds=61)
+    assert [await announce_expiries(ctx) for _ in range(2)] == [1, 0]
+    assert await expired(rival, ctx) == sorted([code["xr_id"], early["xr_id"]])
+
+
 async def test_a_revoked_code_does_not_expire(api: Api, tenant: Tenant, rival: Rival, ctx: Context) -> None:
     await tenant.make_webhook_endpoint()
     revoked, other = await make_codes(tenant, 60, 60)

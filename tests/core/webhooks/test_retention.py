@@ -4,6 +4,7 @@ import pytest
 from support.api.core_client import Api
 from support.database.rival import Rival
 from support.tenancy.tenant import Tenant, make_tenant
+from support.webhooks.replays import ALWAYS, end_deliveries, replay
 
 from soundmark.core.context import Context
 from soundmark.core.features.webhooks.fan_out import retention
@@ -36,6 +37,24 @@ async def test_what_is_older_than_30_days_is_forgotten_in_bounded_steps(
     api.clock.advance(milliseconds=1)
     assert await forget_events(ctx) == 10
     assert await count(rival) == (1, 1)
+
+
+async def test_an_event_that_was_replayed_is_kept_until_its_delivery_has_ended(
+    api: Api, tenant: Tenant, rival: Rival, ctx: Context
+) -> None:
+    """Without its event, a delivery could not be attempted, and would stay due."""
+    api.clock.freeze()
+    endpoint = await tenant.make_webhook_endpoint()
+    await fan_out(ctx)
+    await end_deliveries(rival)
+    api.clock.advance(days=30)
+    assert (await replay(tenant, endpoint, **ALWAYS)).json == {"replayed_count": 1}
+    api.clock.advance(seconds=1)
+    assert await forget_events(ctx) == 1
+    assert await count(rival) == (1, 1)
+    await end_deliveries(rival)
+    assert await forget_events(ctx) == 1
+    assert await count(rival) == (0, 1)
 
 
 async def test_the_deliveries_of_a_deleted_endpoint_are_dropped(

@@ -120,7 +120,8 @@ async def _react(
                 await asyncio.sleep(0.05 if reaction == "drip" else 0)
         case "held":
             await consumer.release.wait()
-            writer.write(_RESPONSE.format(204).encode())
+            status = consumer.otherwise if isinstance(consumer.otherwise, int) else 204
+            writer.write(_RESPONSE.format(status).encode())
         case int():
             writer.write(_RESPONSE.format(reaction).encode())
 

@@ -105,35 +105,65 @@ async def test_five_days_of_nothing_but_failures_disable_an_endpoint_and_a_succe
     assert await _queued(rival, tenant, TELL) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("answer", "change"),
-    [
-        (410, "UPDATE webhook_endpoints SET url = url || '/new'"),
-        (500, "UPDATE webhook_endpoints SET failing_since = NULL"),
-    ],
-    ids=["another URL", "enabled again"],
-)
-async def test_what_an_endpoint_answered_before_it_was_changed_does_not_disable_it(
+@pytest.mark.parametrize("meanwhile", ["another attempt succeeds", "somebody enables it"])
+async def test_an_attempt_that_began_before_a_new_beginning_disables_nothing_when_it_fails(
     tenant: Tenant,
     consumer: WebhookConsumer,
     endpoints: Endpoints,
     steps: Steps,
     rival: Rival,
-    answer: int,
-    change: str,
+    clock: FakeClock,
+    meanwhile: str,
 ) -> None:
-    """Who moves a consumer lets the old one answer 410, and what was claimed is still sent there."""
+    """Its delivery is tried again, as after every other failure."""
+    clock.freeze()
+    endpoint_id = await endpoints.make(consumer.url, event_types=["campaign.created"])
+    await rival.run("UPDATE webhook_endpoints SET failing_since = %s", clock.now() - FAILING_FOR)
+    consumer.otherwise = "held"
+    await tenant.make_campaign("Slow")
+    await steps.begin()
+    await consumer.until_arrived(1)
+    if meanwhile == "somebody enables it":
+        path = f"/v1/webhook-endpoints/{endpoint_id}"
+        await tenant.api.call("PATCH", path, params=tenant.query, json={"enabled": True})
+    else:
+        await rival.run("UPDATE webhook_endpoints SET failing_since = NULL")
+    consumer.otherwise = 500
+    consumer.release.set()
+    await steps.dispatcher.finish_attempts()
+    assert await endpoints.read(endpoint_id) == (True, None, clock.now())
+    assert (await endpoints.delivery(endpoint_id)).status == "pending"
+
+
+async def test_410_of_an_earlier_url_disables_nothing(
+    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, steps: Steps, rival: Rival
+) -> None:
     endpoint_id = await endpoints.make(consumer.url)
-    await rival.run("UPDATE webhook_endpoints SET failing_since = %s", steps.ctx.clock.now() - FAILING_FOR)
-    consumer.otherwise = answer
+    consumer.otherwise = "held"
     await tenant.make_campaign()
     await steps.begin()
     await consumer.until_arrived(1)
-
-    await rival.run(change)
+    await rival.run("UPDATE webhook_endpoints SET url = 'https://hooks.example.org/new'")
+    consumer.otherwise = 410
+    consumer.release.set()
     await steps.dispatcher.finish_attempts()
-
     assert (await endpoints.read(endpoint_id))[:2] == (True, None)
+
+
+async def test_a_success_begins_anew_though_its_attempt_began_before_the_first_failure(
+    tenant: Tenant, consumer: WebhookConsumer, endpoints: Endpoints, steps: Steps
+) -> None:
+    endpoint_id = await endpoints.make(consumer.url, event_types=["campaign.created"])
+    consumer.reactions += ["held", 500]
+    for name in ("Slow", "Refused"):
+        await tenant.make_campaign(name)
+    await steps.begin()
+    await consumer.until_arrived(2)
+    while (await endpoints.read(endpoint_id))[2] is None:
+        await steps.begin()
+    consumer.release.set()
+    await steps.dispatcher.finish_attempts()
+    assert await endpoints.read(endpoint_id) == (True, None, None)
 
 
 async def test_a_clock_that_was_set_forward_and_back_disables_nothing(

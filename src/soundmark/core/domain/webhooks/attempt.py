@@ -108,12 +108,11 @@ def conclude(delivery: ClaimedDelivery, response: int | str, *, now: datetime, e
     if code == _GONE:
         return AttemptOutcome(delivery, "failed", code, error, None, "gone")
     since = delivery.failing_since
-    if since is not None and now - since >= FAILING_FOR:
-        return AttemptOutcome(delivery, "failed", code, error, None, "failing")
+    disables: DisabledReason | None = "failing" if since is not None and now - since >= FAILING_FOR else None
     if delivery.attempts >= len(RETRY_AFTER):
-        return AttemptOutcome(delivery, "failed", code, error, None, None)
+        return AttemptOutcome(delivery, "failed", code, error, None, disables)
     next_attempt_at = now + _vary(RETRY_AFTER[delivery.attempts], entropy)
-    return AttemptOutcome(delivery, "pending", code, error, next_attempt_at, None)
+    return AttemptOutcome(delivery, "pending", code, error, next_attempt_at, disables)
 
 
 def sign(secrets: Sequence[Secret], message_id: str, timestamp_s: int, body: bytes) -> str:

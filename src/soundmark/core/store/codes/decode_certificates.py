@@ -18,18 +18,22 @@ async def lock_number(tx: Tx, scope: TenantScope) -> None:
     )
 
 
-async def find_issued_at(tx: Tx, scope: TenantScope, *, rank: int) -> datetime | None:
-    """Return when the organisation's certificate of this rank was issued, the newest being the first."""
+async def find_issued_at(tx: Tx, scope: TenantScope, *, rank: int, now: datetime) -> datetime | None:
+    """Return when the organisation's certificate of this rank was issued, the newest being the first.
+
+    Those after `now`, before which the clock was set back, do not count.
+    """
     issued_at: datetime | None = await tx.value(
         """
         SELECT issued_at
           FROM decode_certificates
          WHERE organization_id = %(organization_id)s
+           AND issued_at <= %(now)s
          ORDER BY issued_at DESC
         OFFSET %(newer)s
          LIMIT 1
         """,
-        {"organization_id": scope.organization_id, "newer": rank - 1},
+        {"organization_id": scope.organization_id, "newer": rank - 1, "now": now},
     )
     return issued_at
 

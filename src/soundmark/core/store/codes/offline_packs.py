@@ -36,18 +36,22 @@ async def hold(tx: Tx, organization_id: str) -> None:
     )
 
 
-async def find_issued_at(tx: Tx, scope: TenantScope, *, rank: int) -> datetime | None:
-    """Return when the organisation's pack of this rank was made, the newest being the first."""
+async def find_issued_at(tx: Tx, scope: TenantScope, *, rank: int, now: datetime) -> datetime | None:
+    """Return when the organisation's pack of this rank was made, the newest being the first.
+
+    Those after `now`, before which the clock was set back, do not count.
+    """
     issued_at: datetime | None = await tx.value(
         """
         SELECT issued_at
           FROM offline_packs
          WHERE organization_id = %(organization_id)s
+           AND issued_at <= %(now)s
          ORDER BY issued_at DESC
         OFFSET %(newer)s
          LIMIT 1
         """,
-        {"organization_id": scope.organization_id, "newer": rank - 1},
+        {"organization_id": scope.organization_id, "newer": rank - 1, "now": now},
     )
     return issued_at
 

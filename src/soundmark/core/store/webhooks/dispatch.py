@@ -209,11 +209,10 @@ async def update_recovered(tx: Tx, organization_id: str, endpoint_ids: Sequence[
     )
 
 
-async def update_endpoint_disabled(tx: Tx, delivery: ClaimedDelivery, *, reason: DisabledReason) -> bool:
-    """Disable the endpoint of a delivery; return whether it was enabled.
-
-    One that has another URL than the delivery was sent to, or was failing and has been enabled again, stays as it is.
-    """
+async def update_endpoint_disabled(
+    tx: Tx, organization_id: str, endpoint_id: str, *, url: str, reason: DisabledReason, failing_since_max: datetime
+) -> bool:
+    """Disable an endpoint, unless its URL or its failures are no longer those of the attempt; return whether it did."""
     return bool(
         await tx.run(
             """
@@ -224,14 +223,14 @@ async def update_endpoint_disabled(tx: Tx, delivery: ClaimedDelivery, *, reason:
                AND id = %(endpoint_id)s
                AND enabled
                AND url = %(url)s
-               AND (%(reason)s <> 'failing' OR failing_since = %(failing_since)s)
+               AND (%(reason)s = 'gone' OR failing_since <= %(failing_since_max)s)
             """,
             {
-                "organization_id": delivery.organization_id,
-                "endpoint_id": delivery.endpoint_id,
-                "url": delivery.url,
-                "failing_since": delivery.failing_since,
+                "organization_id": organization_id,
+                "endpoint_id": endpoint_id,
+                "url": url,
                 "reason": reason,
+                "failing_since_max": failing_since_max,
             },
         )
     )

@@ -76,7 +76,10 @@ async def list_abandoned(tx: Tx) -> list[AbandonedEndpoint]:
 
 
 async def delete_events(tx: Tx, organization_id: str, *, older_than: datetime, limit: int) -> int:
-    """Delete up to `limit` events of the organisation from before `older_than`, oldest first; return their number."""
+    """Delete up to `limit` events of the organisation from before `older_than`, oldest first; return their number.
+
+    Those with a pending delivery stay: somebody has replayed them, and without its event a delivery is never attempted.
+    """
     return await tx.run(
         """
         DELETE FROM webhook_events
@@ -85,6 +88,11 @@ async def delete_events(tx: Tx, organization_id: str, *, older_than: datetime, l
                                 FROM webhook_events
                                WHERE organization_id = %(organization_id)s
                                  AND created_at < %(older_than)s::timestamptz
+                                 AND NOT EXISTS (SELECT
+                                                   FROM webhook_deliveries
+                                                  WHERE organization_id = %(organization_id)s
+                                                    AND event_id = webhook_events.id
+                                                    AND status = 'pending')
                                ORDER BY created_at, id
                                LIMIT %(limit)s))
         """,

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from soundmark.core.context import RequestContext
@@ -40,7 +40,7 @@ async def issue_certificate(ctx: RequestContext, scope: TenantScope, xr_id: str,
         await hold_active_project(tx, scope, code.project_id)
         await decode_certificates.lock_number(tx, scope)
         now = ctx.clock.now()
-        await _require_below_limit(ctx, tx, scope)
+        await _require_below_limit(tx, scope, now)
         certificate_id = mint(ctx.entropy, CERTIFICATE_PREFIX)
         document, canonical = write_certificate(
             await read_signing_key(tx, ctx.sealer),
@@ -75,15 +75,15 @@ async def find_certificate(ctx: RequestContext, certificate_id: str) -> bytes | 
         return await decode_certificates.find(tx, organization_id, certificate_id)
 
 
-async def _require_below_limit(ctx: RequestContext, tx: Tx, scope: TenantScope) -> None:
+async def _require_below_limit(tx: Tx, scope: TenantScope, now: datetime) -> None:
     """Refuse one certificate too many, under the lock that lets one be issued at a time.
 
     Raises: RateLimited until the oldest of those that fill the window leaves it.
     """
-    filling_at = await decode_certificates.find_issued_at(tx, scope, rank=ISSUED_MAX)
+    filling_at = await decode_certificates.find_issued_at(tx, scope, rank=ISSUED_MAX, now=now)
     if filling_at is None:
         return
-    wait_s = (filling_at + WINDOW - ctx.clock.now()).total_seconds()
+    wait_s = (filling_at + WINDOW - now).total_seconds()
     if wait_s > 0:
         raise RateLimited(
             "This organisation has issued too many decode certificates in the last hour.",

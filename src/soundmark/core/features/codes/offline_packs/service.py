@@ -112,7 +112,7 @@ async def _require_below_limit(tx: Tx, scope: TenantScope, now: datetime) -> Non
 
     Raises: RateLimited until the oldest of those that fill the window leaves it.
     """
-    filling_at = await offline_packs.find_issued_at(tx, scope, rank=PACKS_MAX)
+    filling_at = await offline_packs.find_issued_at(tx, scope, rank=PACKS_MAX, now=now)
     if filling_at is None:
         return
     wait_s = (filling_at + WINDOW - now).total_seconds()

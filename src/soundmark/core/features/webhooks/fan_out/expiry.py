@@ -1,5 +1,6 @@
 """Announcing to endpoints that Codes have expired."""
 
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -14,6 +15,7 @@ from soundmark.kit.postgres.database import EVERY_TENANT
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.ids import mint
 
+_CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Between processes, at most.
 _log: Final = structlog.get_logger()
 
 
@@ -66,5 +68,10 @@ async def _lock_position(ctx: Context, tx: Tx, organization_id: str) -> Expiry |
     first = await expiries.find_first_listening(tx, organization_id)
     if position is None or first is None:
         return None
-    oldest = max(first, ctx.clock.now() - KEPT)
+    now = ctx.clock.now()
+    if position.expires_at > now + _CLOCKS_DIFFER:
+        # The clock was set back. What expires from now on is announced when it does, even if it was too early before.
+        position = Expiry(now, "")
+        await expiries.update(tx, organization_id, announced=position)
+    oldest = max(first, now - KEPT)
     return position if position.expires_at >= oldest else Expiry(oldest, "")

@@ -21,7 +21,7 @@ _log: Final = structlog.get_logger()
 async def forget_events(ctx: Context) -> int:
     """Delete events and deliveries that are more than 30 days old; return how many. Safe at any time, concurrently.
 
-    A delivery never outlives its event by more than its last attempt, which follows within two days.
+    An event stays while a delivery of it is pending, which ends within two days.
 
     Raises: DatabaseUnavailable.
     Source: contract, section 9.
