@@ -15,7 +15,7 @@ const EXPLANATIONS = {
   rateLimited: "The service asked for a pause.",
   temporarilyUnavailable: "The service cannot answer at the moment.",
   unverifiable: "The answer does not verify.",
-  network: "No complete response arrived in time.",
+  network: "No connection, or no response in time.",
 };
 
 /** There is no verified intent, for one of six reasons. */
