@@ -65,11 +65,11 @@ def test_a_refusal_leaves_no_file(chosen: Tenant, tmp_path: Path) -> None:
 
 
 def test_a_secret_is_rotated_and_the_key_revoked(chosen: Tenant, tmp_path: Path) -> None:
-    file = tmp_path / "key"
+    file = tmp_path / "key\x1b[2J"  # A file's name must not control the terminal either.
     made = chosen.run_as_operator("api-keys", "create", *SCOPES, "--secret-file", str(file), "--quiet")
     key_id, first = made.out.strip(), file.read_text()
     rotated = chosen.run_as_operator("api-keys", "rotate-secret", key_id, "--secret-file", str(file), "--force")
-    assert rotated.status == 0
+    assert (rotated.status, "\x1b" in rotated.out) == (0, False)
     assert file.read_text() not in {first, ""}
     old = run("codes", "list", settings={"BASE_URL": chosen.service.url, "API_KEY": first.strip()})
     assert old.refusal.startswith("unauthenticated (401)")

@@ -50,6 +50,8 @@ def test_a_list_is_filtered_and_paged(tenant: Tenant) -> None:
     assert table.status == 0
     assert all(code["broadcast_frame"] in table.out for code in page["data"])
     assert table.err.startswith("more: --cursor ")
+    quiet = tenant.run("codes", "list", *filters, "--limit", "2", "--quiet")
+    assert (quiet.out.split(), quiet.err) == ([code["xr_id"] for code in page["data"]], table.err)
     assert answered(tenant.run("codes", "list", "--status", "revoked", "--json"))["data"] == []
 
 

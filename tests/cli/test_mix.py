@@ -1,6 +1,7 @@
 """`soundmark mix` and `soundmark scan`: usage, output, exit statuses, and the certificate that the service signs."""
 
 import json
+import os
 import struct
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -141,6 +142,7 @@ WRONG_USAGE = (
     ("--frame", "XRC1:brd_short"),
     ("--frame", FRAME, "--every", "9", "--at", "1"),
     ("--frame", FRAME, "--every", "2"),
+    ("--frame", FRAME, "--every", "nan"),
     ("--frame", FRAME, "--at", "1,2"),
     ("--frame", FRAME, "--at", "5,1"),
     ("--frame", FRAME, "--at", "soon"),
@@ -180,6 +182,12 @@ def test_what_cannot_be_mixed_is_one_clear_line(programme: Path, nowhere: Path) 
     assert run("mix", "short.wav", *frame).refusal == "short.wav: the programme is shorter than the Code"
     write_wav(nowhere / "loud.wav", np.sign(make_programme(6.0)) * 0.99)
     assert "exceed full scale" in run("mix", "loud.wav", *frame, "--level", "0dB").refusal
+    soundfile.write(nowhere / "absurd.wav", make_programme(6.0) * 1e300, RATE_HZ, subtype="DOUBLE")
+    assert "lower the programme" in run("mix", "absurd.wav", *frame).refusal
+    assert run("scan", "absurd.wav").refusal == "no Code was heard in absurd.wav"
+    os.mkfifo(nowhere / "pipe")
+    assert run("mix", str(programme), "--frame", FRAME, "--out", "pipe").refusal == "pipe: Not a regular file"
+    assert (nowhere / "pipe").is_fifo()
     assert "does not fit" in run("mix", str(programme), *frame, "--at", "7").refusal
     assert not (nowhere / "mixed.wav").exists()
     assert "mixed.wav" in run("mix", str(programme), "--frame", FRAME, "--out", "no/mixed.wav").refusal

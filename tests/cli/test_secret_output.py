@@ -1,5 +1,6 @@
 """The output of a secret that the service shows only once."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -30,3 +31,12 @@ def test_a_secret_is_not_written_through_a_link(tmp_path: Path, link: str) -> No
         keep("xak_secret")
     assert (path.is_symlink(), path.read_text()) == (False, "xak_secret\n")
     assert not target.exists() or target.read_text() == "somebody's"
+
+
+def test_a_named_pipe_is_not_replaced_even_by_force(tmp_path: Path) -> None:
+    """Run as root, the same would replace `/dev/null` for the whole system."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(Refused, match="not a regular file"), secret_sink(SecretOutput(pipe, force=True)):
+        pass
+    assert pipe.is_fifo()

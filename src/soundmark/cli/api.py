@@ -142,6 +142,11 @@ def show_page(page: Page[R], headings: Iterable[str], row: Callable[[R], Iterabl
         show_json(page.document)
         return
     show_table(headings, map(row, page.data))
+    show_more(page)
+
+
+def show_more(page: Page[R]) -> None:
+    """Print how to get the next page of a list, if there is one."""
     if page.next_cursor is not None:
         typer.echo(f"more: --cursor {page.next_cursor}", err=True)
 

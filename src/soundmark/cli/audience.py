@@ -90,7 +90,7 @@ def report(
         return
     _show(found)
     if plot is not None:
-        typer.echo(f"drawn: {plot}")
+        typer.echo(printable(f"drawn: {plot}"))
 
 
 @command(app, "import-legacy")

@@ -103,7 +103,9 @@ def verify_download(
         compared = "not compared with the log"
     else:
         compared = f"{found.entries - found.covered} of them below no head in the log yet"
-    typer.echo(f"{file}: verified, {found.entries} entries, {compared}; {found.unchained} more have no place yet")
+    typer.echo(
+        printable(f"{file}: verified, {found.entries} entries, {compared}; {found.unchained} more have no place yet")
+    )
 
 
 def _find_policy(source: LogSource, vkeys: list[str] | None) -> LogPolicy:

@@ -14,7 +14,7 @@ from soundmark_sdk.client import CodeFilters, CodeOrder, IssueRequest
 from soundmark_sdk.client.records import Status
 
 from soundmark.cli import Refused
-from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_page
+from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_more, show_page
 from soundmark.cli.intents import format_intent, make_link, printable, read_intent
 from soundmark.cli.issuing import (
     AT_ONCE_MAX,
@@ -187,6 +187,7 @@ def list_codes(
     if quiet:
         for code in page.data:
             typer.echo(code.xr_id)
+        show_more(page)
         return
     if include_intent:
         show_page(page, (*HEADINGS, "Intent"), row_with_intent, as_json=call.as_json)

@@ -170,7 +170,7 @@ def delete_subject(
     _verify(client, certificate)
     if options.certificate is not None:
         _save(certificate, options.certificate)
-        typer.echo(f"and in {options.certificate}", err=as_json)
+        typer.echo(printable(f"and in {options.certificate}"), err=as_json)
     if as_json:
         show_json(certificate.document)
 

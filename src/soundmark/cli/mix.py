@@ -153,7 +153,7 @@ def _find_places(programme: Programme, tones: FrameTones, every: float | None, a
             raise typer.BadParameter(f"--at must be ascending times that are {length_s:.2f} s or more apart")
         return [predict_at(programme, channels, tones, round(each * programme.sample_rate)) for each in times]
     if every is not None:
-        if every < length_s:
+        if not every >= length_s:  # Nor may it be NaN.
             raise typer.BadParameter(f"--every must be {length_s:.2f} s or more")
         return list(list_places(programme, channels, tones, every))
     best = find_best_place(programme, channels, tones, 0.0, programme.duration_s)

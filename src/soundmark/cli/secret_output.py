@@ -13,6 +13,7 @@ from soundmark_sdk.client.records import Record
 
 from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_json, show_made
+from soundmark.cli.intents import printable
 from soundmark.cli.options import OrganizationCall, ProjectCall
 
 SecretFile = Annotated[
@@ -64,7 +65,7 @@ def make_with_secret(
         return
     show_made(made, headings, row(made), as_json=call.as_json, quiet=quiet)
     if not (quiet or call.as_json):
-        typer.echo(f"secret, in {file}" if file else f"secret, shown only once: {made.document[member]}")
+        typer.echo(printable(f"secret, in {file}") if file else f"secret, shown only once: {made.document[member]}")
 
 
 @contextmanager
@@ -116,5 +117,7 @@ def check_free(path: Path, *, force: bool) -> None:
     """
     if not path.name or path.is_dir():
         raise Refused(f"{path} cannot be written: it is a directory")
+    if path.exists() and not path.is_file():
+        raise Refused(f"{path} cannot be written: it is not a regular file")
     if not force and (path.exists() or path.is_symlink()):
         raise Refused(f"{path} already exists; --force overwrites it")

@@ -79,7 +79,7 @@ def listen(
     ):
         keep(made.secret)
         file = output.secret_file
-        typer.echo(f"secret, in {file}" if file else f"secret, shown only once: {made.secret}")
+        typer.echo(printable(f"secret, in {file}") if file else f"secret, shown only once: {made.secret}")
         typer.echo(f"{made.id} forwards to {printable(forward_to)}; Ctrl-C ends it")
         running.start(made.secret)
         is_ending.wait()

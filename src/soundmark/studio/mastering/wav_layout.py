@@ -22,6 +22,7 @@ _CHUNKS_MAX: Final = 10_000
 _FORMAT_BYTES_MAX: Final = 64
 _INTEGER_SIZES: Final = (1, 2, 3, 4)
 _BITS_MIN: Final = 8
+_FLOAT_MAX: Final = 1e12  # 240 dB above full scale: the power of a spectrum of 32-bit floats is still finite.
 _SPEAKER_BITS: Final = 18
 
 
@@ -38,10 +39,14 @@ class SampleFormat:
     is_float: bool
 
     def decode(self, data: bytes, channel_count: int) -> NDArray[np.float64]:
-        """Return samples of shape (samples, channels); full scale is 1.0, and what is not finite is 0."""
+        """Return samples of shape (samples, channels); full scale is 1.0, and what is not finite is 0.
+
+        Floats are clipped where their powers would no longer be finite.
+        """
         if self.is_float:
             samples = np.frombuffer(data, f"<f{self.size}").astype(np.float64).reshape(-1, channel_count)
-            return np.nan_to_num(samples, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            samples = np.nan_to_num(samples, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            return np.clip(samples, -_FLOAT_MAX, _FLOAT_MAX, out=samples)
         return self.decode_integers(data, channel_count) / float(1 << (8 * self.size - 1))
 
     def decode_integers(self, data: bytes, channel_count: int) -> NDArray[np.int64]:

@@ -1,5 +1,6 @@
 """Write a file completely or not at all."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ def open_replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises: OSError.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():  # A device or a named pipe would be gone.
+        raise OSError(errno.EINVAL, "Not a regular file", str(target))
     handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     scratch = Path(name)
     try:
