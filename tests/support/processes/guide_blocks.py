@@ -19,7 +19,7 @@ SERVICE: Final = "http://127.0.0.1:8080"
 # The language, a block, and the block right below it with its output, if there is one.
 _BLOCKS: Final = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 # A block begins in the folder and with the variables that the one before it left in the terminal.
-_IN_TERMINAL: Final = '. "$TERMINAL"\n{block}{{ printf \'cd "%s"\\n\' "$PWD"; export -p; }} > "$TERMINAL"\n'
+_IN_TERMINAL: Final = '. "$TERMINAL"\n{block}\n{{ printf \'cd "%s"\\n\' "$PWD"; export -p; }} > "$TERMINAL"\n'
 
 
 def read_page(name: str) -> tuple[str, list[tuple[str, str, str]]]:
