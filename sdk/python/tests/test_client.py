@@ -4,7 +4,6 @@ import io
 import json
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -349,29 +348,6 @@ async def test_a_download_is_written_as_it_arrives(issuing: IssuingService, cloc
     assert progress[-1] == (100_000, 100_000)
     assert issuing.state.requests[0].headers["accept"].startswith("application/zip,")
     assert json.loads(issuing.state.requests[0].body) == {"xr_ids": ["xr_1"], "protocol": 4}
-
-
-async def test_every_download_takes_a_path_and_replaces_it_only_by_a_whole_answer(
-    issuing: IssuingService, clock: FakeClock, tmp_path: Path
-) -> None:
-    path = tmp_path / "download"
-    async with make_client(issuing, clock, attempts_max=1) as client:
-        for write in (
-            lambda: client.codes.wav("xr_1", path),
-            lambda: client.codes.audio_bundle(["xr_1"], str(path)),
-            lambda: client.codes.make_offline_pack(path, valid_for_s=300),
-            lambda: client.audit_log.download(path),
-            lambda: client.audience.download_report("int_1", path),
-            lambda: client.audience.download_legacy_report(path),
-        ):
-            path.write_bytes(b"before")
-            issuing.add_faults(answer_with(make_response(200, b"x" * 100_000)[:-50_000]))
-            with pytest.raises(ServiceUnreachable):
-                await write()
-            assert path.read_bytes() == b"before"
-            issuing.add_faults(answer_with(make_response(200, b"whole")))
-            assert await write() == 5
-            assert path.read_bytes() == b"whole"
 
 
 async def test_a_partial_download_is_repeated_from_the_files_first_position(
