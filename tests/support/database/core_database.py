@@ -41,10 +41,11 @@ def restore_core(url: Secret, signing_keys: list[Any]) -> None:
     with borrow(url) as connection:
         empty_core(connection, kept=_KEPT)
         if connection.execute("SELECT * FROM signing_keys").fetchall() != signing_keys:
-            connection.execute("DELETE FROM signing_keys")
-            for row in signing_keys:
-                places = ", ".join(["%s"] * len(row))
-                connection.execute(f"INSERT INTO signing_keys VALUES ({places})".encode(), row)
+            with connection.transaction():  # The running Core never sees a database without keys.
+                connection.execute("DELETE FROM signing_keys")
+                for row in signing_keys:
+                    places = ", ".join(["%s"] * len(row))
+                    connection.execute(f"INSERT INTO signing_keys VALUES ({places})".encode(), row)
 
 
 def empty_core(connection: psycopg.Connection[Any], *, kept: set[str]) -> None:

@@ -112,7 +112,7 @@ async def test_a_change_whose_connection_dies_is_not_made(api: Api, rival: Rival
     before = await read_settings(api)
     table = "platform_secrets" if name in NAMED_SECRETS else "platform_configuration"
     async with rival.holding(f"LOCK TABLE {table} IN EXCLUSIVE MODE"):
-        changing = await rival.while_waiting(put_setting(api, name, "mail.example.org"))
+        changing = await rival.while_waiting(put_setting(api, name, "value-of-a-dead-connection"))
         assert await rival.kill_waiting_sessions() == 1
         answer = await changing
     assert (answer.status, answer.code) == (503, "database_unavailable")

@@ -60,9 +60,9 @@ async def test_a_credential_is_sealed_to_its_name(api: Api, rival: Rival) -> Non
 
 
 async def test_a_credential_is_replaced(api: Api, rival: Rival) -> None:
-    await put_setting(api, "support_api_key", "the first")
+    await put_setting(api, "support_api_key", "fsk_before_2c81")
     api.clock.advance(seconds=5)
-    later = await put_setting(api, "support_api_key", "the second")
+    later = await put_setting(api, "support_api_key", "fsk_after_9d04")
     assert (await read_settings(api))["secrets"]["support_api_key"] == later.json
     assert await rival.rows("SELECT count(*) FROM platform_secrets") == [(1,)]
 
