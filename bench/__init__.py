@@ -2,10 +2,9 @@
 
 import importlib
 
-from soundmark.kit.optional_imports import hide_optional
+from soundmark.kit.optional_imports import UNUSED, hide_optional
 
-# As a server of the command line does (soundmark/cli/__init__.py), without the extra for `--reload`, so that the
-# memory that is measured is its own.
-with hide_optional("rich", "watchfiles"):
+# As a server of the command line does (soundmark/cli/__init__.py), so that the memory that is measured is its own.
+with hide_optional(*UNUSED):
     importlib.import_module("structlog")
     importlib.import_module("uvicorn")

@@ -6,17 +6,12 @@ With `BENCH_OPEN` in the environment every caller is the API key of the seeded p
 checked. With `plain` after the port, uvicorn serves without the additions of `kit.http.server.serve`.
 """
 
-import importlib
 import os
 import sys
 from functools import cache
 from typing import Any, Final
 
-from soundmark.kit.optional_imports import UNUSED, hide_optional
-
-with hide_optional(*UNUSED):  # As `soundmark serve` does.
-    importlib.import_module("structlog")
-    import uvicorn
+import uvicorn
 
 import soundmark
 from bench import seed, unchained, unlogged, unsuspended, webhook_reference
