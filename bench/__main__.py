@@ -338,7 +338,7 @@ def _processor_ms(service: Service, demand: Demand, number: int, cluster: Runnin
 def _once_each(service: Service, database: Seeded) -> Load:
     """Request every Code, so that the measurement is representative of a long-running process.
 
-    Return the first load, or the whole on a machine that is fast enough for it.
+    Return the first of its loads: one is enough on a fast machine.
     """
     left = database.paths()
     loads: list[Load] = []
