@@ -122,6 +122,13 @@ async def test_a_refused_endpoint_is_shown_again(
     assert await listed(tenant) == []
 
 
+async def test_a_project_that_is_gone_does_not_become_all_projects(operator: ConsoleClient, tenant: Tenant) -> None:
+    """Whoever sends the form again would make an endpoint for everything."""
+    page = await operator.submit(f"{webhooks_path(tenant)}/new", {**NEW, "project_id": f"prj_{'x' * 22}"})
+
+    assert (page.status, page.trouble, page.value("project_id")) == (404, "project_not_found", f"prj_{'x' * 22}")
+
+
 async def test_what_was_chosen_is_still_chosen_when_core_is_down(operator: ConsoleClient, tenant: Tenant) -> None:
     operator.core.refuse("POST /v1/webhook-endpoints", 503, "database_unavailable")
     fields = {**NEW, "which": "chosen", "event_types": ["code.issued"]}
