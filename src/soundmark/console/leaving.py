@@ -6,6 +6,7 @@ from soundmark_sdk.client.records import ClosurePreflight, Organization, Project
 from starlette.responses import Response
 
 from soundmark.console.purchases import name_purchases
+from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
 _PURCHASES: Final = "deletion_billing_active"
@@ -22,9 +23,13 @@ class Tenants(Protocol):
 
 
 async def show_deletion(visit: Visit, tenants: Tenants, tenant: Organization | Project | None) -> Response:
-    """Show what the deletion of the tenant in the URL would delete, and ask for its confirmation."""
+    """Show what the deletion of the tenant in the URL would delete, and ask for its confirmation.
+
+    Raises: TenantUnknown for a form that was sent while Core could not name the tenant. soundmark_sdk.ClientFailure.
+    """
+    if tenant is None:
+        raise TenantUnknown
     preflight = await tenants.closure_preflight()
-    assert tenant is not None, "the route loads it"
     names = await name_purchases(visit) if any(each.code == _PURCHASES for each in preflight.blockers) else {}
     return visit.page("organizations/delete.html", preflight=preflight, names=names, name=tenant.name, id=tenant.id)
 

@@ -218,13 +218,14 @@ async def test_requests_of_others_and_of_yesterday_are_not_offered(
     await expect(page.locator("#kept-requests")).to_be_hidden()
 
 
+@pytest.mark.parametrize("status", [None, 429], ids=["no answer", "a pause"])
 async def test_nothing_is_sent_while_nothing_can_be_kept(
-    served: ServedConsole, tenant: Tenant, codes: str, clock: FakeClock
+    served: ServedConsole, tenant: Tenant, codes: str, *, clock: FakeClock, status: int | None
 ) -> None:
-    served.browsing.tolerate("ERR_FAILED")
+    served.browsing.tolerate("ERR_FAILED|status of 429")
     page = await served.open(f"{codes}/issue", clock.now())
     await _fill(page)
-    await page.route("**/issue/tuple", lambda route: route.abort())
+    await page.route("**/issue/tuple", lambda route: route.fulfill(status=status) if status else route.abort())
 
     await page.click("#issuance button:not([name])")
 

@@ -207,6 +207,20 @@ async def test_of_settings_that_are_refused_in_part_the_form_says_what_applies(
         assert f"Applies now: {applies}." in (page.find(f".//p[@id='hint-{name}']").text or "")
 
 
+async def test_a_pause_in_the_middle_does_not_hide_what_was_saved(operator: ConsoleClient, api: Api) -> None:
+    path = "/platform/systems/smtp"
+    typed = {**await fill_in(operator, path), "smtp_host": "mail.example.org", "smtp_port": "587"}
+    operator.core.refuse("PUT /v1/platform/settings/configuration/smtp_port", 429, "rate_limited", retry_after_s=7)
+
+    page = await operator.submit(path, typed)
+
+    assert (await read_settings(api))["configuration"]["smtp_host"]["value"] == "mail.example.org"
+    assert (page.status, page.trouble, page.value("smtp_port")) == (429, "rate_limited", "587")
+    assert "This request changed nothing." not in page.text
+    assert "Some settings were saved" in page.text
+    assert "Try again in 7 seconds." in page.text
+
+
 async def test_a_hostile_value_is_shown_as_text(operator: ConsoleClient, api: Api) -> None:
     assert (await put_setting(api, "smtp_from_name", HOSTILE)).status == 200
 

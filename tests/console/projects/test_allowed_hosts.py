@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from support.console.client import ConsoleClient, PageAnswer
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
@@ -102,6 +103,28 @@ async def test_what_was_typed_is_kept_when_core_cannot_be_reached(operator: Cons
 
     assert (page.status, page.trouble) == (503, "core_unreachable")
     assert (chosen(page), entries(page)) == ("listed", ["a.example"])
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [(["b.example", "c.example"], "b.example, c.example"), ([], "No host is allowed"), (None, "to any host.")],
+)
+async def test_a_list_that_somebody_else_changed_meanwhile_is_not_replaced_unseen(
+    operator: ConsoleClient, tenant: Tenant, now: list[str] | None, words: str
+) -> None:
+    """The other person may have withdrawn a host that must not be allowed again."""
+    await tenant.allow_hosts(["stolen.example"])
+    stale = await operator.get(path_of(tenant))
+    await tenant.allow_hosts(now)
+    sent = {"mode": "listed", "hosts": ["stolen.example", "d.example"], "shown": stale.value("shown")}
+
+    page = await operator.submit(path_of(tenant), sent)
+
+    assert (page.status, page.trouble, entries(page)) == (409, "hosts_changed", ["stolen.example", "d.example"])
+    assert words in "".join(page.find(".//section[@id='trouble']").itertext())
+    assert await read_hosts(tenant) == now
+    assert (await operator.submit(path_of(tenant), {**sent, "shown": page.value("shown")})).status == 303
+    assert await read_hosts(tenant) == ["stolen.example", "d.example"]
 
 
 async def test_members_who_may_not_change_the_hosts_can_read_them(

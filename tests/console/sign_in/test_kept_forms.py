@@ -157,6 +157,25 @@ async def test_a_form_that_is_too_large_for_cookies_stays_in_its_page(
     assert refused.trouble != "form_outdated", "now it is sent for good"
 
 
+async def test_forms_of_two_tabs_are_both_kept(
+    person: ConsoleClient, desk: Desk, clock: FakeClock, tenant: Tenant
+) -> None:
+    """One waits in the browser, the other in its page; what the script of a third page asks takes no place."""
+    projects = f"/organizations/{tenant.organization_id}/projects"
+    verdict = f"{projects}/{tenant.project_id}/codes/issue/verdict"
+    await send_too_late(person, desk, clock, "/organizations", name="Radio")
+    page = await person.submit(projects, {"name": "Morning show", "csrf_token": "of-the-old-session"})
+    await person.submit(verdict, {"csrf_token": "of-the-old-session"}, headers={"sec-fetch-mode": "cors"})
+    await desk.sign_in(person, find_link(page))
+
+    assert (await person.get("/organizations")).value("name") == "Radio"
+    assert "stay in this page" in page.text
+    assert page.value("name") == "Morning show"
+
+    asked = await person.other().submit(verdict, {"csrf_token": "of-no-session"}, headers={"sec-fetch-mode": "cors"})
+    assert (asked.status, "-form" in str(asked.headers.get_list("set-cookie"))) == (401, False)
+
+
 async def test_a_form_that_was_opened_before_signing_in_again_is_shown_and_not_sent(
     person: ConsoleClient, desk: Desk, people: People
 ) -> None:

@@ -134,6 +134,7 @@ async def test_the_list_is_there_while_the_desk_is_down_and_a_ticket_says_why_it
     page = await operator.get(sent.location)
 
     assert (page.status, page.trouble) == (503, "support_unavailable")
+    assert "Your message" not in page.text, "a reader sent none"
 
 
 async def test_without_a_desk_nothing_is_lost(operator: ConsoleClient, tenant: Tenant, api: Api) -> None:

@@ -122,6 +122,13 @@ async def test_a_refused_endpoint_is_shown_again(
     assert await listed(tenant) == []
 
 
+async def test_a_project_that_is_gone_does_not_become_all_projects(operator: ConsoleClient, tenant: Tenant) -> None:
+    """Whoever sends the form again would make an endpoint for everything."""
+    page = await operator.submit(f"{webhooks_path(tenant)}/new", {**NEW, "project_id": f"prj_{'x' * 22}"})
+
+    assert (page.status, page.trouble, page.value("project_id")) == (404, "project_not_found", f"prj_{'x' * 22}")
+
+
 async def test_what_was_chosen_is_still_chosen_when_core_is_down(operator: ConsoleClient, tenant: Tenant) -> None:
     operator.core.refuse("POST /v1/webhook-endpoints", 503, "database_unavailable")
     fields = {**NEW, "which": "chosen", "event_types": ["code.issued"]}
@@ -152,6 +159,25 @@ async def test_an_endpoint_is_changed(operator: ConsoleClient, tenant: Tenant) -
     assert "The endpoint was changed." in page.text
     [changed] = await listed(tenant)
     assert (changed["url"], changed["description"], changed["event_types"]) == (f"{URL}/2", None, None)
+
+
+async def test_what_was_not_touched_keeps_another_persons_change(operator: ConsoleClient, tenant: Tenant) -> None:
+    """Of two pages that were open at once, the later one must not undo what the earlier one changed."""
+    endpoint = await tenant.make_webhook_endpoint(event_types=["code.revoked", "code.issued"], description="Playout")
+    path = webhooks_path(tenant, endpoint)
+    stale = await operator.get(path)
+    names = ("url", "description", "which", "shown_url", "shown_description", "shown_types")
+    shown = {name: stale.value(name) for name in names} | {"event_types": ["code.issued", "code.revoked"]}
+    await operator.submit(path, {**shown, "url": f"{URL}/2", "event_types": ["code.issued"]})
+
+    page = await operator.follow(await operator.submit(path, {**shown, "description": "Studio"}))
+    assert "The endpoint was changed." in page.text
+    [changed] = await listed(tenant)
+    assert (changed["url"], changed["event_types"], changed["description"]) == (f"{URL}/2", ["code.issued"], "Studio")
+
+    assert "There was nothing to change." in (await operator.follow(await operator.submit(path, shown))).text
+    refused = await operator.submit(path, {**shown, "url": "http://10.0.0.1"})
+    assert (refused.status, refused.value("shown_url")) == (422, endpoint["url"])
 
 
 async def test_all_events_and_chosen_events_at_once_are_refused(operator: ConsoleClient, tenant: Tenant) -> None:

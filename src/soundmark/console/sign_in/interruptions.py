@@ -13,6 +13,7 @@ from soundmark_sdk.client import ApiProblem
 from starlette.responses import RedirectResponse, Response
 
 from soundmark.console import gate
+from soundmark.console.forms import Form
 from soundmark.console.sign_in.identity_provider import ProviderUnavailable
 from soundmark.console.sign_in.renewal import SessionEnded
 from soundmark.console.troubles import make_trouble
@@ -88,11 +89,15 @@ def _reload_or_sign_in(visit: Visit) -> Response:
 
 
 def _show(visit: Visit, reason: Reason, status: HTTPStatus) -> Response:
-    """Return the page that says why the person has to sign in. A form that is too large for cookies stays in it."""
-    form, session = visit.repeatable_form, visit.console.sessions.find(visit.request)
+    """Return the page that says why the person has to sign in. A form that no cookie has room for stays in it.
+
+    What a script sends is no form that somebody comes back to.
+    """
+    is_page = visit.request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+    form, session = visit.repeatable_form if is_page else Form(), visit.console.sessions.find(visit.request)
     subject = None if session is None else session.subject
     # A trial, because the page has to know how the form is kept before the response exists.
-    stays_in_page = bool(form) and not visit.console.kept_forms.has_room(form, visit.here(), subject)
+    stays_in_page = bool(form) and not visit.console.kept_forms.has_room(visit.request, form, visit.here(), subject)
     visit.trouble = make_trouble(status, f"sign_in.{reason}", visit.language)
     response = visit.page(
         "sign_in/interrupted.html",

@@ -12,7 +12,8 @@ from soundmark.console.forms import Form
 from soundmark.console.sealed_cookies import CookieJar
 
 # What fits into two cookies: beside the session, proxies with their usual limits let no more pass. Every form that
-# asks for a second factor is smaller. A larger form stays in the page that says why it was not sent.
+# asks for a second factor is smaller. A larger form stays in the page that says why it was not sent; so does one of
+# another page while a form is kept.
 _BYTES_MAX: Final = 5_000
 _LIFETIME: Final = timedelta(minutes=30)
 _NAME: Final = "form"
@@ -34,9 +35,11 @@ class KeptForms:
 
     jar: CookieJar
 
-    def has_room(self, form: Form, path: str, subject: str | None) -> bool:
-        """Return whether a form is small enough to be kept."""
-        return len(msgspec.json.encode(_make(form, path, subject))) <= _BYTES_MAX
+    def has_room(self, request: Request, form: Form, path: str, subject: str | None) -> bool:
+        """Return whether a form is small enough to be kept, and takes the place of no form of another page."""
+        kept = self._read(request)
+        is_small = len(msgspec.json.encode(_make(form, path, subject))) <= _BYTES_MAX
+        return is_small and (kept is None or kept.path == path)
 
     def keep(self, request: Request, response: Response, form: Form, path: str, subject: str | None) -> None:
         """Keep a form that there is room for, in place of the one before."""
@@ -45,15 +48,20 @@ class KeptForms:
 
     def find(self, request: Request, path: str, subject: str | None) -> Form | None:
         """Return the form that this person had sent to this path, or None."""
-        try:
-            kept = msgspec.convert(self.jar.read(_NAME, request.cookies), _KeptForm)
-        except msgspec.ValidationError:
+        kept = self._read(request)
+        if kept is None or kept.path != path or kept.subject not in {None, subject}:
             return None
-        return Form(kept.fields) if kept.path == path and kept.subject in {None, subject} else None
+        return Form(kept.fields)
 
     def forget(self, request: Request, response: Response) -> None:
         """Remove the kept form from the browser."""
         self.jar.clear(response, _NAME, request.cookies)
+
+    def _read(self, request: Request) -> _KeptForm | None:
+        try:
+            return msgspec.convert(self.jar.read(_NAME, request.cookies), _KeptForm)
+        except msgspec.ValidationError:
+            return None
 
 
 def _make(form: Form, path: str, subject: str | None) -> _KeptForm:

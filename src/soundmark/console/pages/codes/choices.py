@@ -25,11 +25,6 @@ class Choices:
     options: tuple[tuple[str, str], ...]
     are_known: bool = True
 
-    def including(self, chosen: str | None) -> list[tuple[str, str]]:
-        """Return the options and, if it is none of them, the value that was chosen before."""
-        is_missing = bool(chosen) and all(value != chosen for value, _ in self.options)
-        return [*self.options, *([(chosen, chosen)] if chosen and is_missing else [])]
-
 
 async def find_campaigns(visit: Visit, *, only_active: bool) -> Choices:
     """Return the project's campaigns.

@@ -66,10 +66,11 @@ async def change_role(visit: Visit) -> Response:
 async def show_removal(visit: Visit) -> Response:
     """Ask for confirmation before a member is removed, or leaves.
 
-    Raises: TenantUnknown without a member. soundmark_sdk.ClientFailure.
+    Raises: TenantUnknown without a member, or for a form that was sent while Core could not name the organisation.
+        soundmark_sdk.ClientFailure.
     """
     subject_id = visit.form.raw("subject_id") or visit.request.query_params.get("subject_id", "")
-    if not subject_id:
+    if not subject_id or visit.organization is None:
         raise TenantUnknown
     is_oneself = subject_id == visit.signed_in.subject
     email = visit.signed_in.email if is_oneself else await _find_email(visit, subject_id)

@@ -9,6 +9,7 @@ from soundmark.console import leaving
 from soundmark.console.downloads import answer_download
 from soundmark.console.pages.organizations.home import show_home
 from soundmark.console.routing import form_page, page
+from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
 
@@ -31,7 +32,12 @@ async def show_one(visit: Visit) -> Response:
 
 
 async def show_settings(visit: Visit) -> Response:
-    """Show the name and id of an organisation, and the ways to leave it."""
+    """Show the name and id of an organisation, and the ways to leave it.
+
+    Raises: TenantUnknown for a form that was sent while Core could not name the organisation.
+    """
+    if visit.organization is None:
+        raise TenantUnknown
     return visit.page("organizations/settings.html")
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 from soundmark_sdk.client import ApiProblem
@@ -109,11 +110,13 @@ async def put_system(visit: Visit) -> Response:
         try:
             await visit.core.platform.put_configuration(name, value)
         except ApiProblem as refused:
-            if refused.code != _INVALID:
+            is_invalid = refused.code == _INVALID
+            if refused.status == HTTPStatus.UNAUTHORIZED or not (is_invalid or index):
                 raise
             trouble = describe(refused, visit.language)
             detail = visit.say("platform.system_saved_in_part") if index else trouble.detail
-            visit.trouble = replace(trouble, detail=detail, fields={name: " ".join(trouble.fields.values())})
+            fields = {name: " ".join(trouble.fields.values())} if is_invalid else {}
+            visit.trouble = replace(trouble, detail=detail, fields=fields)
             return await show_system(visit)
     return visit.redirect("/platform", "platform.system_saved" if changed else "platform.system_unchanged")
 

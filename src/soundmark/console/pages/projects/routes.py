@@ -10,6 +10,7 @@ from soundmark.console.downloads import answer_download
 from soundmark.console.pages.projects import allowed_hosts
 from soundmark.console.pages.projects.home import show_home
 from soundmark.console.routing import form_page, page
+from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
 
 
@@ -32,7 +33,12 @@ async def show_one(visit: Visit) -> Response:
 
 
 async def show_settings(visit: Visit) -> Response:
-    """Show the name and id of a project, and the ways to leave it."""
+    """Show the name and id of a project, and the ways to leave it.
+
+    Raises: TenantUnknown for a form that was sent while Core could not name the project.
+    """
+    if visit.project is None:
+        raise TenantUnknown
     return visit.page("projects/settings.html")
 
 

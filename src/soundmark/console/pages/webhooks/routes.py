@@ -4,11 +4,12 @@ import asyncio
 from typing import Final
 
 from soundmark_sdk.client.records import Project
+from soundmark_sdk.client.requests import UNCHANGED, Unchanged
 from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.event_types import EVENT_TYPES, group_types, write_example
-from soundmark.console.forms import FieldRefused
+from soundmark.console.forms import FieldRefused, Form
 from soundmark.console.pages.webhooks import deliveries
 from soundmark.console.parts import read_part
 from soundmark.console.routing import action, form_page, page
@@ -62,13 +63,14 @@ async def show_endpoint(visit: Visit) -> Response:
 
 
 async def update(visit: Visit) -> Response:
-    """Change an endpoint."""
-    await visit.core.webhooks.update(
-        _endpoint_id(visit),
-        url=visit.form.text("url"),
-        event_types=_read_types(visit),
-        description=visit.form.text("description") or None,
-    )
+    """Change an endpoint: what differs from what the form was shown with, so that another person's changes stay."""
+    types = _read_types(visit)
+    written = "all" if types is None else " ".join(sorted(types))
+    event_types = UNCHANGED if visit.form.texts("shown_types") == [written] else types
+    url, description = _read_change(visit.form, "url"), _read_change(visit.form, "description") or None
+    if url is description is event_types is UNCHANGED:
+        return visit.redirect(_path(visit), "campaigns.unchanged")
+    await visit.core.webhooks.update(_endpoint_id(visit), url=url, event_types=event_types, description=description)
     return visit.redirect(_path(visit), "webhooks.changed")
 
 
@@ -110,6 +112,10 @@ async def _list_projects(visit: Visit) -> list[Project]:
         if len(projects) == _PROJECTS_MAX:
             break
     return projects
+
+
+def _read_change(form: Form, name: str) -> str | Unchanged:
+    return UNCHANGED if form.texts(f"shown_{name}") == [form.text(name)] else form.text(name)
 
 
 def _read_types(visit: Visit) -> list[str] | None:

@@ -73,7 +73,8 @@ async function judge() {
 async function keep() {
   const [person, project] = [getData(form, "person"), getData(form, "project")];
   const response = await fetch(getData(form, "tuple"), { method: "POST", body: readFields() });
-  if (response.status >= 500) return false;
+  // Core does not answer, or asks for a pause that may be over when the form is sent.
+  if (response.status >= 500 || response.status === 429) return false;
   // A refusal, or the page on which to sign in: the server will say so of the form, too, and issue nothing.
   if (!response.ok || !response.headers.get("content-type")?.startsWith("application/json")) return true;
   const key = readField("idempotency_key");
