@@ -42,6 +42,21 @@ async def test_a_monitor_finds_each_code_and_no_foreign_revocation(
     assert f"the Code {codes[1]['xr_id']} was listed before" in tenant.run(*monitor).refusal
 
 
+async def test_a_monitor_reads_codes_with_the_deepest_and_the_largest_intents(
+    tenant: Tenant, ctx: Context, tmp_path: Path
+) -> None:
+    """A whole Code is larger than its intent, and one level deeper."""
+    deep: object = "a"
+    for _ in range(31):
+        deep = {"a": deep}
+    for resource in (deep, {"a": "x" * 16_000}):
+        tenant.make_codes(1, intent={"type": "link", "action": "open", "resource": resource})
+    await integrate(ctx)
+    done = tenant.run("log", "monitor", "--state", str(tmp_path / "log.json"), "--json")
+    assert done.status == 0, done
+    assert json.loads(done.out)["codes"] == 2
+
+
 async def test_a_monitor_goes_on_after_a_deletion_and_never_without_its_certificate(
     tenant: Tenant, ctx: Context, tmp_path: Path, timely_audience_url: str
 ) -> None:

@@ -65,6 +65,8 @@ test("a proof counts for one key, one kind, one digest and a bounded length alon
   await verifyLogProof(proof, policy, "code.issued/code", code);
   const long = encode(`${cosigned.proof}${"— a AAAA\n".repeat(PROOF_BYTES_MAX / 10)}`);
   await assert.rejects(verifyLogProof(long, policy, "code.issued/answer", digest), isUnverifiable);
+  const spoilt = new Uint8Array([...proof, ...encode("— a"), 0xff, ...encode(" AAAA\n")]);
+  await assert.rejects(verifyLogProof(spoilt, policy, "code.issued/answer", digest), isUnverifiable, "no UTF-8");
   const rolled = await LogPolicy.read([await makeVkey("codes.example.org/v1/log"), vectors.log.vkey]);
   assert.ok(await verifyLogProof(proof, rolled, "code.issued/answer", digest), "either key, while it is rolled");
 });
@@ -101,6 +103,9 @@ test("an impossible policy is refused", async () => {
     [vkey.replace("codes", "c+des"), {}, TypeError],
     [vkey.replace(/\+[0-9a-f]{8}\+/, "+00000000+"), {}, TypeError],
     [`${vkey}AAAA`, {}, TypeError],
+    [`${vkey}=`, {}, TypeError],
+    [await makeVkey("a\x1cb"), {}, TypeError],
+    [await makeVkey("a\x85b"), {}, TypeError],
     [[], {}, RangeError],
     [[vkey, await makeVkey("other.example/log")], {}, RangeError],
     [vkey, { witnesses: [witness, witness], quorum: 1 }, RangeError],

@@ -47,7 +47,13 @@ test("a retired key of the history verifies a pack, and what only resembles one 
   const at = "2026-11-20T10:00:00.000Z";
   const retired = await read({ status: "retired", activated_at: at, superseded_at: null });
   await verifyOfflinePack(encode(vectors.packs.campaign), retired);
-  for (const changes of [{ status: "new" }, { activated_at: "today" }, { more: 1 }, { x: "AAAA" }]) {
+  for (const changes of [
+    { status: "new" },
+    { activated_at: "today" },
+    { activated_at: null },
+    { more: 1 },
+    { x: "AAAA" },
+  ]) {
     await assert.rejects(read(changes), isUnverifiable, JSON.stringify(changes));
   }
 });

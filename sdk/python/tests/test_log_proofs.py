@@ -136,6 +136,8 @@ def test_an_impossible_policy_is_refused(log_key: Signer, witness: Signer, subte
         (witness.vkey,),
         (log_key.vkey, [log_key.vkey]),
         (log_key.vkey.replace("core", "c+re"),),
+        (f"{log_key.vkey}=",),
+        (Signer("a\ufeffb").vkey,),
         (f"{ORIGIN}+00000000+{encode(raw)}",),
         ([log_key.vkey, Signer("other.example/log").vkey],),
         ([],),

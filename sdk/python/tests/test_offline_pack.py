@@ -157,6 +157,7 @@ def test_what_breaks_the_contract_is_rejected_even_if_it_is_signed(subtests: pyt
             *(("codes", [{**first, member: None}]) for member in first),
             ("codes", [{**first, "more": 1}]),
             ("codes", [{**first, "intent": {**INTENT, "more": 1}}]),
+            ("codes", [{**first, "intent": {**INTENT, "resource": {"a": "x" * 16_384}}}]),
         )
     ]
     changed += [

@@ -16,7 +16,7 @@ from soundmark.cli import Refused
 from soundmark.cli.verification_keys import fetch_keys, read_bounded
 from soundmark.core.domain.log.auditing import LogFault
 from soundmark.core.domain.log.entry import LogEntry, digest
-from soundmark.kit.crypto.canonical import canonicalize
+from soundmark.kit.crypto.canonical import DEPTH_MAX, SIZE_MAX_BYTES, canonicalize
 from soundmark.kit.text import base64url
 
 # Longer than anything takes from its answer to a published checkpoint, with the slowest witnesses.
@@ -65,7 +65,9 @@ def read_codes(client: Client, known: KnownCodes) -> list[OwnCode]:
         if listed.xr_id in known:
             issued, revoked = map(base64url.decode, known[listed.xr_id][:2])
         else:
-            signed = canonicalize(dict(client.codes.show(listed.xr_id).signed_code))
+            # One level above the intent, and everything else that is signed beside it.
+            limits = {"depth_max": DEPTH_MAX + 1, "size_max_bytes": 2 * SIZE_MAX_BYTES}
+            signed = canonicalize(dict(client.codes.show(listed.xr_id).signed_code), **limits)
             issued, revoked = (digest(kind, "code", signed) for kind in ("code.issued", "code.revoked"))
         found.append(OwnCode(listed, issued, revoked))
     return found

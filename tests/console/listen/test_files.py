@@ -168,6 +168,22 @@ async def test_only_what_becomes_of_the_last_of_two_files_is_said(
     await expect(progress).to_contain_text("holds sound")
 
 
+@pytest.mark.parametrize(("field", "words"), [("file", "cannot play this file"), ("pack", "genuine")])
+async def test_the_same_file_can_be_chosen_again(
+    browsing: Browsing, listen_url: str, tmp_path: Path, field: str, words: str
+) -> None:
+    """A browser reports a choice only if it differs from the last one, so opening the chooser forgets that one."""
+    page = await open_page(browsing, listen_url)
+    chosen = page.locator(f"#{field}")
+    notes = write_text(tmp_path / "notes.wav")
+    for _ in range(2):
+        async with page.expect_file_chooser() as chooser:
+            await chosen.click()
+        await expect(chosen).to_have_value("")
+        await (await chooser.value).set_files(notes)
+        await expect(page.locator(f"#{field}-progress")).to_contain_text(words)
+
+
 async def test_a_file_that_fails_stands_above_what_was_heard_before(
     browsing: Browsing, listen_url: str, stand_in: Any, tmp_path: Path
 ) -> None:

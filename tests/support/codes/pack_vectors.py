@@ -83,7 +83,7 @@ def _refused(pack: Json) -> dict[str, str]:
         changed = {
             name: value for name, value in {**pack, **changes}.items() if name != "signature" and value is not ...
         }
-        return {**changed, "signature": base64url.encode(EXAMPLE_KEY.sign(canonicalize(changed)))}
+        return {**changed, "signature": base64url.encode(EXAMPLE_KEY.sign(canonicalize(changed, depth_max=64)))}
 
     first, second = pack["codes"]
     other = SigningKey.from_seed("sig_c29tZWJvZHktZWxzZQ", bytes([104]) * 32)
@@ -104,9 +104,15 @@ def _refused(pack: Json) -> dict[str, str]:
         "with one more member": signed(note=""),
         "without its campaign": signed(campaign_id=...),
         "with a token in place of its digest": signed(codes=[{**first, "token_digest": _TOKENS[0]}]),
+        "with two Codes of one token": signed(codes=[first, {**second, "token_digest": first["token_digest"]}]),
+        "with an intent of 33 levels": signed(codes=[{**first, "intent": {**first["intent"], "resource": _nest(32)}}]),
         "with a time of another spelling": signed(issued_at=pack["issued_at"].replace("Z", "+00:00")),
     }
     return {name: json.dumps(document) for name, document in documents.items()} | {"empty": "", "a list": "[]"}
+
+
+def _nest(levels: int) -> Json:
+    return {"a": _nest(levels - 1) if levels > 1 else 0}
 
 
 def _lookups(packs: dict[str, Json]) -> list[Json]:

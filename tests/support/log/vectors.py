@@ -1,5 +1,6 @@
 """The published vectors of the transparency log: entries with their digests, and proofs, of which some are refused."""
 
+import hashlib
 import json
 from typing import Any, Final
 
@@ -148,9 +149,18 @@ def _refused() -> list[tuple[str, str, int]]:
         ("with a larger tree", good.replace(f"\n{_SIZE}\n", f"\n{_SIZE + 1}\n"), 0),
         ("of another version", changed(0, "c2sp.org/tlog-proof@v2"), 0),
         ("with an extension line", good.replace("=\n\n—", "=\nmore\n\n—"), 0),
+        ("with a hash of another length", _proof_of_short_hash(), 0),
+        ("with a signer whose name has a control character", f"{good}— a\x1cb AAAA\n", 0),
+        ("with a signer whose name has a byte order mark", f"{good}— a\ufeffb AAAA\n", 0),
         ("with a cosignature of another time", _altered_cosignature(good), 1),
         ("empty", "", 0),
     ]
+
+
+def _proof_of_short_hash() -> str:
+    entry, sibling = _entry(), bytes(31)
+    root = hashlib.sha256(b"\1" + hash_leaf(entry) + sibling).digest()
+    return write_proof(entry, 0, [sibling], str(sign_checkpoint(Checkpoint(_ORIGIN, 2, root), [_LOG_KEY])))
 
 
 def _altered_cosignature(good: str) -> str:

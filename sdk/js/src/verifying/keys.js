@@ -89,7 +89,8 @@ async function collectKeys(body, statuses, period) {
     if (!(entry instanceof Map) || typeof entry.get("kty") !== "string") refuse("A published key has no type.");
     if (entry.get("kty") !== FIXED.kty) continue;
     const members = readMembers(entry, [...Object.keys(FIXED), "kid", "x", "status"], period);
-    for (const name of period) if (members.get(name) != null) readTime(members.get(name));
+    if (members.has("activated_at")) readTime(members.get("activated_at"));
+    if (members.get("superseded_at") != null) readTime(members.get("superseded_at"));
     const isEd25519 = Object.entries(FIXED).every(([name, value]) => members.get(name) === value);
     if (!isEd25519 || !statuses.includes(members.get("status"))) refuse("A published key is not an Ed25519 key.");
     const keyId = readShortText(members.get("kid"));

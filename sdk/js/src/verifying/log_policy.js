@@ -4,9 +4,10 @@ import { decodeBase64 } from "./base64url.js";
 
 const LOG_KEY = 1; // Ed25519 (C2SP, signed-note).
 const WITNESS_KEY = 4; // Ed25519 with a time (C2SP, tlog-cosignature).
-const KEY_BYTES = 32;
 const ID_BYTES = 4;
-const VKEY = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/;
+// Python and JavaScript disagree about spaces: a name has nothing that either takes for one, and no control character.
+export const NAME = "[^\\s+\\x00-\\x1f\\x7f\\x85]+";
+const VKEY = new RegExp(`^(${NAME})\\+([0-9a-f]{8})\\+([A-Za-z0-9+/]{44})$`);
 
 /** @typedef {{name: string, id: string, key: CryptoKey, point: string}} NoteKey */
 
@@ -56,7 +57,8 @@ export class LogPolicy {
 async function readKey(vkey, kind) {
   const [, name = "", id = "", point = ""] = VKEY.exec(vkey) ?? [];
   const raw = decodeBase64(point);
-  if (raw?.length !== 1 + KEY_BYTES || raw[0] !== kind) throw new TypeError("That is no vkey of Ed25519.");
+  // 44 letters are 33 bytes: the kind and the point.
+  if (raw?.[0] !== kind) throw new TypeError("That is no vkey of Ed25519.");
   const named = new Uint8Array([...new TextEncoder().encode(`${name}\n`), ...raw]);
   const hashed = new Uint8Array(await crypto.subtle.digest("SHA-256", named));
   if (toHex(hashed.subarray(0, ID_BYTES)) !== id)

@@ -3,12 +3,13 @@
 import { NotYetProven, refuse } from "../failures.js";
 import { decodeBase64 } from "./base64url.js";
 import { checkEntry } from "./commitments.js";
-import { toHex } from "./log_policy.js";
+import { NAME, toHex } from "./log_policy.js";
+import { decodeText } from "./strict_json.js";
 
 export const PROOF_BYTES_MAX = 64 * 1024;
 const NUMBER = "0|[1-9][0-9]{0,18}";
 const BASE64 = "[A-Za-z0-9+/]+={0,2}";
-const SIGNATURE = `— [^\\s+]+ ${BASE64}\\n`;
+const SIGNATURE = `— ${NAME} ${BASE64}\\n`;
 const PROOF = new RegExp(
   `^c2sp\\.org/tlog-proof@v1\\nextra (?<entry>${BASE64})\\nindex (?<index>${NUMBER})\\n` +
     `(?<path>(?:${BASE64}\\n){0,63})\\n(?<text>(?:[^\\n]+\\n)+)\\n(?<signatures>(?:${SIGNATURE})+)$`,
@@ -59,10 +60,8 @@ export async function verifyLogProof(proof, policy, commitment, digest) {
 /** @param {Uint8Array} proof */
 function readProof(proof) {
   if (proof.length > PROOF_BYTES_MAX) refuse(MALFORMED);
-  // What is not UTF-8 has replacement characters, with which nothing verifies.
-  const groups = PROOF.exec(new TextDecoder("utf-8", { ignoreBOM: true }).decode(proof))?.groups;
+  const groups = PROOF.exec(decodeText(proof))?.groups;
   const { entry, index, path, text, signatures } = groups ?? refuse(MALFORMED);
-  if (!Number.isSafeInteger(Number(index))) refuse("The index is larger than any log.");
   return {
     entry: decodeBytes(entry),
     index: Number(index),
@@ -134,6 +133,7 @@ async function verifyAny(signatures, { name, id, key }, read) {
  * @param {Uint8Array[]} path
  */
 async function climb(leaf, index, size, path) {
+  // An index that is not exact is greater than every size that is.
   if (index >= size || !Number.isSafeInteger(size)) return null;
   // Not with `>>`, which takes 32 bits of a number.
   const halve = (/** @type {number} */ number) => Math.floor(number / 2);

@@ -3,8 +3,16 @@
 import { ReceiverFailure, refuse } from "../failures.js";
 import { commitTo, readDigest } from "./commitments.js";
 import { verifyLogProof } from "./log_proof.js";
-import { readCampaignId, readIntent, readMembers, readShortText, readText, readTime } from "./shapes.js";
-import { readVersion, XR_ID } from "./shapes.js";
+import {
+  readCampaignId,
+  readIntent,
+  readMembers,
+  readShortText,
+  readText,
+  readTime,
+  readVersion,
+  XR_ID,
+} from "./shapes.js";
 import { parse } from "./strict_json.js";
 import { CLOCK_SKEW_MAX_MS } from "./verification.js";
 
@@ -169,20 +177,20 @@ export async function verifyOfflinePack(document, keys, proof = null) {
 
 /** @param {Parsed | undefined} value */
 function readCodes(value) {
-  if (!Array.isArray(value) || value.length > CODES_MAX)
-    refuse("The Codes of the pack are not a list of at most 10,000.");
+  if (!Array.isArray(value) || value.length > CODES_MAX) refuse("The pack has no list of at most 10,000 Codes.");
   /** @type {Map<string, PackedCode>} */
   const codes = new Map();
   let former = "";
   for (const each of value) {
     const members = readMembers(each, CODE);
     const xrId = readText(members.get("xr_id"), XR_ID);
-    if (xrId <= former) refuse("The Codes of the pack are not in order.");
+    const digest = readDigest(members.get("token_digest"));
+    if (xrId <= former || codes.has(digest)) refuse("The pack's Codes are not in order.");
     former = xrId;
     const intent = members.get("intent");
     readIntent(intent);
     const expiresAt = readTime(members.get("expires_at"));
-    codes.set(readDigest(members.get("token_digest")), { xrId, intent, expiresAt });
+    codes.set(digest, { xrId, intent, expiresAt });
   }
   return codes;
 }

@@ -35,15 +35,9 @@ class Written {
  *   megabytes
  */
 export function parse(bytes) {
-  let text;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    refuse("The JSON is not UTF-8.");
-  }
-  const parser = new Parser(text);
+  const parser = new Parser(decodeText(bytes));
   const value = parser.readValue(parser.readToken(), DEPTH_MAX);
-  if (parser.readToken() !== "" || parser.at !== text.length) refuse(MALFORMED);
+  if (parser.readToken() !== "" || parser.at !== parser.text.length) refuse(MALFORMED);
   return value;
 }
 
@@ -56,10 +50,22 @@ export function parse(bytes) {
  */
 export function parseCanonical(bytes) {
   const value = parse(bytes);
-  // The bytes are UTF-8, or `parse` had refused them.
-  if (canonicalize(value) !== new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes))
-    refuse("The JSON is not canonical.");
+  if (canonicalize(value) !== decodeText(bytes)) refuse("The JSON is not canonical.");
   return value;
+}
+
+/**
+ * Return the text that these bytes encode in UTF-8, with its byte order mark if it has one.
+ *
+ * @param {Uint8Array} bytes
+ * @throws {ReceiverFailure} unverifiable
+ */
+export function decodeText(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    refuse("The text is not UTF-8.");
+  }
 }
 
 class Parser {

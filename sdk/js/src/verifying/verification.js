@@ -12,8 +12,10 @@ import {
   readText,
   readTime,
   readVersion,
+  SIGNATURE,
+  TOKEN,
+  XR_ID,
 } from "./shapes.js";
-import { SIGNATURE, TOKEN, XR_ID } from "./shapes.js";
 import { areIdentical, parse, parseCanonical } from "./strict_json.js";
 
 export const CLOCK_SKEW_MAX_MS = 120_000;

@@ -11,7 +11,6 @@ from soundmark_sdk import timestamps
 from soundmark_sdk.closed_shapes import (
     Shape,
     encoding,
-    is_object,
     is_timestamp,
     is_version_1,
     list_of,
@@ -23,6 +22,7 @@ from soundmark_sdk.failures import Unverifiable
 from soundmark_sdk.keys import KeySet
 from soundmark_sdk.members import BROADCAST_TOKEN, CAMPAIGN_ID, PACK_ID, PROJECT_ID, SHORT_TEXT, XR_ID
 from soundmark_sdk.records import Intent
+from soundmark_sdk.shapes import is_intent
 from soundmark_sdk.signed_documents import CertificateRejected, check_shape, check_signature, read_object
 from soundmark_sdk.transparency.commitments import Commitment, commit
 from soundmark_sdk.transparency.policy import LogPolicy
@@ -40,7 +40,7 @@ _SEALED: Final[Commitment] = "document.sealed/document"
 _CODE: Final[Shape] = {
     "xr_id": matching(XR_ID),
     "token_digest": encoding(_DIGEST_BYTES),
-    "intent": {"type": matching(SHORT_TEXT), "action": matching(SHORT_TEXT), "resource": is_object},
+    "intent": is_intent,
     "expires_at": is_timestamp,
 }
 _PACK: Final[Shape] = {
@@ -184,7 +184,9 @@ def verify_offline_pack(
     members = read_object(document, PACK_BYTES_MAX)
     check_shape(members, _PACK)
     codes = members["codes"]
-    if any(former["xr_id"] >= later["xr_id"] for former, later in itertools.pairwise(codes)):
+    by_digest = {code["token_digest"]: code for code in codes}
+    is_ordered = all(former["xr_id"] < later["xr_id"] for former, later in itertools.pairwise(codes))
+    if not is_ordered or len(by_digest) != len(codes):
         raise CertificateRejected("wrong_shape", "codes")
     check_signature(members, keys)
     issued_at, valid_until = timestamps.parse(members["issued_at"]), timestamps.parse(members["valid_until"])
@@ -201,5 +203,5 @@ def verify_offline_pack(
         key_id=members["key_id"],
         digest=commit(_SEALED, members),
         proof=proof,
-        _codes={code["token_digest"]: code for code in codes},
+        _codes=by_digest,
     )

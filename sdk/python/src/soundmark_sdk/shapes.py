@@ -54,6 +54,15 @@ def read_intent(value: JsonValue) -> Intent:
     return Intent(read_text(members["type"], SHORT_TEXT), read_text(members["action"], SHORT_TEXT), resource)
 
 
+def is_intent(value: JsonValue) -> bool:
+    """Return whether `read_intent` accepts a value."""
+    try:
+        read_intent(value)
+    except Unverifiable:
+        return False
+    return True
+
+
 def read_policy(value: JsonValue) -> Policy:
     """Return the policy in a closed JSON object; it names an integration exactly when measuring is on.
 

@@ -19,7 +19,7 @@ KEY_ID_BYTES: Final = 4
 NOTE_BYTES_MAX: Final = 64 * 1024
 SIGNATURES_MAX: Final = 100
 _DASH: Final = "— "
-_NAME: Final = re.compile(r"[^\s+\x00-\x1f\x7f]{1,255}")
+_NAME: Final = re.compile(r"[^\s+\x00-\x1f\x7f\ufeff]{1,255}")
 _VKEY: Final = re.compile(r"([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)")
 
 

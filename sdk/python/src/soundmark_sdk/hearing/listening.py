@@ -61,7 +61,7 @@ class Listener:
         Samples are one-dimensional: floats, of which -1..1 is full scale, or integers in the full range of their type,
         any number at a time.
 
-        Raises: ValueError for another shape or type; RuntimeError after `close`.
+        Raises: ValueError for another shape or type; TypeError for no NumPy array; RuntimeError after `close`.
         """
         decoder = self._require_decoder()
         return list(self._report(decoder.feed(self._resampler.feed(convert_to_mono_float(samples)))))
@@ -92,7 +92,7 @@ def hear_samples(samples: NDArray[Any], sample_rate: int, *, period_s: float | N
 
     `period_s` is as of `Listener`.
 
-    Raises: ValueError as `Listener` does.
+    Raises: ValueError and TypeError as `Listener` does.
     """
     with Listener(sample_rate, period_s=period_s) as listener:
         return [*listener.feed(samples), *listener.finish()]
@@ -101,8 +101,10 @@ def hear_samples(samples: NDArray[Any], sample_rate: int, *, period_s: float | N
 def convert_to_mono_float(samples: NDArray[Any]) -> Samples:
     """Return samples as floats for the decoder: integers are scaled, and values that are not finite become 0.
 
-    Raises: ValueError for another shape or type.
+    Raises: TypeError for anything but a NumPy array; ValueError for another shape or type of sample.
     """
+    if not isinstance(samples, np.ndarray):
+        raise TypeError("Samples must be a NumPy array, whose type says what full scale is.")
     if samples.ndim != 1:
         raise ValueError("Samples must be one-dimensional (one channel).")
     if np.issubdtype(samples.dtype, np.signedinteger):

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from soundmark_sdk.failures import Unverifiable
-from soundmark_sdk.transparency.commitments import Commitment, check_entry
-from soundmark_sdk.transparency.policy import LogPolicy, NoteKey
+from soundmark_sdk.transparency.commitments import DIGEST_BYTES, Commitment, check_entry
+from soundmark_sdk.transparency.policy import NAME, LogPolicy, NoteKey
 
 PROOF_BYTES_MAX: Final = 64 * 1024
 _NUMBER: Final = "0|[1-9][0-9]{0,18}"
 _BASE64: Final = "[A-Za-z0-9+/]+={0,2}"
-_SIGNATURE: Final = re.compile(f"— ([^\\s+]+) ({_BASE64})\n")
+_SIGNATURE: Final = re.compile(f"— ({NAME}) ({_BASE64})\n")
 _PROOF: Final = re.compile(
     f"c2sp\\.org/tlog-proof@v1\nextra (?P<entry>{_BASE64})\nindex (?P<index>{_NUMBER})\n"
     f"(?P<path>(?:{_BASE64}\n){{0,63}})\n(?P<text>(?:[^\n]+\n)+)\n(?P<signatures>(?:{_SIGNATURE.pattern})+)"
@@ -107,7 +107,7 @@ def _climb(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes |
         return None
     node, last, found = index, size - 1, leaf
     for sibling in path:
-        if last == 0:
+        if last == 0 or len(sibling) != DIGEST_BYTES:
             return None
         if node % 2 or node == last:
             found = hashlib.sha256(b"\1" + sibling + found).digest()

@@ -28,3 +28,16 @@ export function getData(element, name) {
   if (value === undefined) throw new TypeError(`The page lacks its ${name}.`);
   return value;
 }
+
+/**
+ * Call a function with the files that a person chooses.
+ *
+ * A browser reports a choice only if it differs from the last one, which is therefore forgotten.
+ *
+ * @param {HTMLInputElement} input
+ * @param {(files: File[]) => unknown} act
+ */
+export function takeFiles(input, act) {
+  input.addEventListener("click", () => (input.value = ""));
+  input.addEventListener("change", () => act([...(input.files ?? [])]));
+}

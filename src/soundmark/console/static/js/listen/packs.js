@@ -2,7 +2,7 @@
 
 import { readKeyHistory, ReceiverFailure, verifyOfflinePack } from "/static/receiver/index.js";
 
-import { getElement } from "../elements.js";
+import { getElement, takeFiles } from "../elements.js";
 import { findLocale } from "../local_times.js";
 import { copyTemplate, describe, fill, say } from "./words.js";
 import { deleteAll, deletePack, keepKeys, keepPack, readKept } from "./pack_store.js";
@@ -28,7 +28,7 @@ export class Packs {
   async open() {
     await this._readKept().catch(() => say(this._progress, "pack", "not_stored"));
     this._show();
-    this._input.addEventListener("change", () => this._add([...(this._input.files ?? [])]));
+    takeFiles(this._input, (files) => this._add(files));
     this._forget.addEventListener("click", () => this._forgetAll());
     this._input.disabled = false;
     // Not awaited: without a network it may take a while, and then the kept keys do.

@@ -2,7 +2,7 @@
 
 import { hearFile, listen, Receiver } from "/static/receiver/index.js";
 
-import { getData, getElement } from "../elements.js";
+import { getData, getElement, takeFiles } from "../elements.js";
 import { Consent } from "./consent.js";
 import { examine } from "./diagnosis.js";
 import { checkDuration, nameFileFailure } from "./files.js";
@@ -183,7 +183,7 @@ if (obstacle !== null) {
   start.addEventListener("click", oneAtATime(startListening));
   stop.addEventListener("click", () => stopListening("stopped"));
   test.addEventListener("click", oneAtATime(startTest));
-  file.addEventListener("change", () => readFile(file.files?.[0]));
+  takeFiles(file, ([chosen]) => readFile(chosen));
   for (const type of ["dragenter", "dragover"]) drop.addEventListener(type, (event) => event.preventDefault());
   drop.addEventListener("drop", (event) => {
     event.preventDefault();
