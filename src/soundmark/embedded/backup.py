@@ -139,8 +139,7 @@ def _begin(folder: Path, unfinished: Path) -> Iterator[None]:
 
     Raises: BackupRefused.
     """
-    if folder.exists():
-        raise BackupRefused(f"{folder} already exists; name a new folder")
+    _require_new(folder)
     with contextlib.ExitStack() as stack:
         try:
             unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -153,8 +152,7 @@ def _begin(folder: Path, unfinished: Path) -> Iterator[None]:
         except OSError as error:
             raise BackupRefused(f"{unfinished} cannot be created: {error.strerror}") from None
         try:
-            if folder.exists():  # Another backup became it before the lock was free.
-                raise BackupRefused(f"{folder} already exists; name a new folder")
+            _require_new(folder)  # Another backup may have become it before the lock was free.
             for left in unfinished.iterdir():  # By a backup that was killed.
                 if left.name != _LOCK:
                     left.unlink()
@@ -162,6 +160,11 @@ def _begin(folder: Path, unfinished: Path) -> Iterator[None]:
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
+
+
+def _require_new(folder: Path) -> None:
+    if folder.exists():
+        raise BackupRefused(f"{folder} already exists; name a new folder")
 
 
 def read_backup(folder: Path) -> Backup:
