@@ -13,6 +13,7 @@ import pytest
 from support.api.core_settings import OPERATOR_TOKEN
 
 from soundmark.cli.first_contact import FirstContact
+from soundmark.supervision.data_dir import take_turn
 
 from .conftest import COMMAND, Done, Service, Tenant, answered, environ, run
 
@@ -65,6 +66,19 @@ def test_its_operator_token_goes_nowhere_else(service: Service, nobody: str, now
     make_up(nowhere / ".soundmark", nobody)
     assert run(*LISTING, "--base-url", service.url).refusal == NO_KEY
     assert run(*LISTING, settings={"BASE_URL": service.url}).refusal == NO_KEY
+
+
+def test_what_a_killed_up_left_is_not_believed(service: Service, nowhere: Path) -> None:
+    """Another user's program may have its port by now, and would get the operator token."""
+    folder = make_up(nowhere / ".soundmark", service.url)
+    with take_turn(folder):
+        assert answered(run(*LISTING)) == answered(run(*LISTING, "--data-dir", str(folder)))
+    assert run(*LISTING).refusal == NO_KEY
+    assert run(*LISTING, "--base-url", service.url).refusal == NO_KEY
+    refusal = f"{folder}/up.json is from a `soundmark up` that was killed: none is running there; start it again"
+    for command in (LISTING, ("console", "link"), ("keys", "list"), ("backup", str(nowhere / "new"))):
+        assert run(*command, "--data-dir", str(folder)).refusal == refusal
+    assert run("demo", "--up-file", str(folder / "up.json")).refusal == refusal
 
 
 def test_files_that_others_could_have_written_are_not_trusted(service: Service, nowhere: Path) -> None:

@@ -98,6 +98,16 @@ def find_lost_rows(cluster: RunningCluster, package: str, revision: str, rows: s
     ]
 
 
+def test_a_time_limit_of_the_role_does_not_end_a_migration(empty: Secret, cluster: RunningCluster) -> None:
+    """Such as the one that its sessions need behind a pooler: building an index may take longer."""
+    with psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as superuser:
+        superuser.execute(f"ALTER ROLE {NAME} SET statement_timeout = '1ms'".encode())
+        try:
+            assert migrate(empty, "soundmark.audience")
+        finally:
+            superuser.execute(f"ALTER ROLE {NAME} RESET statement_timeout".encode())
+
+
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_replaying_all_migrations_makes_the_reviewed_schema(
     cluster: RunningCluster, empty: Secret, component: str

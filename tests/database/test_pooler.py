@@ -21,7 +21,7 @@ from support.tenancy.tenant import make_tenant
 
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
-from soundmark.kit.postgres.migrations import migrate
+from soundmark.kit.postgres.migrations import MigrationFailed, migrate
 from soundmark.kit.postgres.sessions import SessionOptions, find_missing_settings
 from soundmark.kit.startup import CannotStart
 
@@ -58,6 +58,13 @@ async def test_core_says_in_its_last_line_that_a_pooler_refuses_its_options(pool
     with pytest.raises(CannotStart, match=refusal):
         async with running_core(core_settings(pooled_core_url)):
             pass
+
+
+def test_a_migration_through_a_pooler_is_refused(pooled_core_url: Secret) -> None:
+    """Its lock would stay in a session that is another's the next moment."""
+    refusal = r"^the database is behind a connection pooler: give this command a URL without it$"
+    with pytest.raises(MigrationFailed, match=refusal):
+        migrate(pooled_core_url, "soundmark.core")
 
 
 async def test_core_works_through_a_pooler_that_gives_each_transaction_another_session(

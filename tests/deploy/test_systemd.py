@@ -74,6 +74,14 @@ def test_every_unit_has_a_user_and_settings_that_suit_its_command(subtests: pyte
                 assert command[command.index("--port") + 1] == str(_PORTS[command[1]])  # type: ignore[index]  # it has one
 
 
+def test_all_backups_see_each_others_locks() -> None:
+    """With a /tmp of its own, neither the unit of the other timer nor `pgbackrest stop` would be noticed."""
+    unit = DEPLOY / "pgbackrest" / BACKUP
+    assert "lock-path" not in (DEPLOY / "pgbackrest" / "pgbackrest.conf").read_text("utf-8")  # So it is in /tmp.
+    assert value_of(unit, "ReadWritePaths").endswith(" /tmp")
+    assert "PrivateTmp" not in unit.read_text("utf-8")
+
+
 def test_a_timer_names_the_unit_of_the_backup_and_a_type_that_pgbackrest_knows() -> None:
     timers = sorted((DEPLOY / "pgbackrest").glob("*.timer"))
     assert (DEPLOY / "pgbackrest" / BACKUP).is_file()

@@ -28,6 +28,14 @@ from soundmark.kit.postgres.migrations import migrate
 pytestmark = pytest.mark.xdist_group("backup")
 
 _VACUUMS = "SELECT 1 FROM pg_stat_activity WHERE datname = 'backup_core' AND backend_type = 'autovacuum worker'"
+# For longer than the time limits of the fixture `under_way`: no session of the backup was busy since.
+_WAITS_LONG = """
+    SELECT 1
+     WHERE NOT EXISTS (SELECT FROM pg_stat_activity
+                        WHERE datname = 'backup_core'
+                          AND application_name IN ('soundmark-backup', 'pg_dump')
+                          AND state_change > clock_timestamp() - interval '1.5 s')
+"""
 PROOF = {"X-Svc-Resolution-Proof": "ed25519-v1"}
 
 
@@ -354,25 +362,75 @@ def test_a_key_that_opens_nothing_prevents_the_backup(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backup_that_is_ended_leaves_nothing_behind(
-    backed_up: BackedUp, databases: Databases, cluster: RunningCluster, tmp_path: Path
-) -> None:
-    """Such as by a time limit of its timer: what it had written opens much, and nobody would remove it."""
+@dataclass
+class UnderWay:
+    """A backup that does not get on until `rival` ends its transaction."""
+
+    process: "subprocess.Popen[bytes]"
+    watcher: psycopg.Connection[Any]
+    rival: psycopg.Connection[Any]
+    folder: Path
+    settings: dict[str, str]
+
+
+@pytest.fixture
+def under_way(backed_up: BackedUp, databases: Databases, cluster: RunningCluster, tmp_path: Path) -> Iterator[UnderWay]:
+    """A backup into `new` that waits for a lock on a table, which the caller may release.
+
+    Its role has the time limits that the guide wants behind a pooler, but shorter ones.
+    """
     restore(backed_up, databases)
+    limits = ("statement_timeout", "idle_in_transaction_session_timeout")
     waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'pg_dump' AND wait_event_type = 'Lock'"
+    key = (backed_up.folder / "core-master.key").read_text().strip()
+    settings = {**databases.settings, "MASTER_KEY": key}
+    environ = clean_environ({f"SOUNDMARK_{name}": value for name, value in settings.items()})
     command = [*SOUNDMARK, "backup", str(tmp_path / "new")]
-    environ = clean_environ({f"SOUNDMARK_{name}": value for name, value in databases.settings.items()})
-    environ["SOUNDMARK_MASTER_KEY"] = (backed_up.folder / "core-master.key").read_text().strip()
     with (
         psycopg.connect(cluster.superuser_url.reveal(), autocommit=True) as watcher,
         psycopg.connect(cluster.superuser_url_of("backup_core").reveal()) as rival,
     ):
+        for limit in limits:
+            watcher.execute(f"ALTER ROLE backup_core SET {limit} = '1s'".encode())
         rival.execute("LOCK TABLE codes IN ACCESS EXCLUSIVE MODE")
-        with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             until(lambda: watcher.execute(waiting).fetchone() is not None, 60)
-            process.terminate()
-            assert process.wait(30) == -signal.SIGTERM
-    assert list(tmp_path.iterdir()) == []
+            yield UnderWay(process, watcher, rival, tmp_path / "new", settings)
+            process.kill()
+        watcher.execute("ALTER ROLE backup_core RESET ALL")
+
+
+def test_a_backup_that_is_ended_leaves_nothing_behind(under_way: UnderWay) -> None:
+    """Such as by a time limit of its timer: what it had written opens much, and nobody would remove it."""
+    under_way.process.terminate()
+    assert under_way.process.wait(30) == -signal.SIGTERM
+    assert list(under_way.folder.parent.iterdir()) == []
+
+
+def test_a_second_backup_into_a_folder_is_refused_and_the_first_is_whole(under_way: UnderWay) -> None:
+    message = refusal("backup", str(under_way.folder), **under_way.settings)
+    assert message == f"soundmark: another backup into {under_way.folder} is under way; name another folder"
+    under_way.rival.rollback()
+    assert under_way.process.wait(60) == 0
+    assert backup.read_backup(under_way.folder).folder == under_way.folder
+    assert list(under_way.folder.parent.iterdir()) == [under_way.folder]
+    assert not list(under_way.folder.glob("*.lock"))
+
+
+def test_time_limits_of_the_role_do_not_end_a_backup(under_way: UnderWay) -> None:
+    """Its snapshot is idle, and its statements wait, for as long as the largest table takes."""
+    until(lambda: under_way.watcher.execute(_WAITS_LONG).fetchone() is not None, 30)
+    under_way.rival.rollback()
+    assert under_way.process.wait(60) == 0
+
+
+def test_what_a_killed_backup_left_is_replaced(under_way: UnderWay) -> None:
+    under_way.process.kill()
+    under_way.process.wait(30)
+    under_way.rival.rollback()
+    assert (under_way.folder.parent / "new.unfinished" / "core.dump").exists()
+    assert soundmark("backup", str(under_way.folder), **under_way.settings).returncode == 0
+    assert list(under_way.folder.parent.iterdir()) == [under_way.folder]
 
 
 def test_a_running_deployment_is_not_overwritten_by_a_restore(backed_up: BackedUp) -> None:

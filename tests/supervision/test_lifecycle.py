@@ -6,6 +6,8 @@ import re
 import shutil
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from support.processes.up_process import (
     END_S,
     READY_S,
     Up,
+    clean_environ,
     each_still_there,
     has_ended,
     read_notes,
@@ -77,6 +80,27 @@ def test_a_signal_during_the_start_stops_what_has_started(seeded: Path) -> None:
         assert all(has_ended(process) for process in everything)
 
 
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("event", "argument"), [("import", "soundmark.supervision.up"), ("os.mkdir", "{data_dir}")])
+def test_a_signal_before_the_start_ends_it_in_order(
+    tmp_path: Path, event: str, argument: str, signum: signal.Signals
+) -> None:
+    """While it still loads its modules, and before its event loop takes the signals."""
+    data_dir = tmp_path / "data"
+    at = (event, argument.format(data_dir=data_dir))
+    code = (
+        "import signal, sys; from soundmark.cli import main\n"
+        f"sys.addaudithook(lambda event, of: (event, str(of[:1] and of[0])) == {at!r}"
+        f" and signal.raise_signal({signum.value}))\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, "up", "--data-dir", str(data_dir)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=clean_environ(), timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is ready" not in done.stdout
+    assert not data_dir.exists()
+
+
 def test_an_ordinary_user_can_run_it_alone_and_loses_nothing_by_a_kill(ordinary: OrdinaryUser, folder: Path) -> None:
     """The next `up` need not wait: it starts while the children of the killed one still finish, on the same port.
 
@@ -116,7 +140,9 @@ def test_an_ordinary_user_can_run_it_alone_and_loses_nothing_by_a_kill(ordinary:
             each_still_there(everything, psutil.Process.kill)
             again.process.wait()
             refusal = refused_link(data_dir, ordinary.command, ordinary.environ)
-            assert refusal.endswith(f" does not answer; is `soundmark up` running on {data_dir}?")
+            assert refusal == (
+                f"{data_dir}/up.json is from a `soundmark up` that was killed: none is running there; start it again"
+            )
     with start() as last:
         assert read_notes(last.until_ready()) == ["before everything was killed", "before the supervisor was killed"]
         assert last.stop(signal.SIGINT) == 0

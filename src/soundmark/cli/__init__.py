@@ -173,15 +173,19 @@ def main() -> None:
 
     Exit status: 0 done, 1 refused or failed, 2 wrong usage. A refused command prints the reason in one line on standard
     error, and so does one that cannot use a file or write its output; a component that cannot start writes it to its
-    log. SIGTERM ends a command as Ctrl-C does, so that it removes what is unfinished.
+    log. SIGTERM ends a command as Ctrl-C does, so that it removes what is unfinished. Either ends `up` with 0.
     """
     collect_seldom()
-    signal.signal(signal.SIGTERM, _terminate)
+    is_up = sys.argv[1:2] == ["up"]
+    for signum in (signal.SIGTERM, *([signal.SIGINT] if is_up else [])):
+        signal.signal(signum, _terminate)
     try:
         _app(prog_name="soundmark")
     except Refused as refused:
         _fail(str(refused))
     except _Terminated:
+        if is_up:
+            return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTERM)  # Whoever sent it sees this end, and no failure.
     except OSError as error:

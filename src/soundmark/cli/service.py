@@ -17,7 +17,7 @@ from soundmark.kit.text.credentials import read_credential
 from soundmark.kit.text.validation import split_url
 from soundmark.operating_system.files import NotTrusted, read_trusted
 from soundmark.settings import ClientSettings
-from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, read_up_file
+from soundmark.supervision.data_dir import UP_FILE, DataDirRefused, NothingRuns, read_up_file
 
 # The default data dir of `soundmark up`.
 _HERE: Final = Path(".soundmark")
@@ -99,10 +99,12 @@ def _read_up_file(file: Path) -> Mapping[str, Any]:
 
 
 def _read_own_up_file() -> Mapping[str, Any]:
-    """Return the up-file in the current folder; nothing if another user could have written it."""
+    """Return the up-file in the current folder; nothing if no `up` runs or another user could have written it."""
     file = _HERE / UP_FILE
     try:
         read_trusted(file)
-    except (NotTrusted, OSError, ValueError):
+        return read_up_file(file)
+    except (NothingRuns, NotTrusted, OSError, ValueError):
         return {}
-    return _read_up_file(file)
+    except DataDirRefused as refused:
+        raise Refused(str(refused)) from None

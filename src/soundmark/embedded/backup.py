@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +21,21 @@ from soundmark.embedded import dumps
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
-from soundmark.operating_system.files import flush_directory, write_private
+from soundmark.operating_system.files import (
+    InUse,
+    NotTrusted,
+    flush_directory,
+    kept_alone,
+    require_trusted_folder,
+    write_private,
+)
 
 Part: TypeAlias = str  # `core`, `audience`, or the Audience of a further cell, such as `audience-cell-2`.
 
 FORMAT: Final = "soundmark-backup-v1"
 
 _MANIFEST: Final = "manifest.json"
+_LOCK: Final = f"{_MANIFEST}.lock"  # The name that `kept_alone` gives it.
 _PART: Final = re.compile(r"core|audience(-cell-\d{1,3})?")
 _DUMPS_AT_ONCE: Final = 4
 _ATTEMPTS: Final = 50
@@ -95,15 +103,8 @@ def make_backup(deployment: Deployment, folder: Path) -> Backup:
 
     Raises: BackupRefused; dumps.DumpFailed. A failed backup leaves nothing behind.
     """
-    if folder.exists():
-        raise BackupRefused(f"{folder} already exists; name a new folder")
     unfinished = folder.with_name(folder.name + ".unfinished")
-    try:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(mode=0o700, parents=True)
-    except OSError as error:
-        raise BackupRefused(f"{unfinished} cannot be created: {error.strerror}") from None
-    try:
+    with _begin(folder, unfinished):
         with _open_snapshots(deployment.urls) as snapshots, ThreadPoolExecutor(_DUMPS_AT_ONCE) as threads:
             created_at = format_timestamp(SystemClock().now())
             dumping = [threads.submit(dumps.dump, snapshots[part], unfinished / f"{part}.dump") for part in snapshots]
@@ -123,15 +124,47 @@ def make_backup(deployment: Deployment, folder: Path) -> Backup:
             "created_at": created_at,
             "soundmark": soundmark.__version__,
             "rows": rows,
-            "sha256": {path.name: _digest_of(path) for path in sorted(unfinished.iterdir())},
+            "sha256": {name: _digest_of(unfinished / name) for name in _names_of(deployment.urls)},
         }
         write_private(unfinished / _MANIFEST, json.dumps(manifest, indent=2) + "\n")
         unfinished.rename(folder)
         flush_directory(folder.absolute().parent)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+        (folder / _LOCK).unlink()
     return read_backup(folder)
+
+
+@contextlib.contextmanager
+def _begin(folder: Path, unfinished: Path) -> Iterator[None]:
+    """Hold an empty `unfinished`, which becomes `folder`; remove it if the block fails.
+
+    Raises: BackupRefused.
+    """
+    _require_new(folder)
+    with contextlib.ExitStack() as stack:
+        try:
+            unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_trusted_folder(unfinished)
+            stack.enter_context(kept_alone(unfinished / _MANIFEST))
+        except InUse:
+            raise BackupRefused(f"another backup into {folder} is under way; name another folder") from None
+        except NotTrusted as reason:
+            raise BackupRefused(str(reason)) from None
+        except OSError as error:
+            raise BackupRefused(f"{unfinished} cannot be created: {error.strerror}") from None
+        try:
+            _require_new(folder)  # Another backup may have become it before the lock was free.
+            for left in unfinished.iterdir():  # By a backup that was killed.
+                if left.name != _LOCK:
+                    left.unlink()
+            yield
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+
+
+def _require_new(folder: Path) -> None:
+    if folder.exists():
+        raise BackupRefused(f"{folder} already exists; name a new folder")
 
 
 def read_backup(folder: Path) -> Backup:
@@ -144,7 +177,7 @@ def read_backup(folder: Path) -> Backup:
         if manifest["format"] != FORMAT:
             raise BackupRefused(f"{folder} is a backup in a format other than {FORMAT}")
         parts = _parts_of(manifest["rows"])
-        for name in sorted({f"{part}{suffix}" for part in parts for suffix in (".dump", "-master.key")}):
+        for name in _names_of(parts):
             if _digest_of(folder / name) != manifest["sha256"][name]:
                 raise BackupRefused(f"{folder / name} does not match the manifest: it was altered or cut short")
         keys = {part: Secret((folder / f"{part}-master.key").read_text(encoding="ascii").strip()) for part in parts}
@@ -210,6 +243,10 @@ def _parts_of(rows: Mapping[Part, Any]) -> list[Part]:
     if parts[:2] != ["core", "audience"] or not all(map(_PART.fullmatch, parts)):
         raise ValueError("these are not the parts of a deployment")
     return parts
+
+
+def _names_of(parts: Iterable[Part]) -> list[str]:
+    return sorted(f"{part}{suffix}" for part in parts for suffix in (".dump", "-master.key"))
 
 
 def _content(rows: Mapping[str, int]) -> list[str]:

@@ -23,8 +23,9 @@ from soundmark.kit.crypto.secret import Secret
 
 _APPLICATION: Final = "soundmark-backup"
 _CONNECT_TIMEOUT_S: Final = 5
-# Core's policies show every row to a session with this setting (`is_backup`); other databases ignore it.
-_READS_EVERYTHING: Final = "-c soundmark.backup=on"
+# Core's policies show every row to a session with the first setting (`is_backup`); other databases ignore it. A role
+# may have time limits, as the guide wants behind a pooler, but a snapshot is idle for as long as the dump takes.
+_READS_EVERYTHING: Final = "-c soundmark.backup=on -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
 # PostgreSQL's own workers (autovacuum) belong to no user, and step aside.
 _OTHER_CLIENTS: Final = """
     SELECT count(*)

@@ -4,10 +4,11 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from soundmark.kit.crypto.entropy import Entropy
 from soundmark.kit.crypto.sealing import MASTER_KEY_BYTES, parse_master_key
@@ -27,10 +28,16 @@ OLD_MASTER_KEY_FILE: Final = "master.key.old"
 _LOCK_FILE: Final = "lock"
 _CONSOLE_PORT_FILE: Final = "console.port"
 _PORT_MAX: Final = 65_535
+_LOCK_ATTEMPTS: Final = 3  # A command that asks for the lock has it for a moment.
+_LOCK_PAUSE_S: Final = 0.05
 
 
 class DataDirRefused(Exception):
     """The data dir cannot be used; the message is one line for the user, without secrets."""
+
+
+class NothingRuns(DataDirRefused):
+    """No `up` runs on the data dir."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +91,8 @@ def take_turn(path: Path) -> Iterator[Turn]:
     except OSError as error:
         raise DataDirRefused(f"{path / _LOCK_FILE} cannot be opened: {error.strerror}") from None
     with os.fdopen(handle, "r+", encoding="ascii") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataDirRefused(f"already running on {path} (pid {file.read().strip() or 'unknown'})") from None
+        if not _lock(file):
+            raise DataDirRefused(f"already running on {path} (pid {file.read().strip() or 'unknown'})")
         # A pid is left in the file if the last holder did not end cleanly.
         turn = Turn(after_crash=bool(file.read()))
         try:
@@ -97,6 +102,25 @@ def take_turn(path: Path) -> Iterator[Turn]:
             raise DataDirRefused(f"{path / _LOCK_FILE} cannot be written: {error.strerror}") from None
         yield turn
         os.ftruncate(file.fileno(), 0)
+
+
+def _lock(file: IO[str]) -> bool:
+    for _ in range(_LOCK_ATTEMPTS):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_LOCK_PAUSE_S)
+    return False
+
+
+def _is_held(path: Path) -> bool:
+    """Return whether a process has its turn on the data dir; True if its lock is not there to be asked."""
+    try:
+        with (path / _LOCK_FILE).open(encoding="ascii") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def master_key(path: Path, *, given: str | None, cluster_exists: bool, entropy: Entropy) -> Secret:
@@ -168,16 +192,18 @@ def remove_up_file(path: Path) -> None:
 def read_up_file(file: Path) -> dict[str, Any]:
     """Return what `write_up_file` wrote.
 
-    Raises: DataDirRefused if nothing runs there, or the file cannot be read.
+    Raises: NothingRuns, also for a file that an `up` left which was killed; DataDirRefused if it cannot be read.
     """
     try:
         up = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DataDirRefused(f"{file} does not exist: no `soundmark up` is running there") from None
+        raise NothingRuns(f"{file} does not exist: no `soundmark up` is running there") from None
     except (OSError, ValueError) as error:
         raise DataDirRefused(f"{file} cannot be read: {error}") from None
     if not isinstance(up, dict):
         raise DataDirRefused(f"{file} was not written by `soundmark up`")
+    if not _is_held(file.parent):  # Somebody else may have its ports by now, and would get the operator token.
+        raise NothingRuns(f"{file} is from a `soundmark up` that was killed: none is running there; start it again")
     return up
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.schema_version import newest_revision
-from soundmark.kit.postgres.sessions import blocking_options
+from soundmark.kit.postgres.sessions import POOLER_REFUSAL, blocking_options
 
 PUBLIC: Final = "public"
 LOCK_TIMEOUT_S: Final = 60
@@ -143,6 +143,8 @@ def _require_unicode(connection: psycopg.Connection[Any]) -> None:
 def _describe(error: psycopg.OperationalError) -> str:
     if isinstance(error, psycopg.errors.LockNotAvailable):
         return "a table that it changes is in use (a backup, a report?); run it again later"
+    if POOLER_REFUSAL in str(error):
+        return "the database is behind a connection pooler: give this command a URL without it"
     # A server that answers has a SQLSTATE, such as that of a full disk.
     what = "cannot be reached" if error.sqlstate is None else "failed"
     return f"the database {what}: " + str(error).strip().partition("\n")[0]

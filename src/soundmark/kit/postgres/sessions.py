@@ -45,7 +45,7 @@ _UNREACHABLE: Final = re.compile(
     r".*(?:failed|is bad): (.*(?:SSL|GSSAPI|certificate|private key file|channel binding|invalid \w+ value).*)"
     r"|(failed to resolve host '[^']*')"
 )
-_POOLER_REFUSAL: Final = "unsupported startup parameter"
+POOLER_REFUSAL: Final = "unsupported startup parameter"
 
 _log: Final = structlog.get_logger()
 
@@ -85,8 +85,13 @@ DIRECT: Final = SessionOptions()
 
 
 def blocking_options(url: Secret) -> dict[str, Any]:
-    """Return the keyword arguments of every connection that a migration opens with `psycopg.connect`."""
-    return _find_unset(url, {**_DEFAULTS, "connect_timeout": CONNECT_TIMEOUT_S})
+    """Return the keyword arguments of every connection that a migration opens with `psycopg.connect`.
+
+    Building an index may take longer than a time limit of the role. A pooler refuses these options, as it must: a
+    migration has a lock of its session.
+    """
+    options = _find_unset(url, {**_DEFAULTS, "connect_timeout": CONNECT_TIMEOUT_S})
+    return {**options, "options": _add_to_options(url, {"statement_timeout": "0"})}
 
 
 def connect_options(url: Secret, application_name: str, session: SessionOptions) -> dict[str, Any]:
@@ -96,9 +101,12 @@ def connect_options(url: Secret, application_name: str, session: SessionOptions)
         options["cursor_factory"] = TracedCursor
     if not session.sends_startup:
         return {**options, "prepare_threshold": None}
-    ours = [f"-c {name}={value}" for name, value in session.settings().items()]
+    return {**options, "options": _add_to_options(url, session.settings())}
+
+
+def _add_to_options(url: Secret, settings: Mapping[str, str]) -> str:
     its_own = conninfo_to_dict(url.reveal()).get("options")
-    return {**options, "options": " ".join([*([str(its_own)] if its_own else []), *ours])}
+    return " ".join([*([str(its_own)] if its_own else []), *(f"-c {name}={value}" for name, value in settings.items())])
 
 
 async def find_missing_settings(url: Secret, session: SessionOptions) -> list[str]:
@@ -241,7 +249,7 @@ def describe_refusal(error: psycopg.Error) -> str:
     """
     text = str(error)
     refusals = _REFUSAL.findall(text)
-    if _POOLER_REFUSAL in text:
+    if POOLER_REFUSAL in text:
         return (
             f"is behind a connection pooler that refuses our options ({refusals[-1]}); "
             "set SOUNDMARK_DATABASE_OPTIONS=false and run `soundmark config check`"
