@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +20,6 @@ from soundmark.core.store.tenancy import audit
 from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
-Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
 REVOCATION = "audience.integration_revocation"
 
 

@@ -8,7 +8,7 @@ import pytest
 from procrastinate import App
 from procrastinate.testing import InMemoryConnector
 from support.api.core_client import Api
-from support.api.core_settings import OPERATOR_TOKEN, jobs_settings
+from support.api.core_settings import jobs_settings
 from support.billing.card_purchase import CARD_SECRET, list_paths, put_object
 from support.billing.catalog import CARD_OFFER, LOCAL_OFFER, add_price, list_offers, put_offer, put_provider, sell
 from support.database.rival import Rival
@@ -24,7 +24,6 @@ from soundmark.kit.crypto.secret import Secret
 
 FACTS = "SELECT price_status, currency, amount_minor, price_interval FROM offers ORDER BY id"
 KNOWN, NOTHING = ("known", "EUR", 4900, "month"), ("unknown", None, None, None)
-OPERATOR = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 READING = (
     "INSERT INTO procrastinate_jobs (queue_name, task_name, args)"
     " VALUES ('default', 'read_card_prices', '{\"timestamp\": 0}')"
