@@ -9,8 +9,6 @@ from support.audience.aged_events import list_kept_days, make_aged_events
 from support.audience.client import AudienceApi, AudienceIntegration, entitlement_body, new_operation_id
 from support.database.rival import Rival
 
-TABLES = ["events", "event_ids", "spent_proofs", "integrity_days"]
-
 
 async def contract(audience: AudienceApi, retention_days: int = 30) -> AudienceIntegration:
     return await audience.make_integration(

@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
-from support.api.core_settings import OPERATOR_TOKEN, core_settings, jobs_settings
+from support.api.core_settings import OPERATOR_TOKEN, core_settings
 from support.database.connections import borrow
 from support.database.core_database import read_signing_keys, restore_core
 from support.processes.command_server import run_command, share_command_server
-from support.processes.running_apps import served_in_thread
+from support.processes.running_apps import make_worker, served_in_thread
 from support.tenancy.tenant import INTENT
 
 from soundmark.core.app import create_app
@@ -25,7 +25,6 @@ from soundmark.core.context import Context
 from soundmark.core.domain.log.state import Transparency, Witness
 from soundmark.core.features.log.integration.integrator import LogIntegrator
 from soundmark.core.features.log.integration.opening import renew_log
-from soundmark.core.worker import make_job_context
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.asgi import AsgiApp
@@ -174,12 +173,9 @@ def past_policies(cluster: RunningCluster, service: Service) -> PastPolicies:
 async def ctx(service: Service, past_policies: PastPolicies) -> AsyncIterator[Context]:
     """A worker's context, with a log of its own."""
     past_policies("DELETE FROM log_queue")
-    context = make_job_context(jobs_settings(service.database_url))
-    await context.db.open()
-    await renew_log(context, "core.test/v1/log")
-    yield context
-    await context.witnesses.aclose()
-    await context.db.close()
+    async with make_worker(service.database_url) as context:
+        await renew_log(context, "core.test/v1/log")
+        yield context
 
 
 async def integrate(ctx: Context, *witnesses: Witness) -> None:

@@ -5,14 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.features.audience.integrations import jobs
 from soundmark.core.problems import AudienceUnavailable
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 from .conftest import Done, run
@@ -188,14 +187,9 @@ async def test_a_job_of_the_same_transaction_sends_the_entitlement_to_audience(
     assert job == (f"project_entitlement:{tenant.organization_id}:contract", ids)
     await entitle(settings, tenant.organization_id, "--monthly-events", "9")
     database_url = Secret(settings["CORE_DATABASE_URL"])
-    ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
-    await ctx.db.open()
-    try:
+    async with make_worker(database_url, clock, AUDIENCE_URL=measuring_url) as ctx:
         for _ in range(2):
             await jobs.project_entitlement(ctx, **ids)  # type: ignore[arg-type]  # a mode
-    finally:
-        await ctx.cells.aclose()
-        await ctx.db.close()
     rows = await measuring.rows(
         "SELECT organization_id, mode, monthly_event_quota, ends_at, revision FROM entitlements"
     )
@@ -207,12 +201,7 @@ async def test_a_job_is_run_again_while_audience_is_down(
 ) -> None:
     await tenant.give_cell(rival)
     await entitle(settings, tenant.organization_id, "--monthly-events", "5")
-    ctx = make_job_context(jobs_settings(Secret(settings["CORE_DATABASE_URL"])), clock=clock)
-    await ctx.db.open()
-    try:
+    async with make_worker(Secret(settings["CORE_DATABASE_URL"]), clock) as ctx:
         with pytest.raises(AudienceUnavailable):
             await jobs.project_entitlement(ctx, organization_id=tenant.organization_id, mode="contract")
         await jobs.project_entitlement(ctx, organization_id="org_" + "A" * 22, mode="contract")
-    finally:
-        await ctx.cells.aclose()
-        await ctx.db.close()

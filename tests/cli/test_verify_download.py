@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 import rfc8785
-from support.api.core_settings import jobs_settings
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 
 from soundmark.core.features.log.integration.integrator import LogIntegrator
 from soundmark.core.features.log.integration.opening import renew_log
 from soundmark.core.features.tenancy.audit_log.heads import log_heads
-from soundmark.core.worker import make_job_context
 
 from .conftest import Done, Service, run
 
@@ -46,16 +45,11 @@ async def integrate_heads(service: Service, *, renew: bool = True) -> None:
     """Do what the worker does within two minutes, on a log of its own, or a minute later on the same."""
     clock = FakeClock()
     clock.advance(minutes=0 if renew else 1)
-    ctx = make_job_context(jobs_settings(service.database_url), clock=clock)
-    await ctx.db.open()
-    try:
+    async with make_worker(service.database_url, clock) as ctx:
         if renew:
             await renew_log(ctx, "core.test/v1/log")
         await log_heads(ctx)
         await LogIntegrator(ctx).integrate_once()
-    finally:
-        await ctx.witnesses.aclose()
-        await ctx.db.close()
 
 
 def entries_of(file: Path) -> list[Any]:

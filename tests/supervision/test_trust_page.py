@@ -7,13 +7,12 @@ from typing import Any, Final
 import httpx2
 import psycopg
 import pytest
-from support.api.core_settings import jobs_settings
 from support.processes.fake_clock import FakeClock
 from support.processes.guide_blocks import Reader, read_page
+from support.processes.running_apps import make_worker
 from support.processes.up_process import Up, until
 
 from soundmark.core.features.tenancy.audit_log.heads import log_heads
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
@@ -53,13 +52,8 @@ class Waiting:
         until(lambda: self._verify(organization_id)["unsealed"] == 0, 60)
         clock = FakeClock()
         clock.advance(minutes=1)  # The worker may have entered a head in this one.
-        ctx = make_job_context(jobs_settings(self._database), clock=clock)
-        await ctx.db.open()
-        try:
+        async with make_worker(self._database, clock) as ctx:
             await log_heads(ctx)
-        finally:
-            await ctx.witnesses.aclose()
-            await ctx.db.close()
         self.for_entries()
 
     def _verify(self, organization_id: str) -> Any:

@@ -14,7 +14,6 @@ from .issuer import MEASURED, NOW, UNMEASURED, Issuer, Json, base64url, compact,
 ORGANIZATION_ID: Final = "org_0123456789abcdefABCDEF"
 PROJECT_ID: Final = "prj_0123456789abcdefABCDEF"
 OTHER_PROJECT_ID: Final = "prj_OTHER56789abcdefABCDEF"
-CAMPAIGN_ID: Final = "cmp_0123456789abcdefABCDEF"
 EXPORTED_AT: Final = timestamp(NOW + timedelta(hours=1))
 CREATED_AT: Final = timestamp(NOW - timedelta(days=1))
 

@@ -11,19 +11,18 @@ import pytest
 from console.browser.conftest import ServedConsole
 from playwright.async_api import Page, Route, expect
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.browser.accessibility import find_broken_rules
 from support.database.rival import Rival
 from support.log.stored_log import StoredLog
 from support.log.witnesses import running_witnesses
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.log.state import Transparency
 from soundmark.core.features.log.integration.integrator import LogIntegrator
 from soundmark.core.features.log.integration.opening import open_log
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -41,12 +40,9 @@ async def ctx(api: Api, database_url: Secret, clock: FakeClock, rival: Rival) ->
     """The context of a worker, on a log that has just been made."""
     assert api is not None, "it makes the schema"
     await rival.run("TRUNCATE log_state, log_keys, log_leaves, log_tiles, log_checkpoints, log_queue")
-    context = make_job_context(jobs_settings(database_url), clock=clock)
-    await context.db.open()
-    await open_log(context)
-    yield context
-    await context.witnesses.aclose()
-    await context.db.close()
+    async with make_worker(database_url, clock) as context:
+        await open_log(context)
+        yield context
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from core.webhooks.delivery.conftest import Steps, make_worker
+from core.webhooks.delivery.conftest import Steps
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.webhooks.consumer import WebhookConsumer, running_consumer
 
 from soundmark.kit.crypto.secret import Secret

@@ -8,15 +8,10 @@ from support.api.core_settings import core_settings
 from support.database.rival import Rival
 from support.processes.running_apps import running_core
 from support.tenancy.people import People
-from support.tenancy.tenant import Tenant, make_tenant
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.core.domain.tenancy.scope import ServerKey
 from soundmark.kit.crypto.secret import Secret
-
-
-async def second_project(tenant: Tenant) -> Tenant:
-    project_id = await tenant.api.make_project(tenant.organization_id, "Evening show")
-    return Tenant(tenant.api, tenant.organization_id, project_id)
 
 
 def refused(answer: Answer) -> tuple[int, str]:
@@ -67,7 +62,7 @@ async def test_a_scope_does_not_include_another(tenant: Tenant, rival: Rival, sc
 
 async def test_a_code_of_another_project_is_not_found(tenant: Tenant) -> None:
     """This holds for every act, and the list leaves the Code out."""
-    other = await second_project(tenant)
+    other = await make_second_project(tenant)
     code, others = await tenant.make_code(), await other.make_code()
     server = tenant.with_key(await tenant.make_key())
     answers = await every_act(server, others["xr_id"])
@@ -80,7 +75,7 @@ async def test_a_code_of_another_project_is_not_found(tenant: Tenant) -> None:
 
 
 async def test_a_key_issues_in_its_own_project_only(tenant: Tenant, rival: Rival) -> None:
-    other = await second_project(tenant)
+    other = await make_second_project(tenant)
     server = tenant.with_key(await tenant.make_key())
     for project_id in (other.project_id, "prj_" + "A" * 22, "x"):
         answer = await server.api.post("/v1/codes", json=tenant.code_body(project_id=project_id))
@@ -90,7 +85,7 @@ async def test_a_key_issues_in_its_own_project_only(tenant: Tenant, rival: Rival
 
 async def test_another_project_named_for_a_code_is_not_found(tenant: Tenant) -> None:
     """Whether or not the Code belongs to it."""
-    other = await second_project(tenant)
+    other = await make_second_project(tenant)
     own, others = await tenant.make_code(), await other.make_code()
     server = tenant.with_key(await tenant.make_key())
     for code in (own, others):
@@ -102,7 +97,7 @@ async def test_another_project_named_for_a_code_is_not_found(tenant: Tenant) -> 
 
 async def test_a_cursor_of_another_caller_is_refused(api: Api, tenant: Tenant) -> None:
     """A cursor of a person or of another project's key is refused."""
-    other = await second_project(tenant)
+    other = await make_second_project(tenant)
     for _ in range(2):
         await tenant.make_code()
         await other.make_code()

@@ -2,26 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.api.core_settings import jobs_settings
 from support.audience.faults import KINDS, failing_audience
 from support.database.rival import Rival
 from support.outside.misbehaving_server import answer, misbehaving_server
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.tenancy.audit import AuditIntent, FinalOutcome, IntentAction
 from soundmark.core.features.audience.integrations import jobs
 from soundmark.core.store.tenancy import audit
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
-Outcomes = Callable[[], Awaitable[list[tuple[str, str]]]]
 REVOCATION = "audience.integration_revocation"
 
 
@@ -100,14 +97,11 @@ async def test_while_audience_fails_nothing_is_settled(
     """Nor is anything taken for failed: a malformed answer says nothing about the operation."""
     intent = await make_intent(tenant, rival)
     clock.advance(hours=1)
-    async with failing_audience(fault) as url:
-        ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=url, PRIVATE_TIMEOUT_S="1"), clock=clock)
-        await ctx.db.open()
-        try:
-            assert await jobs.settle_intents(ctx) == 0
-        finally:
-            await ctx.cells.aclose()
-            await ctx.db.close()
+    async with (
+        failing_audience(fault) as url,
+        make_worker(database_url, clock, AUDIENCE_URL=url, PRIVATE_TIMEOUT_S="1") as ctx,
+    ):
+        assert await jobs.settle_intents(ctx) == 0
     assert await outcome_of(rival, intent.id) == "requested"
 
 
@@ -132,14 +126,11 @@ async def test_an_answer_about_another_operation_settles_nothing(
 ) -> None:
     intent = await make_intent(tenant, rival)
     clock.advance(hours=1)
-    async with misbehaving_server(answer(json.dumps({"id": "aud_other"}).encode())) as server:
-        ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=server.url), clock=clock)
-        await ctx.db.open()
-        try:
-            assert await jobs.settle_intents(ctx) == 0
-        finally:
-            await ctx.cells.aclose()
-            await ctx.db.close()
+    async with (
+        misbehaving_server(answer(json.dumps({"id": "aud_other"}).encode())) as server,
+        make_worker(database_url, clock, AUDIENCE_URL=server.url) as ctx,
+    ):
+        assert await jobs.settle_intents(ctx) == 0
     assert await outcome_of(rival, intent.id) == "requested"
 
 

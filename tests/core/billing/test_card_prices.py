@@ -8,23 +8,21 @@ import pytest
 from procrastinate import App
 from procrastinate.testing import InMemoryConnector
 from support.api.core_client import Api
-from support.api.core_settings import OPERATOR_TOKEN, jobs_settings
 from support.billing.card_purchase import CARD_SECRET, list_paths, put_object
 from support.billing.catalog import CARD_OFFER, LOCAL_OFFER, add_price, list_offers, put_offer, put_provider, sell
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
 from support.processes.killable import Killable
+from support.processes.running_apps import make_worker
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.catalog import jobs
 from soundmark.core.features.billing.catalog.jobs import read_prices
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 FACTS = "SELECT price_status, currency, amount_minor, price_interval FROM offers ORDER BY id"
 KNOWN, NOTHING = ("known", "EUR", 4900, "month"), ("unknown", None, None, None)
-OPERATOR = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 READING = (
     "INSERT INTO procrastinate_jobs (queue_name, task_name, args)"
     " VALUES ('default', 'read_card_prices', '{\"timestamp\": 0}')"
@@ -34,11 +32,8 @@ READING = (
 @pytest.fixture
 async def work(database_url: Secret, card: RunningSandbox, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of Core's worker."""
-    ctx = make_job_context(jobs_settings(database_url, CARD_API_URL=card.settings()["CARD_API_URL"]), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.card.aclose()
-    await ctx.db.close()
+    async with make_worker(database_url, clock, CARD_API_URL=card.settings()["CARD_API_URL"]) as ctx:
+        yield ctx
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from support.api.core_client import Answer, Api
+from support.api.core_client import Answer, Api, pointers
 from support.database.rival import Rival
 from support.tenancy.tenant import Tenant, make_tenant
 
@@ -16,11 +16,6 @@ EARLIER, LATER = "2027-06-21T00:00:00.000Z", "2027-09-23T00:00:00.000Z"
 
 async def create(tenant: Tenant, **changes: Any) -> Answer:
     return await tenant.api.post("/v1/campaigns", json=tenant.campaign_body(**changes))
-
-
-def pointers(answer: Answer) -> list[str]:
-    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
-    return [error["pointer"] for error in answer.json["errors"]]
 
 
 async def names(rival: Rival) -> list[str]:

@@ -4,24 +4,21 @@ from collections.abc import AsyncIterator
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.codes.issuance import jobs
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 
 @pytest.fixture
 async def ctx(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of Core's worker."""
-    context = make_job_context(jobs_settings(database_url), clock=clock)
-    await context.db.open()
-    yield context
-    await context.db.close()
+    async with make_worker(database_url, clock) as context:
+        yield context
 
 
 async def make_receipt(api: Api, name: str) -> None:

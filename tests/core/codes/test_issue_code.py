@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from soundmark_sdk import read_key_set, verify_signed_code
-from support.api.core_client import Answer, Api
+from support.api.core_client import Answer, Api, pointers
 from support.database.rival import Rival
 from support.tenancy.tenant import INTENT, Tenant
 
@@ -21,11 +21,6 @@ from soundmark.kit.text.timestamps import format_timestamp
 
 async def issue(tenant: Tenant, **changes: Any) -> Answer:
     return await tenant.api.post("/v1/codes", json=tenant.code_body(**changes))
-
-
-def pointers(answer: Answer) -> list[str]:
-    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
-    return [error["pointer"] for error in answer.json["errors"]]
 
 
 async def stored(rival: Rival) -> int:

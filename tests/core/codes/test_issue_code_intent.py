@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from support.api.core_client import Answer, Api
+from support.api.core_client import Answer, Api, pointers
 from support.database.rival import Rival
 from support.tenancy.tenant import Tenant
 
@@ -25,11 +25,6 @@ async def issue_text(tenant: Tenant, old: str, new: str) -> Answer:
 
 def intent_of(value: Any) -> dict[str, Any]:
     return {"type": "link", "action": "open", "resource": {"value": value}}
-
-
-def pointers(answer: Answer) -> list[str]:
-    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
-    return [error["pointer"] for error in answer.json["errors"]]
 
 
 async def stored(rival: Rival) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.api.core_client import Answer, Api
 from support.database.rival import Rival
-from support.tenancy.tenant import Tenant, make_tenant
+from support.tenancy.tenant import Tenant, make_second_project, make_tenant
 
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -33,11 +33,6 @@ async def revoke(tenant: Tenant, xr_ids: Any, **changes: Any) -> Answer:
 
 def counts(requested: int, revoked: int) -> dict[str, int]:
     return {"requested_count": requested, "revoked_count": revoked, "unchanged_count": requested - revoked}
-
-
-async def second_project(tenant: Tenant) -> Tenant:
-    project_id = await tenant.api.make_project(tenant.organization_id, "Evening show")
-    return Tenant(tenant.api, tenant.organization_id, project_id)
 
 
 async def stored(rival: Rival) -> dict[str, list[str | None]]:
@@ -121,7 +116,7 @@ async def test_one_code_of_another_tenant_or_project_leaves_all_the_others_activ
     api: Api, tenant: Tenant, rival: Rival, of: str
 ) -> None:
     """Both belong to the caller: the one named in the request decides."""
-    other = await make_tenant(api) if of == "another organisation" else await second_project(tenant)
+    other = await make_tenant(api) if of == "another organisation" else await make_second_project(tenant)
     selection = [*await make_codes(tenant, 2), *await make_codes(other, 1)]
     for asking in (tenant, other):
         assert refused(await revoke(asking, selection)) == (404, "code_not_found")
@@ -147,7 +142,7 @@ async def test_a_malformed_selection_is_refused(tenant: Tenant, xr_ids: Any, poi
 
 
 async def test_a_key_revokes_in_its_own_project_only(tenant: Tenant, rival: Rival) -> None:
-    other = await second_project(tenant)
+    other = await make_second_project(tenant)
     own, foreign = await make_codes(tenant, 1), await make_codes(other, 1)
     key = await tenant.make_key(scopes=["codes:write"])
     server = tenant.with_key(key)
@@ -236,7 +231,7 @@ async def test_a_key_that_is_revoked_meanwhile_revokes_nothing(tenant: Tenant, r
 
 
 async def test_a_project_deleted_meanwhile_is_not_found(tenant: Tenant, rival: Rival) -> None:
-    other = await second_project(tenant)
+    other = await make_second_project(tenant)
     selection = await make_codes(other, 1)
     async with rival.committing("DELETE FROM projects WHERE id = %s", other.project_id):
         revoking = await rival.while_waiting(revoke(other, selection))

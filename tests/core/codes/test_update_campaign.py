@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.api.core_client import Answer, Api
+from support.api.core_client import Answer, Api, pointers
 from support.database.rival import Rival
 from support.tenancy.tenant import Tenant
 
@@ -22,11 +22,6 @@ async def update(tenant: Tenant, campaign: dict[str, Any] | str, **changes: Any)
 async def stored(tenant: Tenant) -> Any:
     params = {**tenant.query, "project_id": tenant.project_id}
     return (await tenant.api.get("/v1/campaigns", params=params)).json["data"]
-
-
-def pointers(answer: Answer) -> list[str]:
-    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
-    return [error["pointer"] for error in answer.json["errors"]]
 
 
 def read_logged_changes(campaign: dict[str, Any]) -> dict[str, Any]:

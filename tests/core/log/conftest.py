@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.log.stored_log import StoredLog
 from support.log.witnesses import TheirWitness, running_witnesses
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 
 from soundmark.core.context import Context
 from soundmark.core.domain.log.state import Transparency, Witness
 from soundmark.core.features.log.integration.integrator import LogIntegrator
 from soundmark.core.features.log.integration.opening import open_log
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 Integrators = Callable[..., LogIntegrator]
@@ -26,12 +25,9 @@ Integrators = Callable[..., LogIntegrator]
 async def ctx(database_url: Secret, clock: FakeClock, rival: Rival) -> AsyncIterator[Context]:
     """The context of the worker's jobs, on a log that has just been made."""
     await rival.run("TRUNCATE log_state, log_keys, log_leaves, log_tiles, log_checkpoints, log_queue")
-    context = make_job_context(jobs_settings(database_url), clock=clock)
-    await context.db.open()
-    await open_log(context)
-    yield context
-    await context.witnesses.aclose()
-    await context.db.close()
+    async with make_worker(database_url, clock) as context:
+        await open_log(context)
+        yield context
 
 
 @pytest.fixture

@@ -23,9 +23,15 @@ from support.tenancy.closures import fill, organization_of, project_of
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
-from soundmark.core.domain.log.checkpoint import Checkpoint, cosign, is_cosigned, sign_checkpoint, verify_checkpoint
+from soundmark.core.domain.log.checkpoint import (
+    Checkpoint,
+    cosign,
+    is_cosigned,
+    sign_checkpoint,
+    verify_checkpoint,
+    write_proof,
+)
 from soundmark.core.domain.log.entry import digest, document_entry
-from soundmark.core.domain.log.proof import write_proof
 from soundmark.core.domain.log.tree import hash_leaf
 from soundmark.core.features.log.integration.keys import read_signers
 from soundmark.core.live.keyring import read_signing_key

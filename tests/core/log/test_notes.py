@@ -1,4 +1,4 @@
-"""Notes, checkpoints, cosignatures and proofs: others verify ours, and ours verify theirs."""
+"""Notes, checkpoints and cosignatures: others verify ours, and ours verify theirs."""
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -13,8 +13,7 @@ from soundmark.core.domain.log.checkpoint import (
     sign_checkpoint,
     verify_checkpoint,
 )
-from soundmark.core.domain.log.proof import parse_proof, verify_proof, write_proof
-from soundmark.core.domain.log.tree import Edge, hash_leaf, plan_inclusion
+from soundmark.core.domain.log.tree import Edge, hash_leaf
 from soundmark.kit.crypto.signed_notes import (
     COSIGNATURE,
     ED25519,
@@ -32,11 +31,10 @@ KEY, WITNESS = SigningKey.from_seed("log", SEED), SigningKey.from_seed("witness"
 VKEY = VerifierKey(ORIGIN, ED25519, KEY.public_key)
 WITNESS_VKEY = VerifierKey("witness.example", COSIGNATURE, WITNESS.public_key)
 ENTRIES = [b"one", b"two", b"three", b"four", b"five"]
-EDGE, TILES = Edge(0, ()).grow([hash_leaf(entry) for entry in ENTRIES])
+EDGE, _ = Edge(0, ()).grow([hash_leaf(entry) for entry in ENTRIES])
 CHECKPOINT = Checkpoint(ORIGIN, len(ENTRIES), EDGE.root())
 SIGNED = sign_checkpoint(CHECKPOINT, [KEY])
 COSIGNED = Note(SIGNED.text, (*SIGNED.signatures, cosign(SIGNED.text, WITNESS_VKEY.name, WITNESS, at_s=1_800_000_000)))
-PROOF = write_proof(ENTRIES[2], 2, plan_inclusion(2, 5).read(TILES), str(COSIGNED))
 
 
 def test_others_verify_our_checkpoint_and_cosignature() -> None:
@@ -61,40 +59,6 @@ def test_we_verify_a_checkpoint_and_a_cosignature_of_others() -> None:
     signed = verify_checkpoint(cosigned, [VKEY])
     assert signed.checkpoint == CHECKPOINT
     assert is_cosigned(signed.note, WITNESS_VKEY)
-
-
-def test_a_proof_leads_from_its_entry_to_the_checkpoint() -> None:
-    proof = verify_proof(PROOF, [VKEY], witnesses=[WITNESS_VKEY], quorum=1)
-    assert (proof.entry, proof.index) == (b"three", 2)
-    assert tlog.verify_leaf_inclusion(proof.entry, 2, 5, list(proof.hashes), proof.signed.checkpoint.root)
-
-
-def test_an_altered_proof_is_refused(subtests: pytest.Subtests) -> None:
-    lines = PROOF.split("\n")
-    changes = {
-        "entry": (1, "extra dHdv"),
-        "index": (2, "index 3"),
-        "index spelled otherwise": (2, "index 02"),
-        "hash": (3, "A" * 43 + "="),
-        "header": (0, "c2sp.org/tlog-proof@v2"),
-        "no entry": (1, "index 2"),
-        "size": (8, "6"),
-        "root": (9, "A" * 43 + "="),
-        "origin": (7, "codes.example.com/v1/log"),
-        "short hash": (3, "AAAA"),
-        "base64": (3, "A" * 43),
-    }
-    assert (lines[7], lines[8]) == (ORIGIN, "5"), "the changes below hit what they name"
-    for name, (at, line) in changes.items():
-        altered = "\n".join([*lines[:at], line, *lines[at + 1 :]])
-        with subtests.test(name), pytest.raises(NotANote):
-            verify_proof(altered, [VKEY])
-    with subtests.test("another key"), pytest.raises(NotANote, match="not signed"):
-        verify_proof(PROOF, [VerifierKey(ORIGIN, ED25519, WITNESS.public_key)])
-    with subtests.test("quorum"), pytest.raises(NotANote, match="cosignatures"):
-        verify_proof(PROOF, [VKEY], witnesses=[VerifierKey("else", COSIGNATURE, KEY.public_key)], quorum=1)
-    with subtests.test("cut off"), pytest.raises(NotANote):
-        parse_proof("c2sp.org/tlog-proof@v1")
 
 
 def test_a_cosignature_counts_only_for_its_text_time_and_witness() -> None:

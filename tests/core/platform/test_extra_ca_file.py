@@ -31,7 +31,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> PrivateAuthority:
 
 
 @contextlib.asynccontextmanager
-async def make_worker(url: Secret, ca_file: Path | None, **changes: str) -> AsyncIterator[Context]:
+async def make_trusting_worker(url: Secret, ca_file: Path | None, **changes: str) -> AsyncIterator[Context]:
     """Yield the context of a worker that trusts the authorities of a file."""
     ctx = make_job_context(jobs_settings(url, EXTRA_CA_FILE=str(ca_file or ""), **changes))
     try:
@@ -45,7 +45,7 @@ async def make_worker(url: Secret, ca_file: Path | None, **changes: str) -> Asyn
 async def test_private_components(authority: PrivateAuthority, *, is_trusted: bool) -> None:
     async with tls_server(authority, answer(b"{}")) as server:
         ca_file = authority.ca_file if is_trusted else None
-        async with make_worker(Secret("postgresql://h/d"), ca_file, AUDIENCE_URL=server.url) as ctx:
+        async with make_trusting_worker(Secret("postgresql://h/d"), ca_file, AUDIENCE_URL=server.url) as ctx:
             assert await ctx.cells.are_ready() is is_trusted
     assert len(server.requests) == is_trusted
 
@@ -55,7 +55,7 @@ async def test_mail(authority: PrivateAuthority, *, is_trusted: bool) -> None:
     mail = Mail("codes@example.org", "ada@example.org", b"Subject: hello\r\n\r\nHello\r\n")
     async with running_mail_server(certificate=authority.issued, host=ELSEWHERE) as server:
         elsewhere = SmtpServer(ELSEWHERE, server.port, False, "codes@example.org", "Soundmark", None, None)
-        async with make_worker(Secret("postgresql://h/d"), authority.ca_file if is_trusted else None) as ctx:
+        async with make_trusting_worker(Secret("postgresql://h/d"), authority.ca_file if is_trusted else None) as ctx:
             with contextlib.nullcontext() if is_trusted else pytest.raises(MailNotSent):
                 await send(
                     elsewhere,

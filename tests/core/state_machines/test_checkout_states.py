@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, precondition, rule
 from support.api.app_machine import AppMachine, run_machine
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.billing.local_purchase import PATH, list_payments, notify, set_payment
 from support.billing.offers import LOCAL_OFFER, make_local_offer
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.checkouts.jobs import expire_checkouts
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
@@ -140,13 +139,8 @@ class Checkouts(AppMachine):
 @pytest.fixture
 async def work(database_url: Secret, local: RunningSandbox, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of a worker."""
-    ctx = make_job_context(jobs_settings(database_url, LOCAL_API_URL=local.settings()["LOCAL_API_URL"]), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.cells.aclose()
-    await ctx.card.aclose()
-    await ctx.local.aclose()
-    await ctx.db.close()
+    async with make_worker(database_url, clock, LOCAL_API_URL=local.settings()["LOCAL_API_URL"]) as ctx:
+        yield ctx
 
 
 async def test_every_walk_through_the_states_of_checkouts_is_as_specified(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from support.api.app_machine import AppMachine, run_machine
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.audience.faults import core_beside, failing_audience
 from support.billing.subscriptions import Buyer, make_plans
 from support.database.rival import Rival
@@ -26,7 +25,6 @@ from soundmark.core.context import Context
 from soundmark.core.domain.billing.card import CardSubscription
 from soundmark.core.domain.billing.checkout import Checkout
 from soundmark.core.features.tenancy.closure.jobs import resume_closures
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -275,16 +273,6 @@ class Closures(AppMachine):
         if subject is self.organization:
             for project in self.projects:
                 project.phase = project.phase or "left"
-
-
-@pytest.fixture
-async def work(database_url: Secret, measuring_url: str, clock: FakeClock) -> AsyncIterator[Context]:
-    """The context of Core's worker."""
-    ctx = make_job_context(jobs_settings(database_url, AUDIENCE_URL=measuring_url), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.cells.aclose()
-    await ctx.db.close()
 
 
 @pytest.fixture

@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, precondition, rule
 from support.api.app_machine import AppMachine, run_machine
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.billing.subscriptions import CONTRACT_PLAN, LARGE, PLUS, STUDIO, Buyer, make_plans
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.card import CardSubscription
 from soundmark.core.domain.billing.checkout import Checkout
 from soundmark.core.features.billing.subscriptions.jobs import end_subscriptions, refresh_ended_entitlements
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.months import add_months
 from soundmark.kit.text.timestamps import format_timestamp
@@ -281,11 +280,8 @@ class Subscriptions(AppMachine):
 @pytest.fixture
 async def work(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of a worker."""
-    ctx = make_job_context(jobs_settings(database_url), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.cells.aclose()
-    await ctx.db.close()
+    async with make_worker(database_url, clock) as ctx:
+        yield ctx
 
 
 async def test_every_walk_through_the_states_of_subscriptions_is_as_specified(

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.api.core_client import Answer, Api
+from support.api.core_client import Answer, Api, pointers
 from support.database.rival import Rival
 from support.tenancy.tenant import Tenant
 
@@ -17,11 +17,6 @@ SCOPES = ["audience:read", "audience:write", "codes:read", "codes:write"]
 
 async def create(tenant: Tenant, **changes: Any) -> Answer:
     return await tenant.api.post("/v1/api-keys", json=tenant.key_body(**changes))
-
-
-def pointers(answer: Answer) -> list[str]:
-    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
-    return [error["pointer"] for error in answer.json["errors"]]
 
 
 async def test_a_key_is_answered_with_its_secret(api: Api, tenant: Tenant) -> None:

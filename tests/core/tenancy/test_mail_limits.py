@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.outside.mail_server import MailServer, configure_mail, running_mail_server
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.features.tenancy.invitations import jobs
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 TO_ADDRESS, OF_ORGANIZATION = 5, 100
@@ -163,15 +162,11 @@ async def test_a_mail_that_is_tried_again_counts_once(
 ) -> None:
     server.replies["RCPT"] = "451 busy"
     invitation = await tenant.make_invitation()
-    ctx = make_job_context(jobs_settings(database_url), clock=clock)
-    await ctx.db.open()
-    try:
+    async with make_worker(database_url, clock) as ctx:
         for _ in range(3):
             with pytest.raises(jobs.Later):
                 await jobs.deliver(ctx, organization_id=tenant.organization_id, invitation_id=invitation["id"])
             clock.advance(hours=1)
-    finally:
-        await ctx.db.close()
 
     assert await counts(rival) == [1, 1]
 
@@ -189,16 +184,12 @@ async def test_the_counts_of_past_days_are_deleted(
     api: Api, tenant: Tenant, rival: Rival, database_url: Secret, clock: FakeClock
 ) -> None:
     """Except yesterday's, which a process whose clock is behind may still count in."""
-    ctx = make_job_context(jobs_settings(database_url), clock=clock)
-    await ctx.db.open()
-    try:
+    async with make_worker(database_url, clock) as ctx:
         await invited(tenant, 1)
         api.clock.advance(days=1)
         await invited(tenant, 2)
         assert await jobs.forget_mail_counts(ctx) == 0
         api.clock.advance(days=1)
         assert await jobs.forget_mail_counts(ctx) == 2
-    finally:
-        await ctx.db.close()
 
     assert await counts(rival) == [2, 2]

@@ -21,8 +21,6 @@ from soundmark.kit.postgres.pipelined import PipelinedTransactions
 
 from .pipelined_changes import backend, backend_of, change, echo
 
-_HELD = "SELECT 1 FROM notes WHERE text = 'held' FOR UPDATE"
-
 
 @contextlib.asynccontextmanager
 async def cut(kit_url: Secret) -> AsyncIterator[tuple[PipelinedTransactions, CuttingProxy]]:

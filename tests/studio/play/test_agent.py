@@ -16,7 +16,6 @@ from soundmark.studio.play.records import CampaignState
 from soundmark.studio.play.schedule import Schedule
 from soundmark.studio.play.state_file import SavedState
 
-OPEN = CampaignState(None, None, is_archived=False)
 FAULTS = [
     pytest.param(UNREACHABLE, id="unreachable"),
     pytest.param(problem(503, "database_unavailable"), id="503"),

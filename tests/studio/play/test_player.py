@@ -8,7 +8,6 @@ from soundmark.studio.play.player import Player
 from soundmark.studio.play.playout import Playout
 
 BLOCK_SAMPLES: Final = 4800
-SILENT: Final = bytes(2)
 
 
 def render(frame: str) -> bytes:

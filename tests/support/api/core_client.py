@@ -105,3 +105,9 @@ class Api:
     async def resolve(self, token: str, *, proof: bool = True, **options: Any) -> Answer:
         headers = {**(PROOF if proof else {}), **options.pop("headers", {})}
         return await self.get(f"/v1/resolve/{token}", headers=headers, **options)
+
+
+def pointers(answer: Answer) -> list[str]:
+    """Return what a body that was refused got wrong, as JSON pointers."""
+    assert (answer.status, answer.code) == (422, "validation_failed"), answer.body
+    return [error["pointer"] for error in answer.json["errors"]]

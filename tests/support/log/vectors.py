@@ -4,9 +4,8 @@ import hashlib
 import json
 from typing import Any, Final
 
-from soundmark.core.domain.log.checkpoint import Checkpoint, cosign, sign_checkpoint
+from soundmark.core.domain.log.checkpoint import Checkpoint, cosign, sign_checkpoint, write_proof
 from soundmark.core.domain.log.entry import digest
-from soundmark.core.domain.log.proof import write_proof
 from soundmark.core.domain.log.tree import Edge, hash_leaf, plan_inclusion
 from soundmark.core.edge.examples import CODE, EXAMPLE_KEY
 from soundmark.kit.crypto.canonical import canonicalize

@@ -12,11 +12,15 @@ import uvicorn
 from soundmark import settings as declared
 from soundmark.audio.app import create_app as create_audio_app
 from soundmark.core.app import create_app
+from soundmark.core.context import Context
 from soundmark.core.live import clock_offset
+from soundmark.core.worker import make_job_context
+from soundmark.kit.clock import Clock
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.http.asgi import AsgiApp
 from soundmark.kit.http.server import sockets
 from support.api.core_client import Api
-from support.api.core_settings import AUDIO_CREDENTIAL
+from support.api.core_settings import AUDIO_CREDENTIAL, jobs_settings
 from support.processes.fake_clock import FakeClock
 
 # Tests move the clock of a running Core. Compared with the database's in between, it would be wrong now and then.
@@ -33,6 +37,19 @@ async def running_core(settings: declared.CoreSettings, clock: FakeClock | None 
     app = create_app(settings, clock=clock)
     async with running_lifespan(app):
         yield Api(app, clock)
+
+
+@contextlib.asynccontextmanager
+async def make_worker(database_url: Secret, clock: Clock | None = None, **changes: str) -> AsyncIterator[Context]:
+    """Yield the context of the worker's jobs, with its database open; `changes` are those of `jobs_settings`."""
+    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
+    await ctx.db.open()
+    try:
+        yield ctx
+    finally:
+        for client in (ctx.cells, ctx.card, ctx.local, ctx.accounting, ctx.webhooks, ctx.desk, ctx.witnesses):
+            await client.aclose()
+        await ctx.db.close()
 
 
 @contextlib.asynccontextmanager

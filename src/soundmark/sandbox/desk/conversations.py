@@ -17,7 +17,6 @@ from soundmark.sandbox.minting import mint_id
 from soundmark.sandbox.shelf import Shelf
 
 STATUSES: Final = ("active", "pending", "closed", "spam")
-THREAD_TYPES: Final = ("customer", "message", "note")
 AGENT: Final = {
     "id": 1,
     "type": "user",

@@ -12,8 +12,6 @@ from soundmark.sandbox.deliveries import Deliveries, Delivery, Notice
 from soundmark.sandbox.minting import mint_id
 from soundmark.sandbox.shelf import Shelf
 
-STATUSES: Final = ("PENDING", "SUCCESS", "FAILURE", "EXPIRED", "PREAUTH_SUCCESS", "SYSTEM_FAILURE")
-
 
 @dataclass(slots=True)
 class Payment:

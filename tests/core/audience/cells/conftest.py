@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.api.core_settings import core_settings, jobs_settings
+from support.api.core_settings import core_settings
 from support.audience.cells import CellsFile, Divided
 from support.audience.client import audience_settings
 from support.database.connections import borrow
 from support.database.empty_tables import empty_tables
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
-from support.processes.running_apps import running_core, served_in_thread
+from support.processes.running_apps import make_worker, running_core, served_in_thread
 
 from soundmark.audience.app import create_app
 from soundmark.core.context import Context
-from soundmark.core.worker import make_job_context
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.migrations import migrate
@@ -84,8 +83,5 @@ async def divided(
 async def work(database_url: Secret, cells_file: CellsFile, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of a worker with both cells."""
     given = {"AUDIENCE_URL": "", "AUDIENCE_CREDENTIAL": "", "AUDIENCE_CELLS_FILE": str(cells_file.path)}
-    ctx = make_job_context(jobs_settings(database_url, **given), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.cells.aclose()
-    await ctx.db.close()
+    async with make_worker(database_url, clock, **given) as ctx:
+        yield ctx

@@ -1,6 +1,5 @@
 """A worker that makes draft invoices in the sandbox's accounting system."""
 
-import contextlib
 import datetime as dt
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -8,11 +7,11 @@ from typing import Any, Final
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.outside.accounting import post_invoice
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.platform_settings import put_setting
 from support.tenancy.tenant import Tenant
 
@@ -21,7 +20,6 @@ from soundmark.core.domain.billing.payment import VerifiedPayment
 from soundmark.core.domain.billing.subscription import Subscription
 from soundmark.core.features.billing.accounting import jobs
 from soundmark.core.steps.invoices import schedule_invoice
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.job_queue import Later
 
@@ -58,18 +56,6 @@ async def configured(api: Api, books: RunningSandbox, rival: Rival) -> RunningSa
         f'"{books.settings()["ACCOUNTING_BASE_URL"]}"',
     )
     return books
-
-
-@contextlib.asynccontextmanager
-async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[Context]:
-    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
-    await ctx.db.open()
-    try:
-        yield ctx
-    finally:
-        await ctx.accounting.aclose()
-        await ctx.cells.aclose()
-        await ctx.db.close()
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ from support.database.rival import Rival
 from support.outside.accounting import list_invoices, list_operations
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 
 from soundmark.core.context import Context
 from soundmark.kit.crypto.secret import Secret
 
-from .conftest import Customer, environ_of, make_worker
+from .conftest import Customer, environ_of
 
 
 async def test_a_wrong_key_is_tried_again_and_not_logged(

@@ -7,13 +7,14 @@ import pytest
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 
 from soundmark.core.context import Context
 from soundmark.core.domain.billing.accounting import AccountingState
 from soundmark.core.store.billing.outbox import find_newest_outbox
 from soundmark.kit.crypto.secret import Secret
 
-from .conftest import PAYMENT_KEY, SUBSCRIPTION_ID, Customer, RolledBack, environ_of, make_worker
+from .conftest import PAYMENT_KEY, SUBSCRIPTION_ID, Customer, RolledBack, environ_of
 
 JOBS = "SELECT args ->> 'outbox_id' FROM procrastinate_jobs WHERE task_name = 'make_draft_invoice'"
 

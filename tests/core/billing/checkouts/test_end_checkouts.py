@@ -3,17 +3,16 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.api.core_settings import jobs_settings
 from support.billing.offers import CARD_OFFER, LOCAL_OFFER, make_card_offer, make_local_offer
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.people import People
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.billing.checkouts.jobs import expire_checkouts, fail_checkouts
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 PATH = "/v1/billing/checkouts"
@@ -22,15 +21,9 @@ PATH = "/v1/billing/checkouts"
 @pytest.fixture
 async def jobs(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of a worker that can reach neither provider."""
-    ctx = make_job_context(
-        jobs_settings(database_url, CARD_API_URL="http://127.0.0.1:9", LOCAL_API_URL="http://127.0.0.1:9"), clock=clock
-    )
-    await ctx.db.open()
-    yield ctx
-    await ctx.card.aclose()
-    await ctx.local.aclose()
-    await ctx.cells.aclose()
-    await ctx.db.close()
+    urls = {"CARD_API_URL": "http://127.0.0.1:9", "LOCAL_API_URL": "http://127.0.0.1:9"}
+    async with make_worker(database_url, clock, **urls) as ctx:
+        yield ctx
 
 
 async def buy(tenant: Tenant, offer_id: str = CARD_OFFER, **headers: str) -> int:

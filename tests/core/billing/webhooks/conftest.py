@@ -4,17 +4,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.billing.card_purchase import WEBHOOK_SECRET, CardPurchase, begin_purchase
 from support.billing.local_purchase import LocalPurchase, begin_local_purchase
 from support.database.rival import Rival
 from support.outside.running_sandbox import RunningSandbox
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.platform_settings import put_setting
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 
@@ -31,13 +30,8 @@ async def work(
 ) -> AsyncIterator[Context]:
     """The context of Core's worker."""
     urls = {"CARD_API_URL": card.settings()["CARD_API_URL"], "LOCAL_API_URL": local.settings()["LOCAL_API_URL"]}
-    ctx = make_job_context(jobs_settings(database_url, **urls), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.cells.aclose()
-    await ctx.card.aclose()
-    await ctx.local.aclose()
-    await ctx.db.close()
+    async with make_worker(database_url, clock, **urls) as ctx:
+        yield ctx
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from support.api.core_client import Answer, Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
@@ -21,7 +21,6 @@ from soundmark.core.features.platform.abuse.service import (
     settle_claims,
     settle_waiting_claims,
 )
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
 
@@ -53,10 +52,8 @@ async def make_report(tenant: Tenant, text: str = "It is spam.", contact: str | 
 @pytest.fixture
 async def work(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of Core's worker."""
-    ctx = make_job_context(jobs_settings(database_url), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.db.close()
+    async with make_worker(database_url, clock) as ctx:
+        yield ctx
 
 
 async def test_a_report_is_closed_reopened_and_noted(tenant: Tenant) -> None:

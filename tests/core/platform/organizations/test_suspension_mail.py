@@ -5,16 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.outside.mail_server import configure_mail, running_mail_server
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.people import People
 from support.tenancy.suspension import REASON, restore, suspend
 
 from soundmark.core.context import Context
 from soundmark.core.features.platform.organizations import jobs
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 QUEUED = "SELECT args - 'traceparent' FROM procrastinate_jobs WHERE task_name = %s ORDER BY id"
@@ -23,10 +22,8 @@ QUEUED = "SELECT args - 'traceparent' FROM procrastinate_jobs WHERE task_name = 
 @pytest.fixture
 async def work(database_url: Secret, clock: FakeClock) -> AsyncIterator[Context]:
     """The context of Core's worker."""
-    ctx = make_job_context(jobs_settings(database_url), clock=clock)
-    await ctx.db.open()
-    yield ctx
-    await ctx.db.close()
+    async with make_worker(database_url, clock) as ctx:
+        yield ctx
 
 
 async def queued(rival: Rival, task: str) -> list[dict[str, str]]:

@@ -14,12 +14,12 @@ from support.api.core_client import Api
 from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.release_evidence import GATES, PREVIEW, STABLE, insert_evidence, make_evidence
 
 from soundmark.core.context import Context
 from soundmark.core.features.platform.release import jobs
 from soundmark.core.features.platform.release.jobs import read_evidence
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.settings import SettingsInvalid
 from soundmark.kit.text.timestamps import format_timestamp
@@ -45,11 +45,8 @@ def remove(file: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def running_worker(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[Context]:
-    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
-    await ctx.db.open()
-    try:
+    async with make_worker(database_url, clock, **changes) as ctx:
         yield ctx
-    finally:
         for client in (ctx.cells, ctx.card, ctx.local, ctx.accounting):
             await client.aclose()
         await ctx.db.close()

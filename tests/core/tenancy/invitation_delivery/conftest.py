@@ -1,21 +1,19 @@
 """A worker that delivers invitations through a mail server of the tests."""
 
-import contextlib
 import datetime as dt
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from support.api.core_client import Api
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.outside.mail_server import MailServer, configure_mail, running_mail_server
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.core.context import Context
 from soundmark.core.features.tenancy.invitations import jobs
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.job_queue import Later
 
@@ -34,16 +32,6 @@ async def tenant(api: Api, mail_server: MailServer) -> Tenant:
     """A tenant of a platform that uses this mail server."""
     await configure_mail(api, mail_server)
     return await make_tenant(api)
-
-
-@contextlib.asynccontextmanager
-async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[Context]:
-    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
-    await ctx.db.open()
-    try:
-        yield ctx
-    finally:
-        await ctx.db.close()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from support.api.core_client import Api
 from support.database.rival import Rival
 from support.outside.mail_server import MailServer, configure_mail, running_mail_server
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
@@ -17,7 +18,7 @@ from soundmark.core.domain.tenancy.invitation import ATTEMPTS_MAX, LEASE, SENDIN
 from soundmark.core.features.tenancy.invitations import jobs
 from soundmark.kit.crypto.secret import Secret
 
-from .conftest import PAUSES_S, deliver, make_worker, read_delivery
+from .conftest import PAUSES_S, deliver, read_delivery
 
 
 async def test_a_finished_delivery_may_be_run_again_without_a_second_mail(

@@ -11,12 +11,13 @@ from support.api.core_settings import BASE_URL
 from support.database.rival import Rival
 from support.outside.mail_server import MailServer
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
 from soundmark.kit.crypto.secret import Secret
 
-from .conftest import deliver, make_worker, read_delivery
+from .conftest import deliver, read_delivery
 
 
 def links_of(console_url: str, invitation: dict[str, Any]) -> set[str]:

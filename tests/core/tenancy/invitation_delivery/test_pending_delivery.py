@@ -8,6 +8,7 @@ from support.api.core_client import Api
 from support.database.rival import Rival
 from support.outside.mail_server import MailServer
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.suspension import restore, suspend
 from support.tenancy.tenant import Tenant, make_tenant
 
@@ -15,7 +16,7 @@ from soundmark.core.context import Context
 from soundmark.core.features.tenancy.invitations import jobs
 from soundmark.kit.crypto.secret import Secret
 
-from .conftest import PAUSES_S, deliver, make_worker, read_delivery
+from .conftest import PAUSES_S, deliver, read_delivery
 
 
 async def test_an_invitation_waits_for_its_mail_with_a_sealed_secret(tenant: Tenant, rival: Rival) -> None:

@@ -1,16 +1,15 @@
 """Endpoints at a consumer of the tests, and a dispatcher that takes one step at a time."""
 
 import base64
-import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.api.core_settings import jobs_settings
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant
 from support.webhooks.consumer import WebhookConsumer, running_consumer
 
@@ -18,7 +17,6 @@ from soundmark.core.context import Context
 from soundmark.core.features.webhooks.delivery.dispatcher import Dispatcher
 from soundmark.core.features.webhooks.fan_out.service import fan_out
 from soundmark.core.steps.webhook_secrets import seal_earlier, seal_secret
-from soundmark.core.worker import make_job_context
 from soundmark.kit.crypto.secret import Secret
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
@@ -110,17 +108,6 @@ class Steps:
         """Do so, and wait until the attempts have ended and what followed from them is stored."""
         await self.begin()
         await self.dispatcher.finish_attempts()
-
-
-@contextlib.asynccontextmanager
-async def make_worker(database_url: Secret, clock: FakeClock, **changes: str) -> AsyncIterator[Context]:
-    ctx = make_job_context(jobs_settings(database_url, **changes), clock=clock)
-    await ctx.db.open()
-    try:
-        yield ctx
-    finally:
-        await ctx.webhooks.aclose()
-        await ctx.db.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant
 from support.webhooks.consumer import Reaction, WebhookConsumer, running_consumer
 from support.webhooks.replays import ALWAYS, replay
@@ -23,7 +24,7 @@ from soundmark.kit.http.outbound import guarded_client
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
 from soundmark.kit.postgres.notifications import Listener
 
-from .conftest import NEXT_SECRET, SECRET, Delivered, Endpoints, Steps, make_worker
+from .conftest import NEXT_SECRET, SECRET, Delivered, Endpoints, Steps
 
 
 async def test_a_message_is_the_rendered_event_with_the_headers_of_standard_webhooks(

@@ -1,6 +1,6 @@
 """Checkpoints: a log's signed statement of its size and root; and the cosignatures of witnesses.
 
-Source: C2SP, tlog-checkpoint and tlog-cosignature.
+Source: C2SP, tlog-checkpoint, tlog-cosignature and tlog-proof.
 """
 
 import re
@@ -103,3 +103,9 @@ def count_cosignatures(note: Note, witnesses: Iterable[VerifierKey]) -> int:
 
 def _cosigned(text: str, at_s: int) -> bytes:
     return f"cosignature/v1\ntime {at_s}\n{text}".encode()
+
+
+def write_proof(entry: bytes, index: int, hashes: Sequence[bytes], checkpoint: str) -> str:
+    """Return a proof of the entry at this index against a checkpoint, which is given with its signatures."""
+    lines = ["c2sp.org/tlog-proof@v1", f"extra {encode(entry)}", f"index {index}", *map(encode, hashes)]
+    return "\n".join(lines) + "\n\n" + checkpoint

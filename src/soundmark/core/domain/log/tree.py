@@ -144,17 +144,6 @@ def plan_consistency(old_size: int, size: int) -> ProofPlan:
     return ProofPlan(tuple(reversed(siblings)))
 
 
-def includes(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:
-    """Return whether the proof shows that the leaf with this hash has this index in the tree.
-
-    Source: RFC 9162, section 2.1.3.2.
-    """
-    if not 0 <= index < size:
-        return False
-    sides = _sides(index, size - 1, len(proof))
-    return sides is not None and _climb(leaf, proof, sides) == root
-
-
 def extends(old_size: int, old_root: bytes, size: int, root: bytes, proof: Sequence[bytes]) -> bool:
     """Return whether the proof shows that a tree begins with the older one.
 

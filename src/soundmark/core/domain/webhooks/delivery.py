@@ -6,7 +6,6 @@ from typing import Final, Literal
 
 DeliveryStatus = Literal["pending", "delivered", "failed"]
 
-DELIVERY_PREFIX: Final = "whd_"
 KEPT: Final = timedelta(days=30)  # Contract, section 9: for this long, events and deliveries are kept.
 # Contract, section 9: the pauses before the second attempt and those after it. The attempt after the last pause is the
 # last one.

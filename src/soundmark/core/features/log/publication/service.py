@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from soundmark.core.context import RequestContext
+from soundmark.core.domain.log.checkpoint import write_proof
 from soundmark.core.domain.log.entry import DIGEST_BYTES
-from soundmark.core.domain.log.proof import write_proof
 from soundmark.core.domain.log.state import LogState, StoredCheckpoint
 from soundmark.core.domain.log.tiles import TileRequest, write_bundle
 from soundmark.core.domain.log.tree import HASH_BYTES, TILE_WIDTH, plan_inclusion, tile_width

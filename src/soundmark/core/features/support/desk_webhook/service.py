@@ -3,8 +3,6 @@
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
-import structlog
-
 from soundmark.core.context import Context
 from soundmark.core.domain.support.ticket import Ticket, status_of
 from soundmark.core.providers.freescout.webhooks import DeskNotice
@@ -18,7 +16,6 @@ from soundmark.kit.text.ids import parse_id
 DeskOutcome: TypeAlias = Literal["processed", "duplicate", "ignored"]
 
 _KEPT: Final = timedelta(days=30)  # The desk repeats a delivery for some hours.
-_log: Final = structlog.get_logger()
 
 
 async def receive_notice(ctx: Context, notice: DeskNotice, *, delivery_digest: bytes) -> DeskOutcome:
