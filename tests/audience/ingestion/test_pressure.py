@@ -20,18 +20,20 @@ LOCK_MONTHS = "SELECT * FROM event_months FOR UPDATE"
 
 
 async def test_more_events_than_a_batch_holds_are_recorded_in_several(
-    audience: AudienceApi, audience_rival: Rival
+    audience_url: Secret, audience_rival: Rival, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = await make_publisher(audience, mode="contract", entitlement=entitlement_body())
-    await source.deliver()
-    count = group._BATCH_MAX * 2 + 10
+    monkeypatch.setattr(group, "_BATCH_MAX", 20)
+    count = 50
+    async with running_audience(audience_settings(audience_url), FakeClock()) as audience:
+        source = await make_publisher(audience, mode="contract", entitlement=entitlement_body())
+        await source.deliver()
 
-    async with audience_rival.holding(LOCK_MONTHS):
-        first = await audience_rival.while_waiting(source.deliver())
-        rest = [asyncio.create_task(source.deliver()) for _ in range(count)]
-        await asyncio.sleep(0)
+        async with audience_rival.holding(LOCK_MONTHS):
+            first = await audience_rival.while_waiting(source.deliver())
+            rest = [asyncio.create_task(source.deliver()) for _ in range(count)]
+            await asyncio.sleep(0)
 
-    answers = [await first, *await asyncio.gather(*rest)]
+        answers = [await first, *await asyncio.gather(*rest)]
     assert Counter(answer.status for answer in answers) == {201: count + 1}
     assert await audience_rival.rows("SELECT count(*), (SELECT sum(events)::int FROM event_months) FROM events") == [
         (count + 2, count + 2)

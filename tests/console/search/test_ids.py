@@ -178,7 +178,7 @@ def test_every_kind_of_id_is_looked_for() -> None:
     """As Core and Audience name the prefixes where they mint ids and check secrets."""
     folders = (Path(soundmark.__file__).parent / name for name in ("core", "audience"))
     text = "".join(each.read_text(encoding="utf-8") for folder in folders for each in folder.rglob("*.py"))
-    prefixes = set(re.findall(r'(?:mint\(\S+, |_PREFIX: Final = )"([a-z]+)_"', text))
+    prefixes = set(re.findall(r"""(?:mint\(\S+, "|_PREFIX: Final = "|(?<= )')([a-z]+)_(?:"|' \|\|)""", text))
     secrets = {"brd", "xak", "xhm", "xin", "whsec"}
     internal = {"acc", "act", "rpl"}  # Invoices in the making, acts to send events for, and replies on their way.
 

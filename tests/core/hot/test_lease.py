@@ -90,10 +90,12 @@ async def test_without_a_synchronous_standby_nothing_is_written(core: Api, pair:
     try:
         core.clock.advance(seconds=LEASE_S)
         assert (await core.resolve(token)).status == 200
-        await asyncio.to_thread(
-            pair.primary.wait_for,
-            "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')",
+        # So does a vacuum that has begun, and the chain of audit entries.
+        at_rest = (
+            "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')"
+            " AND NOT EXISTS (SELECT FROM audit_unsealed)"
         )
+        await asyncio.to_thread(pair.primary.wait_for, at_rest, database="soundmark_core")
         before = pair.primary.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
         for _ in range(3):
             core.clock.advance(seconds=LEASE_S)

@@ -103,10 +103,10 @@ class Node:
         self.execute("SELECT pg_reload_conf()")
         self.wait_for("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 
-    def wait_for(self, statement: str) -> None:
+    def wait_for(self, statement: str, *, database: str = "postgres") -> None:
         """Wait until the statement returns a row."""
         deadline_s = time.monotonic() + _WAIT_S
-        while not self.execute(statement):
+        while not self.execute(statement, database=database):
             assert time.monotonic() < deadline_s, f"not within {_WAIT_S} s: {statement}"
             time.sleep(0.02)
 
