@@ -19,18 +19,15 @@ from soundmark.kit.http.responses.problems import DatabaseUnavailable
 Between = Callable[[int], Awaitable[object]]
 
 
-async def run_rounds(
-    work: Context, monkeypatch: pytest.MonkeyPatch, count: int, between: Between | None = None
-) -> list[float]:
-    """Run some rounds of the loop; return how long each pause after them was to be, in seconds."""
+async def run_rounds(work: Context, monkeypatch: pytest.MonkeyPatch, count: int, between: Between) -> list[float]:
+    """Run some rounds of the loop, with `between` after each but the last; return its pauses in seconds."""
     pauses: list[float] = []
 
     async def note(pause_s: float) -> None:
         pauses.append(pause_s)
         if len(pauses) == count:
             raise asyncio.CancelledError
-        if between is not None:
-            await between(len(pauses))
+        await between(len(pauses))
 
     monkeypatch.setattr(healing, "asyncio", SimpleNamespace(sleep=note))
     with pytest.raises(asyncio.CancelledError):
@@ -84,11 +81,10 @@ async def test_no_failure_ends_it(
     clock.advance(minutes=3)
     await local.misbehave("local", "refused", times=1)
 
+    errors = {1: DatabaseUnavailable(), 2: ValueError("odd")}
+
     async def break_it(number: int) -> None:
-        if number == 1:
-            monkeypatch.setattr(healing, "reread_local", _raising(DatabaseUnavailable()))
-        else:
-            monkeypatch.setattr(healing, "reread_local", _raising(ValueError("odd")))
+        monkeypatch.setattr(healing, "reread_local", _raising(errors[number]))
 
     with capture_logs() as logs:
         assert await run_rounds(work, monkeypatch, 3, break_it) == [60, 3, 60]
