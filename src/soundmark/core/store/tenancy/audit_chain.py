@@ -75,13 +75,18 @@ async def find_head(tx: Tx, organization_id: str) -> Head | None:
 
 
 async def find_last_seal(tx: AnyTx, organization_id: str) -> ChainLink | None:
-    """Return the link with the highest position."""
+    """Return the link with the highest position, unless even that is before the head's.
+
+    The head's position bounds what is read. Without it, a plan that was made when the table was empty reads and sorts
+    all seals of the organisation.
+    """
     return await tx.one_or_none(
         ChainLink,
         """
         SELECT position, entry_id, stage, seal, chain_position, chain_hash
           FROM audit_seals
          WHERE organization_id = %(organization_id)s
+           AND position >= (SELECT position FROM audit_heads WHERE organization_id = %(organization_id)s)
          ORDER BY position DESC
          LIMIT 1
         """,
@@ -90,19 +95,18 @@ async def find_last_seal(tx: AnyTx, organization_id: str) -> ChainLink | None:
 
 
 async def list_waiting(tx: AnyTx, organization_id: str, *, limit: int) -> list[Waiting]:
-    """Return up to `limit` unsealed stages, roughly in the order in which they were written."""
+    """Return up to `limit` unsealed stages, roughly in the order in which they were written.
+
+    Each entry and seal is looked up by its key (`LIMIT 1`), whatever the planner knows of the tables: a plan that was
+    made when they were empty would read all of the organisation's.
+    """
     rows = await tx.all(
         _WaitingRow,
         """
         SELECT e.organization_id, e.id, e.project_id, e.action, e.actor_type, e.actor_id, e.outcome, e.metadata,
                EXTRACT(epoch FROM e.created_at)::text AS created_s,
                EXTRACT(epoch FROM e.finalised_at)::text AS finalised_s,
-               u.stage, u.created_at::text AS noted_at,
-               EXISTS (
-                   SELECT
-                     FROM audit_seals s
-                    WHERE s.organization_id = %(organization_id)s AND s.entry_id = u.entry_id AND s.stage = u.stage
-               ) AS is_sealed
+               u.stage, u.created_at::text AS noted_at, s.entry_id IS NOT NULL AS is_sealed
           FROM (
                    SELECT organization_id, entry_id, stage, created_at
                      FROM audit_unsealed
@@ -110,7 +114,18 @@ async def list_waiting(tx: AnyTx, organization_id: str, *, limit: int) -> list[W
                     ORDER BY created_at, entry_id, stage DESC
                     LIMIT %(limit)s
                ) u
-          JOIN audit_entries e ON e.organization_id = %(organization_id)s AND e.id = u.entry_id
+         CROSS JOIN LATERAL (
+                   SELECT *
+                     FROM audit_entries
+                    WHERE organization_id = %(organization_id)s AND id = u.entry_id
+                    LIMIT 1
+               ) e
+          LEFT JOIN LATERAL (
+                   SELECT entry_id
+                     FROM audit_seals
+                    WHERE organization_id = %(organization_id)s AND entry_id = u.entry_id AND stage = u.stage
+                    LIMIT 1
+               ) s ON true
          ORDER BY u.created_at, u.entry_id, u.stage DESC
         """,
         {"organization_id": organization_id, "limit": limit},
@@ -177,11 +192,18 @@ async def delete_waiting(tx: AnyTx, organization_id: str, sealed: Sequence[Waiti
         """
         WITH notes AS (
             SELECT u.created_at, u.entry_id, u.stage
-              FROM audit_unsealed u
-              JOIN unnest(%(noted_ats)s::text[]::timestamptz[], %(entry_ids)s::text[], %(stages)s::text[])
-                   AS sealed (created_at, entry_id, stage) USING (created_at, entry_id, stage)
-             WHERE u.organization_id = %(organization_id)s
-               FOR UPDATE OF u SKIP LOCKED
+              FROM unnest(%(noted_ats)s::text[]::timestamptz[], %(entry_ids)s::text[], %(stages)s::text[])
+                   AS sealed (created_at, entry_id, stage)
+             CROSS JOIN LATERAL (
+                       SELECT created_at, entry_id, stage
+                         FROM audit_unsealed
+                        WHERE organization_id = %(organization_id)s
+                          AND created_at = sealed.created_at
+                          AND entry_id = sealed.entry_id
+                          AND stage = sealed.stage
+                        LIMIT 1
+                          FOR UPDATE SKIP LOCKED
+                   ) u
         )
         DELETE FROM audit_unsealed u
          USING notes
