@@ -82,7 +82,7 @@ _LIMITS: Final = {
     "Core's resident memory": "code; 32 MiB are the cache",
     "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",
     "Single Codes of 16 organisations, two": "PostgreSQL: the bare statements alone are under half of pgbench",
-    "Single Codes of 16 organisations; their": "Core: 1.9 ms of processor time a Code, beside PostgreSQL's 1.6 ms",
+    "Single Codes of 16 organisations; their": "Core: 1.7 ms of processor time a Code, beside PostgreSQL's 1.4 ms",
     "Batches of 100 with the log: proc": "two hashes and a row of the log's queue for each Code",
     "Stopping a campaign": "a slow machine, and a commitment to each Code, nearly half of the time",
     "Another organisation's issuance": "the stop uses one of the two cores",
