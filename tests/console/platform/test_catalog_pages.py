@@ -270,6 +270,32 @@ async def test_a_third_party_of_another_organization_is_refused(
     assert typed(page, fields) == fields
 
 
+@pytest.mark.parametrize(
+    ("path", "listed", "field", "other"),
+    [
+        ("plan", "plans", "plan_id", {"product": "codes", "name": "Studio", "monthly_code_quota": "5000"}),
+        ("offer", "offers", "offer_id", {**OFFER, "entitlement_months": "12"}),
+        ("contract", "audience_contracts", "contract_reference", {"plan_id": CONTRACT_PLAN, "status": "active"}),
+        ("customer", "accounting_customers", "organization_id", {"thirdparty_id": "17"}),
+    ],
+)
+async def test_the_form_of_a_new_entry_changes_none_that_is_there(
+    operator: ConsoleClient, tenant: Tenant, api: Api, path: str, listed: str, field: str, other: dict[str, str]
+) -> None:
+    ids = {"plan_id": "plan_studio", "offer_id": "offer_prepaid", "contract_reference": "C-1"}
+    fields = {**other, "organization_id": tenant.organization_id, "active": "true"}
+    fields[field] = ids.get(field, tenant.organization_id)
+    assert (await operator.submit(f"{CATALOG}/{path}", fields)).status == 303
+    before = await entries(api, listed)
+    changes = {name: f"{text}0" for name, text in other.items() if name in {"name", "amount_minor", "thirdparty_id"}}
+
+    page = await operator.submit(f"{CATALOG}/{path}", {**fields, **changes, "status": "cancelled"})
+
+    assert (page.status, page.trouble) == (422, "validation_failed")
+    assert "This one exists already." in page.text
+    assert await entries(api, listed) == before
+
+
 @pytest.mark.parametrize("code", ["accounting_unavailable", "database_unavailable"])
 async def test_what_was_typed_is_kept_when_something_is_out_of_order(
     operator: ConsoleClient, tenant: Tenant, code: str

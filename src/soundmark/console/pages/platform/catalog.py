@@ -1,9 +1,10 @@
 """The catalogue: payment providers, plans and offers."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, cast
 
-from soundmark_sdk.client.records import CatalogOffer, Plan
+from soundmark_sdk.client.records import Catalog, CatalogOffer, Plan
 from starlette.responses import Response
 
 from soundmark.console.forms import FieldRefused, Form
@@ -50,6 +51,7 @@ async def put_plan(visit: Visit) -> Response:
     """Make or change a plan."""
     form, catalog = visit.form, visit.core.catalog
     plan_id, name, is_active = read_id(form, "plan_id"), form.text("name"), form.text("active") == "true"
+    await refuse_taken(visit, "plan_id", plan_id, lambda found: [each.plan_id for each in found.plans])
     if form.text("product") == "audience":
         quota = form.integer("monthly_event_quota")
         await catalog.put_audience_plan(plan_id, name=name, monthly_event_quota=quota, active=is_active)
@@ -80,6 +82,7 @@ async def put_offer(visit: Visit) -> Response:
     """Make or change an offer."""
     form, catalog = visit.form, visit.core.catalog
     offer_id, plan_id, is_active = read_id(form, "offer_id"), form.text("plan_id"), form.text("active") == "true"
+    await refuse_taken(visit, "offer_id", offer_id, lambda found: [each.offer_id for each in found.offers])
     if form.text("provider") == "local":
         await catalog.put_local_offer(
             offer_id,
@@ -92,6 +95,17 @@ async def put_offer(visit: Visit) -> Response:
         price = form.text("price_reference")
         await catalog.put_card_offer(offer_id, plan_id=plan_id, price_reference=price, active=is_active)
     return visit.redirect(PATH, "platform.saved", id=offer_id)
+
+
+async def refuse_taken(visit: Visit, name: str, value: str, list_ids: Callable[[Catalog], Sequence[str]]) -> None:
+    """Refuse the form of a new entry whose id, in the field `name`, is that of one that is there: Core would change it.
+
+    The URL of an entry's own form names the entry.
+
+    Raises: FieldRefused.
+    """
+    if not visit.query(name) and value in list_ids(await visit.core.catalog.get()):
+        raise FieldRefused(name, "platform.taken")
 
 
 def read_id(form: Form, name: str) -> str:

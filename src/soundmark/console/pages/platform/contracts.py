@@ -6,7 +6,7 @@ from typing import Literal, cast
 from soundmark_sdk.client.records import AccountingCustomer, AudienceContract, Catalog
 from starlette.responses import Response
 
-from soundmark.console.pages.platform.catalog import PATH
+from soundmark.console.pages.platform.catalog import PATH, refuse_taken
 from soundmark.console.pages.platform.organizations import list_newest, read_organization
 from soundmark.console.troubles import TenantUnknown
 from soundmark.console.visit import Visit
@@ -24,16 +24,24 @@ async def show_contract(visit: Visit) -> Response:
 async def put_contract(visit: Visit) -> Response:
     """Give an organisation a contract, or cancel one."""
     form = visit.form
-    organization_id = await read_organization(visit)
+    organization_id, reference = await read_organization(visit), form.text("contract_reference")
+    await refuse_taken(
+        visit,
+        "contract_reference",
+        reference,
+        lambda found: [
+            each.contract_reference for each in found.audience_contracts if each.organization_id == organization_id
+        ],
+    )
     await visit.core.catalog.put_audience_contract(
         organization_id,
         plan_id=form.text("plan_id"),
-        contract_reference=form.text("contract_reference"),
+        contract_reference=reference,
         # Core refuses what is no status.
         status=cast("Literal['active', 'cancelled']", form.text("status")),
         period_end=form.instant("period_end"),
     )
-    return visit.redirect(PATH, "platform.saved", id=form.text("contract_reference"))
+    return visit.redirect(PATH, "platform.saved", id=reference)
 
 
 async def show_customer(visit: Visit) -> Response:
@@ -52,6 +60,12 @@ async def put_customer(visit: Visit) -> Response:
     """Name the third party that an organisation's invoices go to."""
     organization_id = await read_organization(visit)
     thirdparty_id = visit.form.integer("thirdparty_id")
+    await refuse_taken(
+        visit,
+        "organization_id",
+        organization_id,
+        lambda found: [each.organization_id for each in found.accounting_customers],
+    )
     await visit.core.catalog.put_accounting_customer(organization_id, thirdparty_id=thirdparty_id)
     return visit.redirect(PATH, "platform.customer_saved")
 
