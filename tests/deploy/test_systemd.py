@@ -75,9 +75,13 @@ def test_every_unit_has_a_user_and_settings_that_suit_its_command(subtests: pyte
 
 
 def test_all_backups_see_each_others_locks() -> None:
-    """With a /tmp of its own, neither the unit of the other timer nor `pgbackrest stop` would be noticed."""
+    """With a /tmp of its own, neither the unit of the other timer nor `pgbackrest stop` would be noticed.
+
+    Whoever finds the lock taken tries again: the timers of two backups that were missed start both after a boot.
+    """
     unit = DEPLOY / "pgbackrest" / BACKUP
     assert "lock-path" not in (DEPLOY / "pgbackrest" / "pgbackrest.conf").read_text("utf-8")  # So it is in /tmp.
+    assert value_of(unit, "Restart") == "on-failure"
     assert value_of(unit, "ReadWritePaths").endswith(" /tmp")
     assert "PrivateTmp" not in unit.read_text("utf-8")
 
