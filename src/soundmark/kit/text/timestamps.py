@@ -10,7 +10,10 @@ _RFC_3339: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,
 def format_timestamp(moment: datetime) -> str:
     """Return a text such as `2026-11-20T10:00:00.000Z`. These texts sort in the order of their times."""
     assert moment.tzinfo is not None, "a time without a zone is ambiguous"
-    return moment.astimezone(UTC).isoformat("T", "milliseconds")[: -len("+00:00")] + "Z"
+    utc = moment.astimezone(UTC)
+    # In two thirds of the time that `isoformat` takes; a list of 50 Codes has 101 of them.
+    parts = (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond // 1000)
+    return "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ" % parts  # noqa: UP031 - an f-string takes twice as long
 
 
 def parse_timestamp(text: str) -> datetime:
