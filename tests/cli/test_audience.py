@@ -215,7 +215,8 @@ def of_days(days: int, measured_days: Sequence[int] = (), replays: Sequence[int]
 @pytest.mark.parametrize("days", [1, 730])
 def test_any_number_of_days_is_drawn(tmp_path: Path, days: int) -> None:
     for name, report in (("all", of_days(days, range(days))), ("none", of_days(days))):
-        draw_report(report, tmp_path / f"{name}.png")
+        with (tmp_path / f"{name}.png").open("wb") as file:
+            draw_report(report, file, is_svg=False)
         drawn(tmp_path / f"{name}.png")
 
 
@@ -272,7 +273,8 @@ def test_the_period_is_named(begin: str, end: str, name: str) -> None:
 
 def test_the_same_report_is_the_same_svg(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
-        draw_report(of_days(3, (1,)), tmp_path / name)
+        with (tmp_path / name).open("wb") as file:
+            draw_report(of_days(3, (1,)), file, is_svg=True)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 

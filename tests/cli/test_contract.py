@@ -47,6 +47,19 @@ def test_a_path_that_cannot_be_written_is_one_line(command: tuple[str, ...], tmp
     assert "file" in run(*command, str(tmp_path / "file" / "inside")).refusal
 
 
+@pytest.mark.parametrize("command", ["openapi", "schemas"])
+def test_an_earlier_file_is_replaced_only_by_a_whole_one(command: str, tmp_path: Path) -> None:
+    """A program that has the earlier one open goes on reading that."""
+    out = tmp_path / "openapi.json" if command == "openapi" else tmp_path
+    written = out if command == "openapi" else tmp_path / f"{min(NAMES)}.json"
+    written.write_text("earlier")
+    (tmp_path / "same").hardlink_to(written)
+
+    assert run(command, "--out", str(out)).status == 0
+
+    assert (tmp_path / "same").read_text() == "earlier" != written.read_text()
+
+
 def test_a_malformed_base_url_is_one_line() -> None:
     assert "SOUNDMARK_BASE_URL" in run("openapi", settings={"BASE_URL": "ftp://example.org"}).refusal
 

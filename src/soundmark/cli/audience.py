@@ -19,6 +19,7 @@ from soundmark.cli.deployment import DataDir, read_settings
 from soundmark.cli.intents import printable
 from soundmark.cli.options import ProjectCall, command, read_moment
 from soundmark.cli.pictures import load_drawing
+from soundmark.cli.whole_files import write_whole
 from soundmark.core.context import Context
 from soundmark.core.features.audience.legacy_import.service import ImportRefused, import_legacy_days
 from soundmark.core.problems import AudienceUnavailable
@@ -84,7 +85,8 @@ def report(
     with open_client(call.connection, call.organization, call.project) as client:
         found = client.audience.report(integration_id, ReportFilters(**asdict(filters)))
     if plot is not None:
-        _draw(drawing, found, plot)
+        with write_whole(plot) as file:
+            drawing.draw_report(found, file, is_svg=plot.suffix.lower() == ".svg")
     if call.as_json:
         show_json(found.document)
         return
@@ -170,13 +172,6 @@ def _read_row(row: list[str], line: int) -> tuple[date, int]:
     if int(row[1]) > INTEGER_MAX:
         raise Refused(f"line {line}: a count is at most {INTEGER_MAX}")
     return day, int(row[1])
-
-
-def _draw(drawing: Any, found: AudienceReport, path: Path) -> None:
-    try:
-        drawing.draw_report(found, path)
-    except OSError as error:
-        raise Refused(f"{printable(str(path))}: {error.strerror}") from None
 
 
 def _show(found: AudienceReport) -> None:

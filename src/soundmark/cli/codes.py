@@ -1,19 +1,16 @@
 """`soundmark codes`: issue, list, show, revoke and render Codes, over Core's API."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 from rich.progress import DownloadColumn
 from soundmark_sdk.client import CodeFilters, CodeOrder, IssueRequest
 from soundmark_sdk.client.records import Status
 
-from soundmark.cli import Refused
 from soundmark.cli.api import open_client, progress_of, show_facts, show_json, show_more, show_page
 from soundmark.cli.intents import format_intent, make_link, printable, read_intent
 from soundmark.cli.issuing import (
@@ -41,6 +38,7 @@ from soundmark.cli.options import (
     read_moment,
 )
 from soundmark.cli.secret_output import Force, check_free
+from soundmark.cli.whole_files import write_whole
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.crypto.entropy import SystemEntropy
 
@@ -264,7 +262,7 @@ def wav(
     check_free(path, force=force)
     with (
         open_client(connection, organization, project) as client,
-        _write_atomically(path) as into,
+        write_whole(path) as into,
         progress_of(DownloadColumn()) as bar,
     ):
         task = bar.add_task("Rendering", total=None)
@@ -319,18 +317,3 @@ def _check_selection(xr_ids: list[str]) -> None:
 def _file_name(xr_id: str) -> str:
     # A malformed id may hold anything, even a path; the service will refuse it.
     return re.sub(r"[^A-Za-z0-9_-]", "_", xr_id)[:160]
-
-
-@contextmanager
-def _write_atomically(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file that appears at `path` only if the block succeeds."""
-    scratch = path.with_name(f".{path.name}.part")
-    try:
-        with scratch.open("wb") as file:
-            yield file
-        scratch.replace(path)
-    except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        with suppress(OSError):
-            scratch.unlink()

@@ -7,6 +7,7 @@ import typer
 
 from soundmark.cli import Refused
 from soundmark.cli.deployment import read_settings
+from soundmark.cli.whole_files import write_whole
 from soundmark.core.app import bare_app
 from soundmark.core.published.routes import openapi_document, schema_documents
 from soundmark.settings import ContractSettings
@@ -29,7 +30,8 @@ def write_openapi(
     if out is None:
         typer.echo(document, nl=False)
     else:
-        _write(out, document)
+        with write_whole(out) as file:
+            file.write(document.encode())
 
 
 @schemas.command("schemas")
@@ -46,12 +48,6 @@ def write_schemas(
     except OSError as error:
         raise Refused(f"{out} cannot be created: {error.strerror}") from None
     for name, document in documents.items():
-        _write(out / f"{name}.json", document)
+        with write_whole(out / f"{name}.json") as file:
+            file.write(document.encode())
         typer.echo(out / f"{name}.json")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror}") from None

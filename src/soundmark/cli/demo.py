@@ -19,6 +19,7 @@ from soundmark.cli.api import explain_failure
 from soundmark.cli.demo_filling import RunningService, fill
 from soundmark.cli.intents import document, format_intent
 from soundmark.cli.pictures import NoPictures, load_drawing
+from soundmark.cli.whole_files import write_whole
 from soundmark.kit.clock import SystemClock
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.supervision.data_dir import DataDirRefused, read_up_file
@@ -162,8 +163,8 @@ def _render(client: httpx2.Client, steps: _Steps, code: dict[str, Any], wav: Pat
     with steps.step("sound rendered") as facts:
         query = {"organization_id": code["organization_id"]}
         answer = _ask(client, "GET", f"/v1/codes/{code['xr_id']}/audio", params=query)
-        with _writing(wav):
-            wav.write_bytes(answer.content)
+        with write_whole(wav) as file:
+            file.write(answer.content)
         facts.append(str(wav))
 
 
@@ -188,8 +189,8 @@ def _draw(steps: _Steps, frame: Frame, wav: Path) -> None:
         return
     picture = wav.with_suffix(".png")
     with steps.step("picture drawn") as facts:
-        with _writing(picture):
-            draw(wav, picture, title=f"{frame.text}, ultrasound fast (protocol 4)")
+        with write_whole(picture) as file:
+            draw(wav, file, title=f"{frame.text}, ultrasound fast (protocol 4)")
         facts.append(str(picture))
 
 
@@ -238,14 +239,6 @@ def _problem_code(answer: httpx2.Response) -> str:
         return f" ({answer.json()['code']})"
     except (ValueError, TypeError, KeyError):
         return ""
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _read_up_file(path: Path) -> tuple[str, str]:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -50,14 +49,14 @@ class _Days:
         return [counts.get(day.isoformat(), 0) for day in self.days]
 
 
-def draw_report(report: AudienceReport, path: Path) -> None:
-    """Write the picture of `report` to `path`: SVG if the name ends in .svg, otherwise PNG, 1320 by 1080."""
+def draw_report(report: AudienceReport, file: BinaryIO, *, is_svg: bool) -> None:
+    """Write the picture of `report` to `file`: SVG or PNG, 1320 by 1080."""
     # With a salt of its own, and without a date, the same picture is the same file.
     with rc_context({"svg.hashsalt": "soundmark"}):
-        if path.suffix.lower() == ".svg":
-            report_figure(report).savefig(path, format="svg", metadata={"Date": None})
+        if is_svg:
+            report_figure(report).savefig(file, format="svg", metadata={"Date": None})
         else:
-            report_figure(report).savefig(path, format="png")
+            report_figure(report).savefig(file, format="png")
 
 
 def report_figure(report: AudienceReport) -> Figure:

@@ -2,7 +2,7 @@
 
 import wave
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -33,8 +33,8 @@ def power(samples: Any) -> Any:
     return np.abs(np.fft.rfft(frames, axis=1)).T ** 2
 
 
-def draw(wav_path: Path, png_path: Path, *, title: str) -> None:
-    """Draw `wav_path` into `png_path`, 1320 by 720: the wave above, the spectrogram below."""
+def draw(wav_path: Path, png: BinaryIO, *, title: str) -> None:
+    """Draw `wav_path` into `png`, 1320 by 720: the wave above, the spectrogram below."""
     samples, rate = read_wav(wav_path)
     layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12)  # Inches.
     figure = Figure(figsize=(11, 6), dpi=120, layout=layout, facecolor=_PAPER)
@@ -48,7 +48,7 @@ def draw(wav_path: Path, png_path: Path, *, title: str) -> None:
     bar = figure.colorbar(image, ax=below, pad=0.015, aspect=28)
     bar.set_label("dB below the loudest", color=_INK)
     bar.outline.set_visible(False)
-    figure.savefig(png_path)
+    figure.savefig(png, format="png")
 
 
 def _draw_wave(axes: Axes, samples: Any, rate: int) -> None:
