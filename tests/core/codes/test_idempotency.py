@@ -16,6 +16,7 @@ from support.processes.running_apps import running_core
 from support.tenancy.tenant import Tenant, make_tenant
 
 from soundmark.kit.crypto.secret import Secret
+from soundmark.kit.postgres.database import ATTEMPTS
 from soundmark.kit.text.timestamps import format_timestamp
 
 KEY = "playout-2026-11-21~T18.00_a"
@@ -192,7 +193,9 @@ async def test_a_process_that_dies_before_the_commit_leaves_nothing_and_the_retr
     body = make_body(tenant, route)
     async with rival.holding("SELECT 1 FROM code_entitlements FOR UPDATE"):
         dying = await rival.while_waiting(send(tenant, route, body))
-        await rival.kill_waiting_sessions()
+        for _ in range(ATTEMPTS):  # Nothing was changed, so another connection begins again.
+            await rival.until_someone_waits()
+            await rival.kill_waiting_sessions()
         died = await dying
     assert (died.status, died.code) == (503, "database_unavailable")
     assert await issued(rival) == [0, 0, 0]
