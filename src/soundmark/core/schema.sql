@@ -1358,15 +1358,19 @@ CREATE TABLE log_queue (
 ALTER TABLE log_queue ALTER COLUMN content SET STORAGE EXTERNAL;
 
 -- The commitment to a revoked Code, as core/domain/log/entry.py computes it: a stop revokes a hundred thousand, whose
--- records never leave the server. The signature's place is before the last 110 bytes of the payload. It is neither STRICT
--- nor made of functions that are only STABLE, such as convert_to: PostgreSQL would not inline it, which takes 10 µs each.
+-- records never leave the server. The signature's place is before the last 110 bytes of the payload. It is neither
+-- STRICT nor made of functions that are only STABLE, such as convert_to: PostgreSQL would not inline it, which takes 10
+-- µs each. `translate` for the three letters would take 4 µs more.
 CREATE FUNCTION commit_revoked(payload bytea, signature bytea) RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN sha256(
         'soundmark/log/v1/code.revoked/code\000'::bytea
         || overlay(
-            payload PLACING (',"signature":"' || translate(encode(signature, 'base64'), E'+/=\n', '-_') || '"')::bytea
-            FROM greatest(1, octet_length(payload) - 109) FOR 0
+            payload PLACING (
+                ',"signature":"'
+                || replace(replace(replace(rtrim(encode(signature, 'base64'), '='), '+', '-'), '/', '_'), E'\n', '')
+                || '"'
+            )::bytea FROM greatest(1, octet_length(payload) - 109) FOR 0
         )
     );
 
