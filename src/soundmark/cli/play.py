@@ -356,6 +356,8 @@ def _make_output(sound: SoundOptions) -> Output:
     if sound.device is not None:
         raise typer.BadParameter("give either --device or --out")
     if sound.out == _STANDARD_OUTPUT:
+        if sys.stdout is None:
+            raise Refused("standard output is closed")
         if sys.stdout.isatty():
             raise typer.BadParameter("--out - writes samples, so give it a pipe or a file")
         return StreamOutput(lambda: os.dup(sys.stdout.fileno()), "standard output", SystemClock(), is_wav=False)
