@@ -194,6 +194,7 @@ def test_a_programme_of_silence_gets_the_level_of_broadcasters(tmp_path: Path) -
     assert (mixed.before.loudness_lufs, mixed.before.peak_dbtp) == (None, None)
     assert mixed.after.peak_dbtp == pytest.approx(-7.5, abs=3.0)
     assert mixed.repetitions[0].is_heard
+    assert mixed.repetitions[0].level_db is None, "there is nothing beside it"
 
 
 def test_a_programme_that_is_too_short_is_refused(source: Path, tmp_path: Path) -> None:
