@@ -149,6 +149,25 @@ async def test_a_code_that_is_heard_again_is_resolved_again_once_its_answer_is_p
     await expect(page.locator("#heard article")).to_have_count(1)
 
 
+@pytest.mark.parametrize(("status", "outcome"), [(None, "network"), (500, "temporarilyUnavailable")])
+async def test_a_code_that_is_heard_again_after_an_outage_is_resolved_again(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any, write_sound: Any, status: int | None, outcome: str
+) -> None:
+    """Nobody has to press a button at a venue whose network comes and goes."""
+    browsing.tolerate("ERR_FAILED|status of 500")
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await open_at(browsing, GENUINE["now"])
+    failing = "**/v1/resolve/*"
+    await page.route(failing, lambda route: route.abort() if status is None else route.fulfill(status=status))
+    heard = await hear(page, listen_url, TOKEN)
+    await expect(heard).to_have_attribute("data-outcome", outcome)
+    await page.unroute(failing)
+    for chosen in ([], write_sound(TOKEN)):
+        await page.locator("#file").set_input_files(chosen)
+    await expect(heard).to_have_attribute("data-outcome", "verified")
+    await expect(page.locator("#heard article")).to_have_count(1)
+
+
 async def test_a_fast_clock_leaves_half_a_minute_to_open_a_link(
     browsing: Browsing, hear: Any, listen_url: str, stand_in: Any
 ) -> None:

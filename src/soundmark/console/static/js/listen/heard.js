@@ -16,6 +16,8 @@ const RESOLVING_MAX = 3;
 const CHECK_PAST_EVERY_MS = 1000;
 // An answer may end before it arrives, where the clock is fast but within its tolerance.
 const VALID_MIN_MS = 30_000;
+// What is asked for again when the Code is heard again.
+const NOT_LASTING = ["past", "network", "temporarilyUnavailable"];
 // As long as a fresh answer: by then the service may be there again.
 const OFFLINE_SHOWN_MS = 120_000;
 
@@ -48,7 +50,7 @@ export class Heard {
   }
 
   /**
-   * Resolve a token that was heard, unless its answer is on its way or on the page and not past.
+   * Resolve a token that was heard, unless its answer is on its way or on the page and lasts.
    *
    * @param {string} token
    * @param {string} [source] the name of the file in which it was heard
@@ -58,9 +60,9 @@ export class Heard {
     if (known !== undefined) {
       // Somebody who writes a report checks again when they have finished.
       if (known.article.querySelector("form")?.contains(document.activeElement)) return;
-      const isPast = known.article.dataset.outcome === "past";
-      if (isPast || !this._list.contains(known.article)) this._bringBack(known);
-      if (isPast) this._enqueue(known);
+      const isDue = NOT_LASTING.includes(known.article.dataset.outcome ?? "");
+      if (isDue || !this._list.contains(known.article)) this._bringBack(known);
+      if (isDue) this._enqueue(known);
       return;
     }
     getElement(HTMLElement, "#nothing").hidden = true;
