@@ -51,7 +51,7 @@ def test_an_existing_file_is_replaced_only_by_force(chosen: Tenant, tmp_path: Pa
     create = ("api-keys", "create", *SCOPES, "--secret-file", str(file))
     assert chosen.run_as_operator(*create).refusal == f"{file} already exists; --force overwrites it"
     nowhere = chosen.run_as_operator(*create[:-1], str(tmp_path / "none" / "key"))
-    assert nowhere.refusal.endswith("cannot be written: No such file or directory")
+    assert nowhere.refusal.endswith(f"cannot be written: there is no folder {tmp_path / 'none'}")
     assert len(answered(chosen.run_as_operator("api-keys", "list", "--json"))["data"]) == 1
     assert chosen.run_as_operator(*create, "--force").status == 0
     assert file.read_text().startswith("xak_")

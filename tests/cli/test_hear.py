@@ -192,6 +192,8 @@ def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path) -> None:
     assert run("hear", str(tmp_path / "none.wav")).refusal.endswith(
         "none.wav cannot be heard: No such file or directory"
     )
+    file = str(tmp_path / "text.wav")
+    assert run("hear", file, "--data-dir", file).refusal == f"{file}/up.json cannot be read: Not a directory"
 
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "http://example.org"])

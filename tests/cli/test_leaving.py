@@ -77,7 +77,7 @@ def test_a_damaged_archive_is_not_saved(leaving: LeavingService, nowhere: Path) 
 
 def test_an_archive_goes_where_it_can_be_written(leaving: LeavingService) -> None:
     refused = run_in(leaving, "projects", "export", "--out", "missing/mine.json")
-    assert refused.refusal == "missing/mine.json cannot be written: No such file or directory"
+    assert refused.refusal == "missing/mine.json cannot be written: there is no folder missing"
 
 
 @EITHER

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -361,3 +362,13 @@ def test_it_is_refused_in_one_line(arguments: tuple[str, ...], refusal: str) -> 
     done = run("play", "--code", "xr_1", *arguments, settings={"API_KEY": "k" * 20, "BASE_URL": "http://127.0.0.1:9"})
     assert re.search(refusal, done.refusal)
     assert done.out == ""
+
+
+def test_a_closed_standard_output_is_one_line() -> None:
+    play = ["play", "--code", "xr_1", "--out", "-"]
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "soundmark", *play],
+        stderr=subprocess.PIPE, check=False, timeout=90,
+        env=environ({"API_KEY": "k" * 20, "BASE_URL": "http://127.0.0.1:9"}),
+    )  # fmt: skip
+    assert (closed.returncode, closed.stderr) == (1, b"soundmark: standard output is closed\n")

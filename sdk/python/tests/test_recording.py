@@ -121,6 +121,12 @@ def test_floats_beyond_full_scale_and_nan_are_tolerated() -> None:
     assert hear_tokens(make_wav(sound, subtype="FLOAT")) == [TOKEN]
 
 
+@pytest.mark.parametrize("other", [np.zeros(48_000), b"RIFF", None])
+def test_what_is_no_recording_is_a_clear_type_error(other: Any) -> None:
+    with pytest.raises(TypeError, match="a Listener takes samples"):
+        hear(other)
+
+
 def test_single_samples_beyond_all_others_are_clipped() -> None:
     sound = play(frame(TOKEN)) * 100
     sound[::5000] = 3e38

@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 from soundmark_sdk.client import ServiceUnreachable
+from soundmark_sdk.client.saving import open_replacement
 
 from .issuing_service import ORGANIZATION, PROJECT, IssuingService, answer_with, make_client
 from .stand_ins import FakeClock, make_response
@@ -33,3 +34,9 @@ async def test_every_download_takes_a_path_and_replaces_it_only_by_a_whole_answe
             issuing.add_faults(answer_with(make_response(200, b"whole")))
             assert await write() == 5
             assert path.read_bytes() == b"whole"
+
+
+async def test_a_file_that_cannot_be_written_is_named_as_the_caller_did(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as refused, open_replacement(tmp_path / "none" / "sound.wav"):
+        pass
+    assert refused.value.filename == str(tmp_path / "none" / "sound.wav")

@@ -1,8 +1,9 @@
 """What `soundmark mix` and `soundmark scan` share: codecs, and the certificate as a table, as JSON and signed."""
 
 import json
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -15,6 +16,7 @@ from soundmark.cli import Refused
 from soundmark.cli.api import open_client, show_table
 from soundmark.cli.intents import printable
 from soundmark.cli.options import Connection
+from soundmark.cli.secret_output import check_free
 from soundmark.cli.service import find_service
 from soundmark.studio.mastering.certificate import describe_measurement, digest_file
 from soundmark.studio.mastering.codecs import Codec, CodecResult, CodecUnavailable, find_ffmpeg, parse_codec
@@ -56,6 +58,18 @@ def read_codecs(text: str | None) -> list[Codec]:
     with explaining(Path()):
         find_ffmpeg()
     return codecs
+
+
+def check_outputs(source: Path, outputs: Iterable[Path | None], *, force: bool) -> None:
+    """Refuse an output that would overwrite what is read, another output or, unless `force` is true, any file.
+
+    Raises: typer.BadParameter; Refused.
+    """
+    given = [each for each in outputs if each is not None]
+    if len({os.path.realpath(each) for each in [source, *given]}) <= len(given):
+        raise typer.BadParameter("the files that are read and written must be different ones")
+    for each in given:
+        check_free(each, force=force)
 
 
 @contextmanager
@@ -157,6 +171,8 @@ def save_certificates(
     codecs: Sequence[CodecResult],
     connection: Connection,
     organization: str | None,
+    *,
+    force: bool,
 ) -> list[Path]:
     """Have the service sign a certificate for each Code, save it, and return the files.
 
@@ -167,10 +183,13 @@ def save_certificates(
     counts = Counter(each.frame for each in repetitions)
     for frame in xr_ids:
         require_certifiable(counts[frame])
+    targets = [
+        path if len(xr_ids) == 1 else path.with_name(f"{path.stem}.{each}{path.suffix}") for each in xr_ids.values()
+    ]
+    check_outputs(programme.path, targets, force=force)
     digest = digest_file(programme.path)
-    saved = []
     with open_client(connection, organization) as client:
-        for frame, xr_id in xr_ids.items():
+        for (frame, xr_id), target in zip(xr_ids.items(), targets, strict=True):
             its_codecs = [
                 CodecResult(each.codec, tuple(one for one in each.repetitions if one.frame == frame)) for each in codecs
             ]
@@ -178,11 +197,9 @@ def save_certificates(
                 programme, digest, [each for each in repetitions if each.frame == frame], its_codecs
             )
             certificate = client.codes.certify(xr_id, measured)
-            target = path if len(xr_ids) == 1 else path.with_name(f"{path.stem}.{xr_id}{path.suffix}")
             with open_replacement(target) as file:
                 file.write(json.dumps(certificate.document, ensure_ascii=False).encode() + b"\n")
-            saved.append(target)
-    return saved
+    return targets
 
 
 def require_certifiable(count: int) -> None:

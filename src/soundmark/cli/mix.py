@@ -14,6 +14,7 @@ from soundmark.cli.intents import printable
 from soundmark.cli.mastering import (
     CertificateFile,
     Codecs,
+    check_outputs,
     describe,
     explaining,
     name_frames,
@@ -24,10 +25,11 @@ from soundmark.cli.mastering import (
     show_certificate,
 )
 from soundmark.cli.options import Connection, Organization, command
+from soundmark.cli.secret_output import Force
 from soundmark.studio.mastering.certificate import digest_file
 from soundmark.studio.mastering.frame_tones import FrameTones, make_frame_tones
-from soundmark.studio.mastering.mixing import LEVEL_LEAST_DB, Mixed, NotPlaced, mix
-from soundmark.studio.mastering.placing import GAP_S, Place, find_best_place, list_places, predict_at
+from soundmark.studio.mastering.mixing import LEVEL_LEAST_DB, Mixed, mix
+from soundmark.studio.mastering.placing import GAP_S, NotPlaced, Place, find_best_place, list_places, predict_at
 from soundmark.studio.mastering.programme import Programme
 from soundmark.studio.mastering.repetitions import choose_channels
 
@@ -65,6 +67,7 @@ def mix_command(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, in the programme's format.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as one line of JSON.")] = False,
     certificate: CertificateFile = None,
+    force: Force = False,
     organization: Organization = None,
     connection: Connection,
 ) -> None:
@@ -73,7 +76,8 @@ def mix_command(
     Without --every and --at, the Code is at the one place where it is heard best. FILE is written as a whole or not at
     all. Exit status 1 if the Code would clip, or if a repetition is not heard, also after a codec.
     """
-    _check_usage(programme, out, code, frame, every, at)
+    _check_usage(code, frame, every, at)
+    check_outputs(programme, [out, certificate], force=force)
     level_db, chosen = _read_level(level), read_codecs(codecs)
     tones = _make_tones(code, frame, cast("Protocol", protocol), connection, organization)
     with opening(programme) as opened, explaining(programme):
@@ -84,10 +88,10 @@ def mix_command(
                 f"nothing can be mixed into {programme} as its header describes it: rewrite the file first, "
                 f"such as with ffmpeg -i {programme} NEW.{opened.encoding.lower()}"
             )
-        places = _find_places(opened, tones, every, at)
-        if certificate is not None:
-            require_certifiable(len(places))
         try:
+            places = _find_places(opened, tones, every, at)
+            if certificate is not None:
+                require_certifiable(len(places))
             mixed = mix(opened, tones, places, out, level_db=level_db, codecs=chosen)
         except NotPlaced as error:
             raise Refused(f"{programme}: {error}") from None
@@ -96,7 +100,7 @@ def mix_command(
         xr_ids = {tones.frame: code} if code is not None else name_frames([tones.frame], {}, connection)
         with opening(out) as written, explaining(certificate):
             saved = save_certificates(
-                certificate, written, xr_ids, mixed.repetitions, mixed.codecs, connection, organization
+                certificate, written, xr_ids, mixed.repetitions, mixed.codecs, connection, organization, force=force
             )
         typer.echo(printable(f"signed: {saved[0]}"), err=as_json)
     lost_count = sum(not each.is_heard for each in mixed.repetitions)
@@ -106,9 +110,7 @@ def mix_command(
         raise Refused(f"{out} is written, but a receiver loses the Code {times}, codecs included")
 
 
-def _check_usage(
-    programme: Path, out: Path, code: str | None, frame: str | None, every: float | None, at: str | None
-) -> None:
+def _check_usage(code: str | None, frame: str | None, every: float | None, at: str | None) -> None:
     """Raises: typer.BadParameter."""
     if (code is None) == (frame is None):
         raise typer.BadParameter("give either --code or --frame")
@@ -116,8 +118,6 @@ def _check_usage(
         raise typer.BadParameter("--frame must be XRC1:brd_ and 16 characters")
     if every is not None and at is not None:
         raise typer.BadParameter("give either --every or --at")
-    if programme.exists() and out.exists() and programme.samefile(out):
-        raise typer.BadParameter("--out must be another file than PROGRAMME")
 
 
 def _read_level(text: str) -> float | None:
@@ -144,7 +144,7 @@ def _make_tones(
 
 
 def _find_places(programme: Programme, tones: FrameTones, every: float | None, at: str | None) -> list[Place]:
-    """Raises: typer.BadParameter; NotReadable; OSError."""
+    """Raises: typer.BadParameter; NotPlaced; NotReadable; OSError."""
     channels = choose_channels(programme.channel_count, programme.speakers)
     length_s = tones.length / _RATE_HZ + GAP_S
     if at is not None:

@@ -356,12 +356,12 @@ def _make_output(sound: SoundOptions) -> Output:
     if sound.device is not None:
         raise typer.BadParameter("give either --device or --out")
     if sound.out == _STANDARD_OUTPUT:
+        if sys.stdout is None:
+            raise Refused("standard output is closed")
         if sys.stdout.isatty():
             raise typer.BadParameter("--out - writes samples, so give it a pipe or a file")
         return StreamOutput(lambda: os.dup(sys.stdout.fileno()), "standard output", SystemClock(), is_wav=False)
     path = Path(sound.out)
-    if not path.exists() or path.is_file() or path.is_dir():
+    if not path.exists() or path.is_file() or path.is_dir():  # A device or a named pipe is written to.
         check_free(path, force=sound.force)
-    if not path.parent.is_dir():
-        raise Refused(f"{path} cannot be written: there is no folder {path.parent}")
     return make_file_output(path, SystemClock(), force=sound.force)

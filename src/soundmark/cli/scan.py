@@ -11,6 +11,7 @@ from soundmark.cli.intents import printable
 from soundmark.cli.mastering import (
     CertificateFile,
     Codecs,
+    check_outputs,
     describe,
     explaining,
     find_frames,
@@ -21,6 +22,7 @@ from soundmark.cli.mastering import (
     show_certificate,
 )
 from soundmark.cli.options import Connection, Organization, command
+from soundmark.cli.secret_output import Force
 from soundmark.studio.mastering.certificate import digest_file
 from soundmark.studio.mastering.codecs import try_codecs
 from soundmark.studio.mastering.margins import FAIR_DB
@@ -36,6 +38,7 @@ def scan_command(
     codecs: Codecs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as one line of JSON.")] = False,
     certificate: CertificateFile = None,
+    force: Force = False,
     code: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,6 +58,7 @@ def scan_command(
     """
     if code and certificate is None:
         raise typer.BadParameter("--code needs --certificate")
+    check_outputs(master, [certificate], force=force)
     chosen = read_codecs(codecs)
     named = find_frames(code or (), connection, organization)
     with opening(master) as programme, explaining(master):
@@ -69,7 +73,7 @@ def scan_command(
             frames = list(dict.fromkeys(each.frame for each in repetitions))
             xr_ids = name_frames(frames, named, connection)
             for saved in save_certificates(
-                certificate, programme, xr_ids, repetitions, results, connection, organization
+                certificate, programme, xr_ids, repetitions, results, connection, organization, force=force
             ):
                 typer.echo(printable(f"signed: {saved}"), err=as_json)
     if not repetitions:

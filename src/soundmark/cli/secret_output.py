@@ -111,10 +111,12 @@ def secret_sink(output: SecretOutput, *, quiet: bool = False) -> Iterator[Callab
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Refuse a file that would be overwritten, unless `force` is true.
+    """Refuse a path in no folder, and a file that would be overwritten, unless `force` is true.
 
     Raises: Refused.
     """
+    if not path.parent.is_dir():
+        raise Refused(f"{path} cannot be written: there is no folder {path.parent}")
     if not path.name or path.is_dir():
         raise Refused(f"{path} cannot be written: it is a directory")
     if path.exists() and not path.is_file():

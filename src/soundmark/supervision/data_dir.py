@@ -199,7 +199,7 @@ def read_up_file(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise NothingRuns(f"{file} does not exist: no `soundmark up` is running there") from None
     except (OSError, ValueError) as error:
-        raise DataDirRefused(f"{file} cannot be read: {error}") from None
+        raise DataDirRefused(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(up, dict):
         raise DataDirRefused(f"{file} was not written by `soundmark up`")
     if not _is_held(file.parent):  # Somebody else may have its ports by now, and would get the operator token.

@@ -43,7 +43,12 @@ class StandInCore:
         async def list_keys(_: Request) -> Response:
             return JSONResponse(self.keys, headers={"cache-control": "public, max-age=60"})
 
-        cors = Middleware(CORSMiddleware, allow_origins=["*"], allow_headers=["X-Svc-Resolution-Proof"])
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=["*"],
+            allow_headers=["X-Svc-Resolution-Proof"],
+            expose_headers=["Retry-After"],
+        )
         return Starlette(
             routes=[
                 Route("/v1/resolve/{token}", resolve),

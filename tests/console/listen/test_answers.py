@@ -1,6 +1,7 @@
 """What the page shows of an answer: the verified intent, or the reason why it shows no intent."""
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,6 +148,46 @@ async def test_a_code_that_is_heard_again_is_resolved_again_once_its_answer_is_p
         await page.locator("#file").set_input_files(chosen)
     await expect(heard).to_have_attribute("data-outcome", "codeUnavailable")
     await expect(page.locator("#heard article")).to_have_count(1)
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(None, "network"), (500, "temporarilyUnavailable")])
+async def test_a_code_that_is_heard_again_after_an_outage_is_resolved_again(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any, write_sound: Any, status: int | None, outcome: str
+) -> None:
+    """Nobody has to press a button at a venue whose network comes and goes."""
+    browsing.tolerate("ERR_FAILED|status of 500")
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    page = await open_at(browsing, GENUINE["now"])
+    failing = "**/v1/resolve/*"
+    await page.route(failing, lambda route: route.abort() if status is None else route.fulfill(status=status))
+    heard = await hear(page, listen_url, TOKEN)
+    await expect(heard).to_have_attribute("data-outcome", outcome)
+    await page.unroute(failing)
+    for chosen in ([], write_sound(TOKEN)):
+        await page.locator("#file").set_input_files(chosen)
+    await expect(heard).to_have_attribute("data-outcome", "verified")
+    await expect(page.locator("#heard article")).to_have_count(1)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_code_that_is_heard_during_the_pause_that_the_service_asked_for_waits(
+    browsing: Browsing, hear: Any, listen_url: str, stand_in: Any, write_sound: Any, status: int
+) -> None:
+    """All phones at a venue may share one address, and so one limit."""
+    browsing.tolerate(f"status of {status}")
+    stand_in.keys, stand_in.answers[TOKEN] = VECTORS["keys"], GENUINE["answer"]
+    stand_in.statuses[TOKEN] = status
+    page = await browsing.open_page()
+    await page.clock.set_fixed_time(GENUINE["now"])
+    heard = await hear(page, listen_url, TOKEN)
+    stand_in.statuses.clear()
+    for pause_s, outcome in ((59, STATUSES[status][0]), (60, "verified")):
+        await page.clock.set_fixed_time(datetime.fromisoformat(GENUINE["now"]) + timedelta(seconds=pause_s))
+        for chosen in ([], write_sound(TOKEN)):
+            await page.locator("#file").set_input_files(chosen)
+        await expect(page.locator("#file-progress")).to_be_empty()
+        await expect(heard).to_have_attribute("data-outcome", outcome)
+    assert stand_in.resolved == [TOKEN, TOKEN]
 
 
 async def test_a_fast_clock_leaves_half_a_minute_to_open_a_link(

@@ -86,6 +86,11 @@ async def test_it_shows_what_is_verified_and_opens_nothing(browsing: Browsing, c
     assert await page.locator("#heard a").count() == 1
     assert page.url.startswith(page_url)
 
+    await page.evaluate("document.querySelector('#heard li').id = 'former'")
+    await page.locator("#file").set_input_files(sound)  # type: ignore[arg-type]  # as above
+    await expect(page.locator("#former")).to_have_count(0)
+    await expect(page.locator("#heard li")).to_have_count(3)
+
 
 async def test_a_file_without_a_code_and_one_that_is_no_sound_are_said(browsing: Browsing, page_url: str) -> None:
     page = await browsing.open_page()
@@ -101,6 +106,25 @@ async def test_without_a_microphone_it_says_so(browsing: Browsing, page_url: str
     await page.goto(page_url)
     await page.locator("#listen").click()
     await expect(page.locator("#status")).to_have_text("The microphone cannot be used.")
+
+
+async def test_two_clicks_ask_for_the_microphone_once(browsing: Browsing, page_url: str) -> None:
+    """Otherwise nothing would switch off the first one."""
+    page = await browsing.open_page()
+    await page.add_init_script(
+        """window.asked = 0;
+        navigator.mediaDevices.getUserMedia = async () => {
+          window.asked += 1;
+          await new Promise((resolve) => (window.refuse = resolve));
+          throw new DOMException('', 'NotAllowedError');
+        };"""
+    )
+    await page.goto(page_url)
+    await page.evaluate("for (const _ of [1, 2]) document.querySelector('#listen').click()")
+    await page.evaluate("window.refuse()")
+    await expect(page.locator("#status")).to_have_text("The microphone cannot be used.")
+    await expect(page.locator("#listen")).to_be_enabled()
+    assert await page.evaluate("window.asked") == 1
 
 
 async def test_it_hears_with_the_microphone_until_it_is_stopped(core_url: str, page_url: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from support.browser.chromium import Browsing, running_browser, watched
-from support.browser.listening_page import microphone_at, open_listening_page
+from support.browser.listening_page import UNPLUG, microphone_at, open_listening_page
 from support.codes.signed_answers import GENUINE, VECTORS
 from support.codes.sounds import render_token
 from support.processes.running_apps import served_in_thread
@@ -128,6 +128,7 @@ async def test_stopping_during_the_self_test_ends_it_without_a_verdict_and_liste
         ("NotAllowedError", "does not allow this page to use the microphone"),
         ("NotFoundError", "has no microphone"),
         ("NotReadableError", "cannot be used"),
+        ("AbortError", "could not be started"),
     ],
 )
 async def test_an_unusable_microphone_is_explained(browsing: Browsing, listen_url: str, error: str, words: str) -> None:
@@ -139,6 +140,8 @@ async def test_an_unusable_microphone_is_explained(browsing: Browsing, listen_ur
     await page.get_by_role("button", name="Listen with the microphone").click()
     await expect(page.locator("#progress")).to_contain_text(words)
     await expect(page.locator("#start")).to_be_visible()
+    await page.get_by_role("button", name="Test this device").click()
+    await expect(page.locator("#test-result")).to_contain_text(words)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +235,31 @@ async def test_a_microphone_that_ends_while_the_page_loads_what_hears_is_disconn
     await expect(page.locator("#progress")).to_contain_text("was disconnected")
     await expect(page.locator("#start")).to_be_visible()
     await expect(page.locator("#spectrum")).to_be_hidden()
+
+
+@pytest.mark.parametrize("end", ["window.node.onprocessorerror()", UNPLUG], ids=["the decoder fails", "unplugged"])
+async def test_listening_that_has_ended_is_said_and_can_begin_again(
+    browsing: Browsing, listen_url: str, end: str
+) -> None:
+    page = await browsing.open_page()
+    await page.add_init_script(microphone_at(48_000))
+    await page.add_init_script(
+        """window.AudioWorkletNode = class extends AudioWorkletNode {
+          constructor(...options) {
+            super(...options);
+            window.node = this;
+          }
+        };"""
+    )
+    await open_listening_page(page, listen_url)
+    progress, start = page.locator("#progress"), page.get_by_role("button", name="Listen with the microphone")
+    for _ in range(2):
+        await start.click()
+        await expect(progress).to_contain_text("Listening. A Code")
+        await page.evaluate(end)
+        await expect(progress).to_contain_text("Start again")
+        await expect(start).to_be_visible()
+        await expect(page.locator("#spectrum")).to_be_hidden()
 
 
 async def test_what_becomes_of_a_file_is_said_beside_what_the_microphone_does(

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from playwright.async_api import expect
 from support.browser.chromium import Browsing
-from support.browser.listening_page import microphone_at, open_listening_page
+from support.browser.listening_page import UNPLUG, microphone_at, open_listening_page
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -19,7 +19,7 @@ async def test_a_microphone_that_is_disconnected_during_the_self_test_gets_no_ve
     result = page.locator("#test-result")
     await page.get_by_role("button", name="Test this device").click()
     await expect(page.locator("#progress")).to_contain_text("Listening")  # The page hears of the end only from now on.
-    await page.evaluate("window.stream.getAudioTracks()[0].dispatchEvent(new Event('ended'))")
+    await page.evaluate(UNPLUG)
     await expect(result).to_be_empty()
     await expect(page.locator("#progress")).to_contain_text("was disconnected")
 

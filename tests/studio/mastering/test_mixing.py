@@ -14,12 +14,11 @@ from support.studio.programmes import FRAME, OTHER_FRAME, RATE_HZ, make_programm
 from soundmark.studio.mastering.certificate import describe_measurement, digest_file
 from soundmark.studio.mastering.codecs import Codec, CodecUnavailable, parse_codec, try_codecs
 from soundmark.studio.mastering.frame_tones import make_frame_tones
-from soundmark.studio.mastering.mixing import Mixed, NotPlaced, mix
-from soundmark.studio.mastering.placing import find_best_place, list_places, predict_at
+from soundmark.studio.mastering.mixing import Mixed, mix
+from soundmark.studio.mastering.placing import NotPlaced, find_best_place, list_places, predict_at
 from soundmark.studio.mastering.programme import WouldClip, open_programme
 from soundmark.studio.mastering.repetitions import choose_channels
 from soundmark.studio.mastering.scanning import scan
-from soundmark.studio.mastering.wav_layout import NotReadable
 from soundmark.wire.decode_certificate import Measurement
 from soundmark.wire.private.audio import Protocol
 
@@ -195,6 +194,7 @@ def test_a_programme_of_silence_gets_the_level_of_broadcasters(tmp_path: Path) -
     assert (mixed.before.loudness_lufs, mixed.before.peak_dbtp) == (None, None)
     assert mixed.after.peak_dbtp == pytest.approx(-7.5, abs=3.0)
     assert mixed.repetitions[0].is_heard
+    assert mixed.repetitions[0].level_db is None, "there is nothing beside it"
 
 
 def test_a_programme_that_is_too_short_is_refused(source: Path, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_programme_that_is_too_short_is_refused(source: Path, tmp_path: Path) 
         with pytest.raises(NotPlaced, match="shorter than the Code"):
             mix(programme, tones, [], tmp_path / "mixed.wav", level_db=-12.0)
         for start in (-1, 7 * RATE_HZ):
-            with pytest.raises(NotReadable, match="does not fit"):
+            with pytest.raises(NotPlaced, match="does not fit"):
                 predict_at(programme, (0, 1), tones, start)
 
 

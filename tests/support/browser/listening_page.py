@@ -1,6 +1,13 @@
 """The console's listening page in a browser."""
 
+from typing import Final
+
 from playwright.async_api import Page, expect
+
+# Ends the track of `microphone_at` as a browser does when the device is gone.
+UNPLUG: Final = """const [track] = window.stream.getAudioTracks();
+Object.defineProperty(track, 'readyState', { value: 'ended' });
+track.dispatchEvent(new Event('ended'));"""
 
 
 async def open_listening_page(page: Page, url: str) -> None:

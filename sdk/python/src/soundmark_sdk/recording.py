@@ -50,7 +50,7 @@ def hear(recording: Recording) -> list[Frame]:
     cancel out. Memory depends on the number of channels and not on the length.
 
     Raises: ValueError for any other file, unless a part of it can be read and has a frame; OSError for a file that
-    cannot be read.
+    cannot be read; TypeError for samples, which a `Listener` takes, and for anything else that is no file.
     """
     heard: dict[Frame, None] = {}
     with open_recording(recording) as reader:
@@ -72,12 +72,14 @@ def hear(recording: Recording) -> list[Frame]:
 def open_recording(recording: Recording) -> Iterator[SoundReader]:
     """Yield a reader of the sounds in a recording.
 
-    Raises: ValueError for a file of another kind; OSError for a file that cannot be read.
+    Raises: ValueError for a file of another kind; OSError for a file that cannot be read; TypeError for no file.
     """
     with ExitStack() as stack:
         file: BinaryIO
         if isinstance(recording, str | os.PathLike):
             file = stack.enter_context(Path(recording).open("rb"))
+        elif not hasattr(recording, "read"):
+            raise TypeError("A recording is a path or an open file; a Listener takes samples.")
         else:
             file = recording
         if not _has_positions(file):

@@ -15,7 +15,7 @@ from soundmark.studio.mastering.codecs import Codec, CodecResult, Excerpt, cut_e
 from soundmark.studio.mastering.frame_tones import FrameTones, Samples
 from soundmark.studio.mastering.loudness import LoudnessMeter, PeakMeter, weigh_channels
 from soundmark.studio.mastering.margins import GOOD_DB
-from soundmark.studio.mastering.placing import Place
+from soundmark.studio.mastering.placing import NotPlaced, Place
 from soundmark.studio.mastering.programme import Insertion, Programme, WouldClip, open_programme
 from soundmark.studio.mastering.repetitions import (
     Repetition,
@@ -54,10 +54,6 @@ class Mixed:
     after: FileFacts
     repetitions: tuple[Repetition, ...]
     codecs: tuple[CodecResult, ...]
-
-
-class NotPlaced(Exception):
-    """The Code was not mixed; the message says why."""
 
 
 def measure_file(programme: Programme) -> FileFacts:

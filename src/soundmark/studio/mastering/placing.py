@@ -11,10 +11,13 @@ from soundmark.studio.mastering.frame_tones import BLOCK, FrameTones, Samples, e
 from soundmark.studio.mastering.margins import predict_margin
 from soundmark.studio.mastering.programme import Programme
 from soundmark.studio.mastering.repetitions import convert
-from soundmark.studio.mastering.wav_layout import NotReadable
 
 GAP_S: Final = 0.5  # Between two repetitions at least, so that a receiver tells them apart.
 _PIECE_S: Final = 60.0
+
+
+class NotPlaced(Exception):
+    """A Code cannot be mixed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,12 @@ def find_best_place(
 def predict_at(programme: Programme, channels: Sequence[int], tones: FrameTones, start: int) -> Place:
     """Return the place that begins at a sample.
 
-    Raises: NotReadable, also if the frame does not fit there; OSError.
+    Raises: NotPlaced if the frame does not fit there; NotReadable; OSError.
     """
     rate = programme.sample_rate
     count = -(-tones.length * rate // RATE_HZ)
     if start < 0 or start + count > programme.sample_count:
-        raise NotReadable(f"a Code of {tones.length / RATE_HZ:.1f} s does not fit at {start / rate:.1f} s")
+        raise NotPlaced(f"a Code of {tones.length / RATE_HZ:.1f} s does not fit at {start / rate:.1f} s")
     sides = programme.read(start, count + BLOCK)[:, list(channels)]
     sound = convert(sides.mean(axis=1), rate)
     margins = _predict_margins(np.pad(sound, (0, max(0, tones.length - len(sound)))), tones)

@@ -18,6 +18,8 @@ from soundmark.wire.private.audio import Protocol
 MARGIN_S: Final = 0.2  # Of the programme on either side of a frame, with which a receiver hears it.
 _LEVEL_MAX_DB: Final = 120.0
 _SILENCE: Final = 1e-12  # The power below which there is no programme to compare with.
+# In parts of the Code's power: samples of 16 bits do not tell more exactly what is beside it.
+_SILENCE_BESIDE: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def measure_sound(
     of_code = own * float(np.mean(np.square(tones.render())))
     rest = power - of_code
     level_db = None
-    if rest > _SILENCE and of_code > _SILENCE:
+    if rest > max(_SILENCE, _SILENCE_BESIDE * of_code) and of_code > _SILENCE:
         level_db = round(float(np.clip(10 * np.log10(of_code / rest), -_LEVEL_MAX_DB, _LEVEL_MAX_DB)), 1)
     margin_db, is_heard = verify_margin(sound, received, tones, chance)
     return Repetition(at_s, tones.frame, tones.protocol, level_db, margin_db, is_heard, find_cutoff(received, tones))

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -40,6 +41,10 @@ def serving_status(port: int | None, host: str, journal: Journal) -> Iterator[in
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     journal: Journal
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):  # A client that hung up is no news.
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -20,7 +20,11 @@ def open_replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path)
     if target.exists() and not target.is_file():  # A device or a named pipe would be gone.
         raise OSError(errno.EINVAL, "Not a regular file", str(target))
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    except OSError as error:
+        error.filename = str(target)  # And not a file that nobody named.
+        raise
     scratch = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -16,6 +16,8 @@ const RESOLVING_MAX = 3;
 const CHECK_PAST_EVERY_MS = 1000;
 // An answer may end before it arrives, where the clock is fast but within its tolerance.
 const VALID_MIN_MS = 30_000;
+// What is asked for again when the Code is heard again, and the service's pause is over.
+const NOT_LASTING = ["past", "network", "temporarilyUnavailable", "rateLimited"];
 // As long as a fresh answer: by then the service may be there again.
 const OFFLINE_SHOWN_MS = 120_000;
 
@@ -25,7 +27,7 @@ const OFFLINE_SHOWN_MS = 120_000;
  * @import { Consent } from "./consent.js"
  */
 
-/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs @property {string} source the file, or "" @property {HTMLElement} [report] the form of a report, which keeps what was typed */
+/** @typedef {object} Shown @property {string} token @property {HTMLElement} article @property {number} endsAtMs @property {number} dueAtMs when it may be asked for again @property {string} source the file, or "" @property {HTMLElement} [report] the form of a report, which keeps what was typed */
 
 export class Heard {
   /**
@@ -48,7 +50,7 @@ export class Heard {
   }
 
   /**
-   * Resolve a token that was heard, unless its answer is on its way or on the page and not past.
+   * Resolve a token that was heard, unless its answer is on its way or on the page and lasts.
    *
    * @param {string} token
    * @param {string} [source] the name of the file in which it was heard
@@ -58,16 +60,16 @@ export class Heard {
     if (known !== undefined) {
       // Somebody who writes a report checks again when they have finished.
       if (known.article.querySelector("form")?.contains(document.activeElement)) return;
-      const isPast = known.article.dataset.outcome === "past";
-      if (isPast || !this._list.contains(known.article)) this._bringBack(known);
-      if (isPast) this._enqueue(known);
+      const isDue = NOT_LASTING.includes(known.article.dataset.outcome ?? "") && Date.now() >= known.dueAtMs;
+      if (isDue || !this._list.contains(known.article)) this._bringBack(known);
+      if (isDue) this._enqueue(known);
       return;
     }
     getElement(HTMLElement, "#nothing").hidden = true;
     const article = document.createElement("article");
     article.className = "heard";
     article.tabIndex = -1;
-    const shown = { token, article, endsAtMs: Infinity, source };
+    const shown = { token, article, endsAtMs: Infinity, dueAtMs: 0, source };
     this._shown.set(token, shown);
     this._list.prepend(article);
     if (this._shown.size > SHOWN_MAX) {
@@ -142,6 +144,7 @@ export class Heard {
     } catch (error) {
       const failure = /** @type {ReceiverFailure} */ (error);
       if (failure.name !== "ReceiverFailure") throw error;
+      shown.dueAtMs = Date.now() + 1000 * (failure.retryAfterS ?? 0);
       replace(shown, failure.reason, ...fillState(failure.reason), this._offer("again", shown));
     }
   }

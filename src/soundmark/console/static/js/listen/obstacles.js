@@ -26,7 +26,8 @@ export function nameMicrophoneFailure(error) {
     case "NotFoundError":
       return "no_microphone";
     case "AbortError":
-      // The module of the AudioWorklet is fetched only when listening begins, when the device may be offline.
+      // The module of the AudioWorklet is fetched only when listening begins, when the device may be offline. Firefox
+      // throws the same if a microphone does not start.
       return "not_loaded";
     case "NotSupportedError":
       return "rate_unsupported";

@@ -48,7 +48,10 @@ async function startListening() {
       repeatAfterS: REPEAT_AFTER_S,
       onState: (changed) => {
         state = changed;
-        if (listening !== null) say(progress, "progress", state);
+        if (listening === null) return;
+        // Unplugged, or the decoder failed: nothing goes on by itself.
+        if (listening.track.readyState === "ended") stopListening("ended");
+        else say(progress, "progress", state);
       },
     });
   } catch (error) {
@@ -56,7 +59,6 @@ async function startListening() {
     return null;
   }
   stopping = new AbortController();
-  listening.track.addEventListener("ended", () => stopListening("ended"));
   spectrum.show(listening.analyser);
   show(true);
   say(progress, "progress", state);
@@ -120,9 +122,9 @@ async function startTest() {
   const wasListening = listening !== null;
   const used = listening ?? (await startListening());
   if (used === null) {
-    // A rate that is too low is a verdict of its own; without a microphone there is none.
+    // A rate that is too low is a verdict of its own; without a microphone there is none, but a reason, far above.
     if (progress.dataset.state === "rate_too_low") showVerdict(result, "cannot", [["rate_too_low"]]);
-    else result.replaceChildren();
+    else result.replaceChildren(progress.textContent);
     return;
   }
   const { signal } = stopping;
