@@ -84,11 +84,12 @@ def test_a_code_that_does_not_resolve_any_more_is_certified_by_its_id(programme:
     assert not list(Path().glob("signed*"))
 
     taken = Path(f"signed.{revoked['xr_id']}.json")
-    taken.touch()
-    assert tenant.run(*scan, *named).refusal == f"{taken} already exists; --force overwrites it"
+    taken.mkdir()
+    assert tenant.run(*scan, *named).refusal == f"{taken} cannot be written: it is a directory"
     assert list(Path().glob("signed*")) == [taken], "nothing is signed that cannot be saved"
+    taken.rmdir()
 
-    assert tenant.run(*scan, *named, "--force").status == 0
+    assert tenant.run(*scan, *named).status == 0
     for code, at_ms in ((expired, 1000), (revoked, 5000)):
         file = f"signed.{code['xr_id']}.json"
         verified = answered(run("certificate", "verify", file, "--base-url", tenant.service.url, "--json"))
@@ -156,9 +157,9 @@ WRONG_USAGE = (
     ("--frame", FRAME, "--level", "-61dB"),
     ("--frame", FRAME, "--protocol", "6"),
     ("--frame", FRAME, "--codecs", "mp3"),
-    ("--frame", FRAME, "--out", "programme.wav", "--force"),
+    ("--frame", FRAME, "--out", "programme.wav"),
     ("--frame", FRAME, "--out", "mixed.wav", "--certificate", "./mixed.wav"),
-    ("--frame", FRAME, "--certificate", "programme.wav", "--force"),
+    ("--frame", FRAME, "--certificate", "programme.wav"),
 )
 
 
@@ -169,7 +170,7 @@ def test_wrong_usage_is_status_2_and_writes_nothing(programme: Path, nowhere: Pa
         done = run("mix", str(programme), *options, *out)
         assert (done.status, done.out) == (2, ""), options
     assert run("mix", str(programme), "--frame", FRAME).status == 2
-    assert run("scan", str(programme), "--certificate", "programme.wav", "--force").status == 2
+    assert run("scan", str(programme), "--certificate", "programme.wav").status == 2
     assert [path.name for path in nowhere.iterdir()] == ["programme.wav"]
     assert programme.read_bytes() == before
 
@@ -205,21 +206,11 @@ def test_what_cannot_be_mixed_is_one_clear_line(programme: Path, nowhere: Path) 
     assert refusal == "no/mixed.wav cannot be written: there is no folder no"
 
 
-def test_a_file_is_overwritten_only_by_force(programme: Path, nowhere: Path) -> None:
-    """What lies there may be yesterday's master."""
-    kept = nowhere / "kept"
-    kept.write_bytes(b"yesterday")
-    mix = ("mix", str(programme), "--frame", FRAME, "--level", "-12", "--out")
-    for arguments in (
-        (*mix, "kept"),
-        (*mix, "mixed.wav", "--certificate", "kept"),
-        ("scan", str(programme), "--certificate", "kept"),
-    ):
-        assert run(*arguments).refusal == "kept already exists; --force overwrites it"
-    assert kept.read_bytes() == b"yesterday"
-    assert not (nowhere / "mixed.wav").exists()
-    assert run(*mix, "kept", "--force").status == 0
-    assert kept.stat().st_size == programme.stat().st_size
+def test_an_earlier_file_is_replaced(programme: Path, nowhere: Path) -> None:
+    (nowhere / "mixed.wav").write_bytes(b"yesterday")
+    mix = ("mix", str(programme), "--frame", FRAME, "--level", "-12", "--out", "mixed.wav")
+    assert run(*mix).status == 0
+    assert (nowhere / "mixed.wav").stat().st_size == programme.stat().st_size
 
 
 def test_codecs_need_ffmpeg_and_a_lost_repetition_is_status_1(programme: Path, nowhere: Path) -> None:

@@ -60,8 +60,8 @@ def read_codecs(text: str | None) -> list[Codec]:
     return codecs
 
 
-def check_outputs(source: Path, outputs: Iterable[Path | None], *, force: bool) -> None:
-    """Refuse an output that would overwrite what is read, another output or, unless `force` is true, any file.
+def check_outputs(source: Path, outputs: Iterable[Path | None]) -> None:
+    """Refuse an output that would overwrite what is read or another output, and one that cannot be a file.
 
     Raises: typer.BadParameter; Refused.
     """
@@ -69,7 +69,7 @@ def check_outputs(source: Path, outputs: Iterable[Path | None], *, force: bool) 
     if len({os.path.realpath(each) for each in [source, *given]}) <= len(given):
         raise typer.BadParameter("the files that are read and written must be different ones")
     for each in given:
-        check_free(each, force=force)
+        check_free(each, force=True)
 
 
 @contextmanager
@@ -171,8 +171,6 @@ def save_certificates(
     codecs: Sequence[CodecResult],
     connection: Connection,
     organization: str | None,
-    *,
-    force: bool,
 ) -> list[Path]:
     """Have the service sign a certificate for each Code, save it, and return the files.
 
@@ -186,7 +184,7 @@ def save_certificates(
     targets = [
         path if len(xr_ids) == 1 else path.with_name(f"{path.stem}.{each}{path.suffix}") for each in xr_ids.values()
     ]
-    check_outputs(programme.path, targets, force=force)
+    check_outputs(programme.path, targets)
     digest = digest_file(programme.path)
     with open_client(connection, organization) as client:
         for (frame, xr_id), target in zip(xr_ids.items(), targets, strict=True):

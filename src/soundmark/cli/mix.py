@@ -25,7 +25,6 @@ from soundmark.cli.mastering import (
     show_certificate,
 )
 from soundmark.cli.options import Connection, Organization, command
-from soundmark.cli.secret_output import Force
 from soundmark.studio.mastering.certificate import digest_file
 from soundmark.studio.mastering.frame_tones import FrameTones, make_frame_tones
 from soundmark.studio.mastering.mixing import LEVEL_LEAST_DB, Mixed, mix
@@ -67,7 +66,6 @@ def mix_command(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, in the programme's format.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as one line of JSON.")] = False,
     certificate: CertificateFile = None,
-    force: Force = False,
     organization: Organization = None,
     connection: Connection,
 ) -> None:
@@ -77,7 +75,7 @@ def mix_command(
     all. Exit status 1 if the Code would clip, or if a repetition is not heard, also after a codec.
     """
     _check_usage(code, frame, every, at)
-    check_outputs(programme, [out, certificate], force=force)
+    check_outputs(programme, [out, certificate])
     level_db, chosen = _read_level(level), read_codecs(codecs)
     tones = _make_tones(code, frame, cast("Protocol", protocol), connection, organization)
     with opening(programme) as opened, explaining(programme):
@@ -100,7 +98,7 @@ def mix_command(
         xr_ids = {tones.frame: code} if code is not None else name_frames([tones.frame], {}, connection)
         with opening(out) as written, explaining(certificate):
             saved = save_certificates(
-                certificate, written, xr_ids, mixed.repetitions, mixed.codecs, connection, organization, force=force
+                certificate, written, xr_ids, mixed.repetitions, mixed.codecs, connection, organization
             )
         typer.echo(printable(f"signed: {saved[0]}"), err=as_json)
     lost_count = sum(not each.is_heard for each in mixed.repetitions)

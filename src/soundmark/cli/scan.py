@@ -22,7 +22,6 @@ from soundmark.cli.mastering import (
     show_certificate,
 )
 from soundmark.cli.options import Connection, Organization, command
-from soundmark.cli.secret_output import Force
 from soundmark.studio.mastering.certificate import digest_file
 from soundmark.studio.mastering.codecs import try_codecs
 from soundmark.studio.mastering.margins import FAIR_DB
@@ -38,7 +37,6 @@ def scan_command(
     codecs: Codecs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as one line of JSON.")] = False,
     certificate: CertificateFile = None,
-    force: Force = False,
     code: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +56,7 @@ def scan_command(
     """
     if code and certificate is None:
         raise typer.BadParameter("--code needs --certificate")
-    check_outputs(master, [certificate], force=force)
+    check_outputs(master, [certificate])
     chosen = read_codecs(codecs)
     named = find_frames(code or (), connection, organization)
     with opening(master) as programme, explaining(master):
@@ -73,7 +71,7 @@ def scan_command(
             frames = list(dict.fromkeys(each.frame for each in repetitions))
             xr_ids = name_frames(frames, named, connection)
             for saved in save_certificates(
-                certificate, programme, xr_ids, repetitions, results, connection, organization, force=force
+                certificate, programme, xr_ids, repetitions, results, connection, organization
             ):
                 typer.echo(printable(f"signed: {saved}"), err=as_json)
     if not repetitions:
