@@ -290,6 +290,9 @@ def test_a_restore_into_databases_of_the_environment(
         for part, url in databases.urls.items():
             migrate(url, f"soundmark.{part}")
     restore(backed_up, databases)
+    with psycopg.connect(databases.core.reveal()) as connection:  # Plans would be guesses otherwise.
+        known = connection.execute("SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'signing_keys'")
+        assert known.fetchall() == [(True,)]
     key = (backed_up.folder / "core-master.key").read_text().strip()
     done = soundmark("backup", str(tmp_path / "again"), MASTER_KEY=key, **databases.settings)
     assert (done.returncode, done.stderr) == (0, ""), done

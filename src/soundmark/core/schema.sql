@@ -1300,6 +1300,9 @@ CREATE TABLE desk_conversations (
         REFERENCES tickets (organization_id, id) ON DELETE CASCADE
 );
 
+-- Finds the conversation of each ticket of an organisation that is being deleted.
+CREATE INDEX desk_conversations_of_ticket ON desk_conversations (organization_id, ticket_id);
+
 CREATE TABLE desk_deliveries (
     digest      bytea       NOT NULL,
     received_at timestamptz NOT NULL,

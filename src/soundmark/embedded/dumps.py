@@ -185,12 +185,13 @@ def change(url: Secret, statement: LiteralString) -> None:
 
 
 def finish(urls: Sequence[Secret]) -> None:
-    """Remove the mark that `empty` set.
+    """Collect statistics, without which each plan is a guess, and remove the mark that `empty` set.
 
     Raises: DumpFailed.
     """
     for url in urls:
         with _connect(url) as connection:
+            connection.execute("ANALYZE")
             connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(_MARKER)))
 
 

@@ -286,13 +286,14 @@ async def test_the_server_stops_a_statement_whose_time_is_up_and_the_connection_
     await shared.aclose()
 
 
-@pytest.mark.parametrize(("planning", "seqscan"), [("once", "on"), ("once_by_index", "off")])
+@pytest.mark.parametrize(("planning", "bitmapscan"), [("once", "on"), ("once_by_index", "off")])
 async def test_a_connection_that_plans_once_says_so_to_the_server(
-    db: Database, planning: Planning, seqscan: str
+    db: Database, planning: Planning, bitmapscan: str
 ) -> None:
     shared = SharedConnection(db, timeout_s=10, planning=planning)
     assert await read(shared, Call("SHOW plan_cache_mode")) == [[("force_generic_plan",)]]
-    assert await read(shared, Call("SHOW enable_seqscan")) == [[(seqscan,)]]
+    assert await read(shared, Call("SHOW enable_bitmapscan")) == [[(bitmapscan,)]]
+    assert await read(shared, Call("SHOW enable_seqscan")) == [[("off",)]]
     await shared.aclose()
 
 

@@ -78,6 +78,9 @@ class SessionOptions:
             "idle_in_transaction_session_timeout": "30s",
             "timezone": "UTC",
             "synchronous_commit": self.synchronous_commit,
+            # A plan that was made while a table was small would read all of it when it is large: record 57.
+            "enable_seqscan": "off",
+            "jit": "off",
         }
 
 

@@ -23,7 +23,6 @@ _PLANNING: Final[Mapping[Planning, tuple[LiteralString, ...]]] = {
     "once": _ONCE,
     "once_by_index": (
         *_ONCE,
-        "SET enable_seqscan = off",
         "SET enable_bitmapscan = off",
         "SET enable_hashjoin = off",
         "SET enable_mergejoin = off",

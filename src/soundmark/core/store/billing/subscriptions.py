@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 
 from soundmark.core.domain.billing.catalog import Product
 from soundmark.core.domain.billing.subscription import ListedSubscription, LiveQuota, Subscription
+from soundmark.kit.postgres.paging import page_params
 from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 from soundmark.wire.shape import EntitledMode
@@ -240,17 +241,11 @@ async def list_newest_first(
           FROM subscriptions s
           JOIN plans p ON p.id = s.plan_id
          WHERE s.organization_id = %(organization_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (s.created_at, s.id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+           AND (s.created_at, s.id) < (%(before_at)s::timestamptz, %(before_id)s::text)
          ORDER BY s.created_at DESC, s.id DESC
          LIMIT %(limit)s
         """,
-        {
-            "organization_id": organization_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        {"organization_id": organization_id, **page_params(before, limit)},
     )
 
 

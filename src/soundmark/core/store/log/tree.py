@@ -31,24 +31,24 @@ async def insert_leaves(tx: Tx, first: int, leaves: Sequence[ReadEntry]) -> None
 async def list_known(tx: Tx, digests: Sequence[bytes], *, size: int) -> set[bytes]:
     """Return those of the digests, each the first of its entry, whose entries are among the first `size` leaves."""
     rows = await tx.rows(
-        "SELECT digest FROM log_leaves WHERE digest = ANY(%(digests)s::bytea[]) AND position < %(size)s",
-        {"digests": bytes_array(digests), "size": size},
+        "SELECT digest, position FROM log_leaves WHERE digest = ANY(%(digests)s::bytea[])",
+        {"digests": bytes_array(digests)},
     )
-    return {row[0] for row in rows}
+    return {digest for digest, position in rows if position < size}
 
 
 async def find_leaf(tx: Tx, digest: bytes, *, size: int) -> Leaf | None:
     """Return the leaf with this digest, of either commitment, among the first `size`."""
+    # Positions are compared here: PostgreSQL might read all leaves by their position instead of one by its digest.
     rows = await tx.rows(
         """
         SELECT position, entry
           FROM log_leaves
-         WHERE (digest = %(digest)s OR answer = %(digest)s)
-           AND position < %(size)s
+         WHERE digest = %(digest)s OR answer = %(digest)s
         """,
-        {"digest": digest, "size": size},
+        {"digest": digest},
     )
-    return Leaf(*rows[0]) if rows else None
+    return next((leaf for leaf in map(Leaf._make, rows) if leaf.position < size), None)
 
 
 async def list_entries(tx: Tx, *, first: int, count: int) -> list[bytes]:

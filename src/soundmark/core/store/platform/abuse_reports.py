@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from soundmark.core.domain.platform.abuse_report import AbuseCategory, AbuseReport, AbuseStatus
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -182,16 +183,8 @@ async def list_newest_first(
         _SELECT
         + """
          WHERE NOT is_claim
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
            AND (%(status)s::text IS NULL OR status = %(status)s)
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
-        {
-            "status": status,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        """
+        + NEWEST_FIRST,
+        {"status": status, **page_params(before, limit)},
     )

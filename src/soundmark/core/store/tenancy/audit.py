@@ -95,7 +95,7 @@ async def list_newest_first(
 
     A download runs this hundreds of times, so each page must start in the index where the previous page ended. The
     times are therefore bounds, not `IS NULL OR`, and bare parameters: under row-level security, no other expression can
-    use an index.
+    use an index. The seal of each entry is looked up by its key (`LIMIT 1`), as in `audit_chain.list_waiting`.
     """
     # Every entry that matches is older than `to_at`, and so is every entry after it.
     before = before or Position(filters.to_at or _END_OF_TIME, "")
@@ -115,7 +115,12 @@ async def list_newest_first(
                     ORDER BY created_at DESC, id DESC
                     LIMIT %(limit)s
                ) e
-          LEFT JOIN audit_seals s ON s.organization_id = %(organization_id)s AND s.entry_id = e.id AND s.stage = 'final'
+          LEFT JOIN LATERAL (
+                   SELECT chain_position, chain_hash
+                     FROM audit_seals
+                    WHERE organization_id = %(organization_id)s AND entry_id = e.id AND stage = 'final'
+                    LIMIT 1
+               ) s ON true
          ORDER BY e.created_at DESC, e.id DESC
         """,
         {

@@ -234,7 +234,12 @@ async def list_links(
                EXTRACT(epoch FROM e.finalised_at)::text AS finalised_s,
                s.stage, s.position, s.seal, s.chain_position, s.chain_hash, e.id IS NOT NULL AS is_there
           FROM audit_seals s
-          LEFT JOIN audit_entries e ON e.organization_id = s.organization_id AND e.id = s.entry_id
+          LEFT JOIN LATERAL (
+                   SELECT *
+                     FROM audit_entries
+                    WHERE organization_id = %(organization_id)s AND id = s.entry_id
+                    LIMIT 1
+               ) e ON true
          WHERE s.organization_id = %(organization_id)s
            AND s.position > %(after)s
          ORDER BY s.position

@@ -8,6 +8,7 @@ from soundmark.core.domain.tenancy.member import Member
 from soundmark.core.domain.tenancy.scope import Role, TenantScope
 from soundmark.kit.postgres.arrays import text_array
 from soundmark.kit.postgres.link import Call
+from soundmark.kit.postgres.paging import page_params
 from soundmark.kit.postgres.shared_connection import SharedConnection
 from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
@@ -193,17 +194,11 @@ async def list_newest_first(tx: Tx, scope: TenantScope, *, before: Position | No
         _SELECT
         + """
          WHERE organization_id = %(organization_id)s
-           AND (%(before_at)s::timestamptz IS NULL
-                OR (created_at, subject_id) < (%(before_at)s::timestamptz, %(before_id)s::text))
+           AND (created_at, subject_id) < (%(before_at)s::timestamptz, %(before_id)s::text)
          ORDER BY created_at DESC, subject_id DESC
          LIMIT %(limit)s
         """,
-        {
-            "organization_id": scope.organization_id,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
-        },
+        {"organization_id": scope.organization_id, **page_params(before, limit)},
     )
 
 

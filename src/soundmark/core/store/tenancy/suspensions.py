@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 
 from soundmark.core.domain.audience.integration import Suspension
 from soundmark.core.domain.tenancy.organization import OrganizationStatus, PlatformOrganization
+from soundmark.kit.postgres.paging import NEWEST_FIRST, page_params
 from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Position
 
@@ -99,9 +100,7 @@ async def list_organizations(
         """
         SELECT id, name, created_at, deletion_requested_at, suspended_at, suspension_reason
           FROM organizations
-         WHERE (%(before_at)s::timestamptz IS NULL
-                OR (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::text))
-           AND (%(search)s::text IS NULL
+         WHERE (%(search)s::text IS NULL
                 OR CASE WHEN %(is_id)s THEN id = %(search)s
                         ELSE starts_with(translate(name, %(capitals)s, lower(%(capitals)s)),
                                          translate(%(search)s, %(capitals)s, lower(%(capitals)s)))
@@ -112,16 +111,13 @@ async def list_organizations(
                     WHEN 'active' THEN deletion_requested_at IS NULL AND suspended_at IS NULL
                     ELSE true
                END
-         ORDER BY created_at DESC, id DESC
-         LIMIT %(limit)s
-        """,
+        """
+        + NEWEST_FIRST,
         {
             "search": search,
             "is_id": search is not None and _ID.fullmatch(search) is not None,
             "capitals": _ASCII_CAPITALS,
             "status": status,
-            "before_at": before and before.created_at,
-            "before_id": before and before.id,
-            "limit": limit,
+            **page_params(before, limit),
         },
     )
