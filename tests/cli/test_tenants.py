@@ -50,6 +50,15 @@ def test_organisations_and_projects_are_listed_and_renamed(tenant: Tenant) -> No
     assert taken.refusal.startswith("project_name_conflict (409)")
 
 
+def test_the_list_says_since_when_an_organisation_is_suspended(tenant: Tenant) -> None:
+    listing = ("organizations", "list")
+    assert cells(tenant.run_as_operator(*listing))[0][-1] == ""
+    path = f"/v1/platform/organizations/{tenant.organization_id}/suspension"
+    suspended_at = tenant.service.client.put(path, json={"reason": "Spam."}).json()["suspended_at"]
+
+    assert cells(tenant.run_as_operator(*listing))[0][-1][:10] == suspended_at[:10]
+
+
 def test_the_hosts_of_a_projects_links_are_set_and_lifted(tenant: Tenant) -> None:
     in_it = ("--organization", tenant.organization_id, "--project", tenant.project_id)
     as_operator = tenant.run_as_operator

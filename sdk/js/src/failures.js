@@ -3,9 +3,9 @@
  * this package, never from a server.
  *
  * @typedef {"codeUnavailable" | "expired" | "rateLimited" | "temporarilyUnavailable" | "unverifiable" | "network"} Reason
- * @typedef {"unauthenticated" | "eventInvalid" | "proofInvalid" | "proofReplayed" | "eventConflict" |
- *   "integrationRevoked" | "entitlementRequired" | "quotaExceeded" | "rateLimited" | "temporarilyUnavailable" |
- *   "network" | "unintelligible"} DeliveryReason
+ * @typedef {"unauthenticated" | "organizationSuspended" | "eventInvalid" | "proofInvalid" | "proofReplayed" |
+ *   "eventConflict" | "integrationRevoked" | "entitlementRequired" | "quotaExceeded" | "rateLimited" |
+ *   "temporarilyUnavailable" | "network" | "unintelligible"} DeliveryReason
  */
 
 /** @type {Record<Reason, string>} */
@@ -55,7 +55,7 @@ export class NotYetProven extends ReceiverFailure {
   }
 }
 
-/** An event was not delivered, or the answer was lost, for one of twelve reasons. */
+/** An event was not delivered, or the answer was lost, for one of thirteen reasons. */
 export class DeliveryFailure extends Error {
   /**
    * @param {DeliveryReason} reason

@@ -9,6 +9,7 @@ import { Service } from "./network.js";
  * @type {Record<string, import("./failures.js").DeliveryReason | undefined>}
  */
 const REASONS = {
+  "403 organization_suspended": "organizationSuspended",
   "409 proof_replayed": "proofReplayed",
   "409 event_conflict": "eventConflict",
   "409 integration_revoked": "integrationRevoked",

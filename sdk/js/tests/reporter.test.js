@@ -59,6 +59,7 @@ test("each refusal has its reason, and no word of the server", async () => {
   const reasons = [
     [401, "unauthenticated", "unauthenticated"],
     [403, "forbidden", "unauthenticated"],
+    [403, "organization_suspended", "organizationSuspended"],
     [400, "malformed_json", "eventInvalid"],
     [413, "payload_too_large", "eventInvalid"],
     [422, "validation_failed", "eventInvalid"],

@@ -96,8 +96,9 @@ test("a timeout need not be a whole number of milliseconds", async ({ mock }) =>
 test("only rate limits and temporary trouble are retried, and a delivery also without an answer", () => {
   const receiving = ["codeUnavailable", "expired", "rateLimited", "temporarilyUnavailable", "unverifiable", "network"];
   const delivering = [
-    ...["unauthenticated", "eventInvalid", "proofInvalid", "proofReplayed", "eventConflict", "integrationRevoked"],
-    ...["entitlementRequired", "quotaExceeded", "rateLimited", "temporarilyUnavailable", "network", "unintelligible"],
+    ...["unauthenticated", "organizationSuspended", "eventInvalid", "proofInvalid", "proofReplayed", "eventConflict"],
+    ...["integrationRevoked", "entitlementRequired", "quotaExceeded"],
+    ...["rateLimited", "temporarilyUnavailable", "network", "unintelligible"],
   ];
   const select = (reasons, Failure) => reasons.filter((reason) => new Failure(reason).retryable);
   assert.deepEqual(select(receiving, ReceiverFailure), ["rateLimited", "temporarilyUnavailable"]);

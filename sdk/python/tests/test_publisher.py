@@ -139,6 +139,7 @@ async def test_audience_is_asked_again_with_the_same_bytes(world: World, body: b
     ("answer", "status", "code"),
     [
         (make_problem(401, "unauthenticated"), 503, "audience_unavailable"),
+        (make_problem(403, "organization_suspended"), 403, "organization_suspended"),
         (make_problem(409, "proof_replayed"), 409, "proof_replayed"),
         (make_problem(409, "event_conflict"), 409, "event_conflict"),
         (make_problem(409, "integration_revoked"), 409, "integration_revoked"),

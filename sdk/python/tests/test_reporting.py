@@ -135,6 +135,7 @@ REFUSALS = [
     (400, "malformed_json", "event_invalid"),
     (401, "unauthenticated", "unauthenticated"),
     (403, "forbidden", "unauthenticated"),
+    (403, "organization_suspended", "organization_suspended"),
     (404, "not_found", "unintelligible"),
     (409, "proof_replayed", "proof_replayed"),
     (409, "event_conflict", "event_conflict"),

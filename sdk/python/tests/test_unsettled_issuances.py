@@ -51,7 +51,7 @@ async def test_a_refusal_of_the_first_request_settles_the_issuance(
     assert issuing.routes == [ISSUE]
 
 
-@pytest.mark.parametrize("code", ["quota_exceeded", "campaign_not_open", "validation_failed"])
+@pytest.mark.parametrize("code", ["quota_exceeded", "campaign_not_open", "validation_failed", "organization_suspended"])
 async def test_a_refusal_after_the_key_was_looked_up_settles_the_issuance(
     issuing: IssuingService, clock: FakeClock, code: str
 ) -> None:

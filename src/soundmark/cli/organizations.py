@@ -16,7 +16,7 @@ from soundmark.cli.service import find_service
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 _SEARCHED_MAX: Final = 1000  # Namesakes are looked for among so many, the newest.
-_HEADINGS = ("Organisation", "Name", "Your role", "Created", "Deletion requested")
+_HEADINGS = ("Organisation", "Name", "Your role", "Created", "Deletion requested", "Suspended")
 
 
 @app.callback()
@@ -95,4 +95,5 @@ def _row(organization: OrganizationRecord) -> tuple[object, ...]:
         organization.role,
         organization.created_at,
         organization.deletion_requested_at,
+        organization.suspended_at,
     )

@@ -31,16 +31,15 @@ async def find_integration(visit: Visit) -> Integration:
     return integration
 
 
-async def find_integration_name(visit: Visit, integration_id: str) -> str | None:
-    """Return the name of an integration for a page about something else; None without one, or if the lookup fails.
+async def find_integration_beside(visit: Visit, integration_id: str) -> Integration | None:
+    """Return an integration for a page about something else; None if there is no such one, or if the lookup fails.
 
     Raises: as `read_part`.
     """
     try:
-        found = await read_part(find_listed(visit.core.integrations.list(), integration_id))
+        return await read_part(find_listed(visit.core.integrations.list(), integration_id))
     except TooManyListed:
         return None
-    return None if found is None else found.name
 
 
 async def find_campaign_name(visit: Visit, code: Code) -> str | None:

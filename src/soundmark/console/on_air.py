@@ -1,4 +1,4 @@
-"""The Codes that work now, on the home pages of organisations and projects."""
+"""The active Codes, on the home pages of organisations and projects."""
 
 from collections import Counter
 from collections.abc import Awaitable
@@ -17,7 +17,7 @@ SHOWN_MAX: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class OnAir:
-    """The Codes that work now: the next to expire, and how many there are of each project and campaign.
+    """The active Codes: the next to expire, and how many there are of each project and campaign.
 
     There may be more than are counted unless it `is_complete`.
     """
@@ -30,7 +30,7 @@ class OnAir:
 
 
 def find_on_air(visit: Visit, project_id: str | None = None) -> Awaitable[Page[ListedCode]]:
-    """Return the call for the Codes of an organisation, or of one project, that work now."""
+    """Return the call for the Codes of an organisation, or of one project, that are active."""
     filters = CodeFilters(status="active", project_id=project_id)
     order = CodeOrder(sort="expires_at", order="asc")
     return visit.core.codes.page(filters, order=order, include_intent=True, limit=_COUNTED_MAX)
@@ -50,5 +50,5 @@ def count_on_air(codes: Page[ListedCode] | None) -> OnAir | None:
 
 
 def write_count(visit: Visit, on_air: OnAir) -> str:
-    """Return the number of Codes that work now, such as "7", or "100+" where there may be more."""
+    """Return the number of active Codes, such as "7", or "100+" where there may be more."""
     return visit.language.number(on_air.count) + ("" if on_air.is_complete else "+")

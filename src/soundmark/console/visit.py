@@ -185,6 +185,22 @@ class Visit:
         return self.organization is not None and self.organization.role in _MANAGING_ROLES
 
     @property
+    def is_closing(self) -> bool:
+        """Whether the organisation or the project in the URL is being deleted."""
+        tenants = (self.organization, self.project)
+        return any(each is not None and each.deletion_requested_at is not None for each in tenants)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the organisation and project in the URL can be added to: they are neither suspended nor closing."""
+        return not self.is_closing and (self.organization is None or self.organization.suspended_at is None)
+
+    @property
+    def may_add(self) -> bool:
+        """Whether the person may add to the tenant in the URL as it is now."""
+        return self.may_manage and self.is_active
+
+    @property
     def areas(self) -> list[str]:
         """The areas of the organisation or project in the URL that the person's role may read."""
         return [] if self.organization is None else list_areas(self.organization.role, in_project=bool(self.project))

@@ -6,6 +6,7 @@ import pytest
 from support.console.client import ConsoleClient, MakeFields
 from support.database.rival import Rival
 from support.processes.fake_clock import FakeClock
+from support.tenancy.suspension import suspend
 from support.tenancy.tenant import Tenant
 
 
@@ -90,6 +91,25 @@ async def test_a_campaign_that_is_not_open_issues_nothing(
     assert page.status == 409
     assert page.trouble == "campaign_not_open"
     assert page.value("campaign_id") == campaign["id"]
+    assert await tenant.list_codes() == []
+
+
+@pytest.mark.parametrize("code", ["organization_suspended", "resource_deletion_in_progress"])
+async def test_a_form_of_an_earlier_page_is_shown_again_and_its_request_forgotten(
+    operator: ConsoleClient, tenant: Tenant, codes: str, fields: MakeFields, *, rival: Rival, code: str
+) -> None:
+    """The organisation was suspended, or its deletion began, while the form was filled in."""
+    await operator.get(f"{codes}/issue")
+    if code == "organization_suspended":
+        assert (await suspend(tenant.api, tenant.organization_id)).status == 200
+    else:
+        await rival.run("UPDATE organizations SET deletion_requested_at = now()")
+
+    page = await operator.submit(f"{codes}/issue", fields(issuer="Radio Nordlicht"))
+
+    assert page.trouble == code
+    assert page.value("issuer") == "Radio Nordlicht"
+    assert page.find(".//section[@id='kept-requests']").get("data-settled") == "key-of-the-tests"
     assert await tenant.list_codes() == []
 
 

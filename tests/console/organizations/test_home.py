@@ -17,7 +17,7 @@ from soundmark.console.pages.organizations import endpoints
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e{{ 7 * 7 }}"
 PARTS = {
-    "GET /v1/codes": "Codes that work now",
+    "GET /v1/codes": "Active Codes",
     "GET /v1/campaigns": "Running campaigns",
     "GET /v1/projects": "Projects",
     "GET /v1/webhook-endpoints": "Needs attention",
@@ -33,7 +33,7 @@ def concerns_of(page: PageAnswer) -> dict[str, str]:
     return {"".join(each.itertext()): str(each.get("href")) for each in found}
 
 
-async def test_the_codes_that_work_now_are_counted_over_the_projects(operator: ConsoleClient, tenant: Tenant) -> None:
+async def test_the_active_codes_are_counted_over_the_projects(operator: ConsoleClient, tenant: Tenant) -> None:
     intent = {"type": "link", "action": "open", "resource": {"url": "https://example.org/tonight", "title": HOSTILE}}
     await tenant.make_code(intent=intent)
     await tenant.revoke((await tenant.make_code())["xr_id"])
@@ -42,7 +42,7 @@ async def test_the_codes_that_work_now_are_counted_over_the_projects(operator: C
 
     page = await operator.get(f"/organizations/{tenant.organization_id}")
 
-    assert page.tiles["Codes that work now"] == "2"
+    assert page.tiles["Active Codes"] == "2"
     codes, projects = page.find_all(".//table")
     assert [str(row.find(".//a").get("href")).split("/")[4] for row in codes.findall(".//tbody/tr")] == [  # type: ignore[union-attr]  # each row has a link
         other.project_id,
@@ -262,7 +262,7 @@ async def test_a_usage_that_cannot_be_read_says_so(operator: ConsoleClient, tena
 
     page = await operator.get(f"/organizations/{tenant.organization_id}")
 
-    assert (page.status, list(page.tiles)) == (200, ["Codes that work now"])
+    assert (page.status, list(page.tiles)) == (200, ["Active Codes"])
     assert "The usage of this month cannot be shown at the moment." in page.text
 
 
@@ -281,11 +281,11 @@ async def test_each_role_sees_what_it_may_read_and_no_error(
         assert (page.status, page.find_all(".//*[@class='trouble']")) == (200, []), role
         seen[role] = ([str(each.text) for each in page.find_all(".//main//h2")], len(concerns_of(page)))
 
-    everything = ["Running campaigns", "Codes that work now", "Projects", "Needs attention"]
+    everything = ["Running campaigns", "Active Codes", "Projects", "Needs attention"]
     assert seen == {
         "owner": (everything, 1),
         "admin": (everything, 1),
-        "member": (["Running campaigns", "Codes that work now", "Projects"], 0),
+        "member": (["Running campaigns", "Active Codes", "Projects"], 0),
         "billing": (["Running campaigns", "Projects", "Needs attention"], 0),
     }
 

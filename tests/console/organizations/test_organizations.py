@@ -163,22 +163,15 @@ async def test_a_role_is_offered_only_what_it_may_do(
     }
 
 
-async def test_every_page_says_what_holds_for_its_whole_organization_or_project(
+async def test_the_list_marks_what_is_suspended_or_being_deleted(
     operator: ConsoleClient, tenant: Tenant, rival: Rival
 ) -> None:
-    """None of the Codes of a suspended organisation resolves, whatever the page of a project counts."""
     await operator.submit(f"/platform/organizations/{tenant.organization_id}/suspension", {"reason": "Spam."})
-    await rival.run("UPDATE projects SET deletion_requested_at = now()")
-    at = f"/organizations/{tenant.organization_id}"
-    project = f"{at}/projects/{tenant.project_id}"
-    for path in (at, f"{at}/settings", f"{at}/usage", project, f"{project}/settings", f"{project}/codes/issue"):
-        page = await operator.get(path)
-        said = [
-            "".join(each.itertext()).strip()
-            for each in page.find_all(".//main/p")
-            if "banner" in str(each.get("class"))
-        ]
-        assert said[0].startswith("This organisation is suspended: its Codes are not resolved"), path
-        assert [each[:37] for each in said[1:]] == ["The deletion of this project began on"] * path.startswith(
-            project
-        ), path
+    await rival.run("UPDATE organizations SET deletion_requested_at = now()")
+
+    page = await operator.get("/organizations")
+
+    assert [each.text for each in page.find_all(".//tbody//span[@class]") if "status" in str(each.get("class"))] == [
+        "suspended",
+        "being deleted",
+    ]

@@ -14,7 +14,7 @@ from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.text.timestamps import format_timestamp
 
 PARTS = {
-    "GET /v1/codes": "Codes that work now",
+    "GET /v1/codes": "Active Codes",
     "GET /v1/campaigns": "Running campaigns",
     "GET /v1/audience/integrations": "Heard in the last 7 days",
     "GET /v1/audit-log": "Last events",
@@ -151,7 +151,7 @@ async def test_running_campaigns_are_shown_with_their_ends(
     assert "no end" in "".join(rows[1].itertext())
     assert [row.find("./td[@class='number']").text for row in rows] == ["2", "0"]  # type: ignore[union-attr]  # each row has one
     assert page.tiles["Running campaigns"] == "2"
-    assert page.tiles["Codes that work now"] == "2"
+    assert page.tiles["Active Codes"] == "2"
 
 
 async def test_running_campaigns_that_are_not_shown_are_counted(operator: ConsoleClient, tenant: Tenant) -> None:
@@ -253,7 +253,7 @@ async def test_each_role_sees_what_it_may_read_and_no_error(
         acts += [each for each in page.find_all(".//main//a") if each.text == "Measure the audience"]
         seen[role] = (headings_of(page), bool(acts))
 
-    read = ["Running campaigns", "Codes that work now", "Heard in the last 7 days"]
+    read = ["Running campaigns", "Active Codes", "Heard in the last 7 days"]
     assert seen == {"owner": ([*read, "Last events"], True), "member": (read, False), "billing": (read[:1], False)}
 
 

@@ -150,6 +150,28 @@ async def test_totals_are_compared_with_the_period_before_as_far_as_it_is_kept(
         assert read_notes(page) == ["events per measurement token"]
 
 
+async def test_a_report_says_what_is_deleted_and_that_nothing_more_is_measured(
+    operator: ConsoleClient, measured: MeasuredTenant
+) -> None:
+    tenant, integration = measured.tenant, measured.integration["id"]
+    first_kept = tenant.api.clock.now().date() - timedelta(days=2)
+    integrations = report_path(measured).partition("?")[0].removesuffix("/report")
+    wider = report_path(measured, **{"from": (first_kept - timedelta(days=1)).isoformat()})
+    assert not (await operator.get(wider)).find_all(".//main/p[@class='notice']")
+    changed = await operator.submit(integrations, {"retention_days": "2", "confirmed": "yes"})
+    assert changed.status == 303, integration
+    await operator.follow(await operator.submit(f"{integrations}/revoke"))
+
+    notices = [
+        [str(each.text) for each in (await operator.get(path)).find_all(".//main/p[@class='notice']")]
+        for path in (wider, report_path(measured, **{"from": first_kept.isoformat()}))
+    ]
+
+    revoked = "This integration is revoked: it accepts no events. Its reports stay available until its retention ends."
+    deleted = f"The numbers begin on {get_language('en').day(first_kept)}: earlier events are deleted, because their"
+    assert notices == [[revoked, f"{deleted} retention is over."], [revoked]]
+
+
 async def test_a_report_does_without_what_stands_beside_it(
     operator: ConsoleClient, measured: MeasuredTenant, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:

@@ -23,6 +23,7 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = {"recorded": "recorded", "duplicate": 
 
 # The meaning of a problem code. With any other code, the status alone decides.
 _BY_CODE: Final[Mapping[tuple[int, str], DeliveryReason]] = {
+    (403, "organization_suspended"): "organization_suspended",
     (409, "proof_replayed"): "proof_replayed",
     (409, "event_conflict"): "event_conflict",
     (409, "integration_revoked"): "integration_revoked",
@@ -42,6 +43,7 @@ _BY_STATUS: Final[Mapping[int, DeliveryReason]] = {
 }
 _EXPLANATIONS: Final[Mapping[DeliveryReason, str]] = {
     "unauthenticated": "The credential was refused.",
+    "organization_suspended": "The publisher's organisation is suspended.",
     "event_invalid": "It is not a valid event.",
     "proof_invalid": "The measurement proof was refused.",
     "proof_replayed": "Another event has used the measurement proof.",

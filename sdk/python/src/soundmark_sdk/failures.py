@@ -13,6 +13,7 @@ Reason: TypeAlias = Literal[
 
 DeliveryReason: TypeAlias = Literal[
     "unauthenticated",
+    "organization_suspended",
     "event_invalid",
     "proof_invalid",
     "proof_replayed",
@@ -81,7 +82,7 @@ class KeyUnknown(Unverifiable):
 
 
 class DeliveryFailure(Failure):
-    """A measurement was not delivered, or its answer was lost, for one of twelve reasons.
+    """A measurement was not delivered, or its answer was lost, for one of thirteen reasons.
 
     Like `ReceiverFailure` it holds no text that a server sent, and nothing of the event or of a credential. When it is
     `retryable`, deliver the same bytes again later; if the event had arrived, the answer is then `duplicate`.

@@ -28,8 +28,10 @@ _NOTHING_ISSUED: Final = frozenset(
         "integration_not_found",
         "integration_revoked",
         "intent_not_canonical",
+        "organization_suspended",
         "payload_too_large",
         "quota_exceeded",
+        "resource_deletion_in_progress",
         "validation_failed",
     }
 )

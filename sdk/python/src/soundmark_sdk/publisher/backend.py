@@ -29,6 +29,7 @@ _RETRY_AFTER_S: Final = 1
 # between the publisher and the service does not concern a receiver: it keeps its event and tries again.
 _ANSWERS: Final[dict[DeliveryReason, tuple[int, str]]] = {
     "unauthenticated": (503, "audience_unavailable"),
+    "organization_suspended": (403, "organization_suspended"),
     "event_invalid": (422, "validation_failed"),
     "proof_invalid": (422, "proof_invalid"),
     "proof_replayed": (409, "proof_replayed"),
@@ -41,6 +42,10 @@ _ANSWERS: Final[dict[DeliveryReason, tuple[int, str]]] = {
     "network": (503, "audience_unavailable"),
     "unintelligible": (503, "audience_unavailable"),
 }
+# The publisher, and no receiver, can do something about these.
+_OF_PUBLISHER: Final[frozenset[DeliveryReason]] = frozenset(
+    {"organization_suspended", "integration_revoked", "entitlement_required", "quota_exceeded"}
+)
 
 
 class RequestRefused(Exception):
@@ -138,8 +143,7 @@ async def refuse(send: Send, refused: RequestRefused) -> None:
 
 def _make_refusal(failure: DeliveryFailure) -> RequestRefused:
     status, code = _ANSWERS[failure.reason]
-    if status == 503 or failure.reason in {"integration_revoked", "entitlement_required", "quota_exceeded"}:  # noqa: PLR2004 - unavailable
-        # The publisher can do something about these.
+    if status == 503 or failure.reason in _OF_PUBLISHER:  # noqa: PLR2004 - unavailable
         _log.warning("an event was not forwarded: %s", failure.reason)
     retry_after_s = failure.retry_after_s if failure.retry_after_s is not None else _RETRY_AFTER_S
     headers = {"retry_after": str(math.ceil(retry_after_s))} if status in {429, 503} else {}

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from soundmark.console.downloads import answer_download
 from soundmark.console.intents import find_link, write_headline, write_json
-from soundmark.console.lookups import find_campaign_name, find_integration_name
+from soundmark.console.lookups import find_campaign_name, find_integration_beside
 from soundmark.console.offline_packs import PACK_VALIDITY_MAX, ValidPacks, find_valid_packs
 from soundmark.console.parts import read_part
 from soundmark.console.qr_codes import draw_qr_code
@@ -115,7 +115,8 @@ async def _get_code(visit: Visit) -> Code:
 async def _find_integration_name(visit: Visit, code: Code) -> str | None:
     if code.audience_integration_id is None:
         return None
-    return await find_integration_name(visit, code.audience_integration_id)
+    integration = await find_integration_beside(visit, code.audience_integration_id)
+    return None if integration is None else integration.name
 
 
 def _is_just_revoked(visit: Visit, code: Code) -> bool:

@@ -32,7 +32,9 @@ NOTHING_ISSUED: Final = frozenset(
         "integration_not_found",
         "integration_revoked",
         "intent_not_canonical",
+        "organization_suspended",
         "quota_exceeded",
+        "resource_deletion_in_progress",
         "validation_failed",
     }
 )
@@ -103,7 +105,9 @@ def read_document(body: str) -> dict[str, Any]:
 
 def is_about_the_caller(failure: ClientFailure) -> bool:
     """Return whether a failure says only that this person may not act now, and nothing about an issuance."""
-    return isinstance(failure, ApiProblem) and failure.status in _CREDENTIAL_REFUSALS
+    if not isinstance(failure, ApiProblem) or failure.code in NOTHING_ISSUED:
+        return False
+    return failure.status in _CREDENTIAL_REFUSALS
 
 
 def lead_to_codes(visit: Visit, codes: tuple[Code, ...], key: str) -> Response:

@@ -1,18 +1,19 @@
 """The pages of reports, and their exports."""
 
 import asyncio
+from datetime import UTC, date, timedelta
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from soundmark_sdk.client import ApiProblem, ClientFailure
-from soundmark_sdk.client.records import AudienceReport
+from soundmark_sdk.client.records import AudienceReport, Integration
 from starlette.responses import Response
 from starlette.routing import Route
 
 from soundmark.console.exports.report_request import ReportRequest
 from soundmark.console.forms import FieldRefused
-from soundmark.console.lookups import find_integration_name
+from soundmark.console.lookups import find_integration_beside
 from soundmark.console.pages.reports.comparison import find_report_before, list_presets, write_change
 from soundmark.console.pages.reports.exporting import export
 from soundmark.console.pages.reports.named_codes import (
@@ -44,10 +45,10 @@ async def show_report(visit: Visit) -> Response:
     The name of a Code leads to the Code, or to a choice if several have it.
     """
     integration_id, name = visit.parameter("integration_id"), read_code_name(visit)
-    shown, campaigns, integration_name, newest = await asyncio.gather(
+    shown, campaigns, integration, newest = await asyncio.gather(
         _find_report(visit) if name is None else _find_by_address(visit, name),
         read_part(visit.core.campaigns.page()),
-        find_integration_name(visit, integration_id),
+        find_integration_beside(visit, integration_id),
         find_newest(visit),
     )
     if name is not None and visit.trouble is None:
@@ -61,7 +62,8 @@ async def show_report(visit: Visit) -> Response:
     return visit.page(
         "reports/report.html",
         integration_id=integration_id,
-        integration_name=integration_name,
+        integration=integration,
+        first_kept_day=None if integration is None else _find_first_kept_day(visit, integration),
         # The newest ones, which the form offers, whether or not there is a report.
         campaign_names={each.id: each.name for each in campaigns.data} if campaigns else {},
         campaigns_are_known=campaigns is not None,
@@ -97,6 +99,11 @@ async def _find_report(visit: Visit) -> dict[str, Any]:
     except (FieldRefused, ClientFailure) as refused:
         visit.trouble = describe(refused, visit.language)
         return {}
+
+
+def _find_first_kept_day(visit: Visit, integration: Integration) -> date:
+    """Return the oldest UTC day whose events a report counts."""
+    return visit.console.clock.now().astimezone(UTC).date() - timedelta(days=integration.retention_days)
 
 
 async def _find_by_address(visit: Visit, name: str) -> dict[str, Any]:

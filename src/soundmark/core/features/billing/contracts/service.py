@@ -44,8 +44,8 @@ async def put_audience_contract(
     A job carries the entitlement to Audience. Safe to repeat.
 
     Raises: OrganizationNotFound; PlanNotFound; ValidationFailed for a plan of Codes, and to activate, for a plan that
-        is not active and an end that is past; ResourceDeletionInProgress, to activate; ContractReferenceConflict;
-        NotFound, to cancel.
+        is not active and an end that is past; ResourceDeletionInProgress and OrganizationSuspended, to activate;
+        ContractReferenceConflict; NotFound, to cancel.
     Source: API v1, "Billing", audience contract rules; contract, section 7.
     """
     async with ctx.db.transaction(tenant=organization_id) as tx:

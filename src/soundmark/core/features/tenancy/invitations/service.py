@@ -133,7 +133,8 @@ async def accept_invitation(ctx: Context, user: User, *, token: str) -> NewMembe
     2. Judge and do everything else there, in one transaction, under the lock of the invitation's row.
 
     Raises: InvitationInvalid, for every reason that would tell a stranger something; MfaRequired, for the right person
-        only; ResourceDeletionInProgress, for the right person only; AlreadyAMember, which changes nothing.
+        only; ResourceDeletionInProgress and OrganizationSuspended, for the right person only; AlreadyAMember, which
+        changes nothing.
     Source: API v1, "Members, invitations, audit"; contract, section 2.
     """
     if _TOKEN.fullmatch(token) is None:
