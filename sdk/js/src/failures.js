@@ -13,7 +13,7 @@ const EXPLANATIONS = {
   codeUnavailable: "There is no such Code, or it was revoked.",
   expired: "The Code has expired.",
   rateLimited: "The service asked for a pause.",
-  temporarilyUnavailable: "The service cannot answer at the moment.",
+  temporarilyUnavailable: "The service cannot answer now.",
   unverifiable: "The answer does not verify.",
   network: "No connection, or no response in time.",
 };
@@ -36,14 +36,14 @@ export class ReceiverFailure extends Error {
 
   /** Whether resolving again later can help without any other change. */
   get retryable() {
-    return this.reason === "rateLimited" || this.reason === "temporarilyUnavailable";
+    return ["rateLimited", "temporarilyUnavailable"].includes(this.reason);
   }
 }
 
 /** The key set lacks the signing key; a newer set may have it. */
 export class KeyUnknown extends ReceiverFailure {
   constructor() {
-    super("unverifiable", "The signing key is not among the published keys.");
+    super("unverifiable", "The signing key is not published.");
   }
 }
 
@@ -62,7 +62,7 @@ export class DeliveryFailure extends Error {
    * @param {number | null} [retryAfterS] the pause that the server asked for
    */
   constructor(reason, retryAfterS = null) {
-    super(`The event was not delivered: ${reason}`);
+    super(`Not delivered: ${reason}`);
     this.reason = reason;
     this.retryAfterS = retryAfterS;
   }

@@ -42,7 +42,7 @@ export class Service {
     const isSafe = url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.test(url.hostname));
     // Credentials, a query or a fragment are more than that.
     if (!isSafe || url.href !== url.origin + url.pathname) {
-      throw new TypeError("The address must be https, or http on a loopback address, and nothing more.");
+      throw new TypeError("The address must be https, or http on loopback, and nothing more.");
     }
     const isPossible = timeoutS > 0 && timeoutS <= TIMEOUT_MAX_S && attemptsMax >= 1 && retryWaitMaxS >= 0;
     if (!isPossible) throw new RangeError("The limits allow no request.");
