@@ -93,8 +93,6 @@ async def test_the_check_names_the_settings_that_the_role_lacks(
     session = SessionOptions(synchronous_commit="remote_apply", sends_startup=False)
     role = urlsplit(spare_database_url.reveal()).username
     statements = {
-        f"ALTER ROLE \"{role}\" SET enable_seqscan = 'off';",
-        f"ALTER ROLE \"{role}\" SET jit = 'off';",
         f"ALTER ROLE \"{role}\" SET idle_in_transaction_session_timeout = '30s';",
         f"ALTER ROLE \"{role}\" SET statement_timeout = '30s';",
         f"ALTER ROLE \"{role}\" SET synchronous_commit = 'remote_apply';",

@@ -45,6 +45,9 @@ _UNREACHABLE: Final = re.compile(
     r".*(?:failed|is bad): (.*(?:SSL|GSSAPI|certificate|private key file|channel binding|invalid \w+ value).*)"
     r"|(failed to resolve host '[^']*')"
 )
+# A plan that was made while a table was small would read all of it when it is large: record 57. Behind a pooler, no
+# statement is prepared, so nothing demands them there.
+_PLANNING: Final = {"enable_seqscan": "off", "jit": "off"}
 POOLER_REFUSAL: Final = "unsupported startup parameter"
 
 _log: Final = structlog.get_logger()
@@ -72,15 +75,12 @@ class SessionOptions:
     sends_startup: bool = True
 
     def settings(self) -> dict[str, str]:
-        """Return the settings of a session, by name."""
+        """Return the settings that a session must have, by name."""
         return {
             "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
             "idle_in_transaction_session_timeout": "30s",
             "timezone": "UTC",
             "synchronous_commit": self.synchronous_commit,
-            # A plan that was made while a table was small would read all of it when it is large: record 57.
-            "enable_seqscan": "off",
-            "jit": "off",
         }
 
 
@@ -104,7 +104,7 @@ def connect_options(url: Secret, application_name: str, session: SessionOptions)
         options["cursor_factory"] = TracedCursor
     if not session.sends_startup:
         return {**options, "prepare_threshold": None}
-    return {**options, "options": _add_to_options(url, session.settings())}
+    return {**options, "options": _add_to_options(url, {**session.settings(), **_PLANNING})}
 
 
 def _add_to_options(url: Secret, settings: Mapping[str, str]) -> str:
