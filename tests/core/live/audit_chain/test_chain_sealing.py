@@ -78,7 +78,10 @@ async def test_an_entry_is_sealed_when_it_is_written_and_when_it_is_finalised(
 async def test_a_round_reads_as_much_of_a_long_chain_as_of_a_short_one(
     spare_database_url: Secret, db: Database, organization_id: str, rival: Rival
 ) -> None:
-    """PostgreSQL planned the statements while the tables were empty, and keeps these plans for a while."""
+    """PostgreSQL planned the statements while the tables were empty, and keeps these plans for a while.
+
+    Notes are not counted: a round may meet those that earlier ones have deleted, until nobody can see them any more.
+    """
     sealer = Database(spare_database_url, pool_size=1, application_name="tests")
     await sealer.open()
     chain = await open_chain(sealer)
@@ -88,11 +91,11 @@ async def test_a_round_reads_as_much_of_a_long_chain_as_of_a_short_one(
     await sealer.close()  # Its sessions end, and report what they have read.
     reading = (
         "SELECT sum(idx_tup_read) / 150 FROM pg_stat_user_indexes"
-        " WHERE relname IN ('audit_entries', 'audit_seals', 'audit_unsealed')"
+        " WHERE relname IN ('audit_entries', 'audit_seals')"
     )
     await rival.until_rows("SELECT n_tup_ins >= 150 FROM pg_stat_user_tables WHERE relname = 'audit_seals'", (True,))
     ((read_each_round,),) = await rival.rows(reading)
-    assert read_each_round < 20
+    assert read_each_round < 5
 
 
 async def test_a_finalised_entry_is_not_rewritten(db: Database, chain: AuditChain, organization_id: str) -> None:
