@@ -78,6 +78,7 @@ def show(figures: Sequence[Figure]) -> None:
 _LIMITS: Final = {
     "Resolve with envelope, 100,000 Codes": "the Ed25519 signature takes a third of a resolution",
     "Resolve, 1,000,000 Codes": "a row takes 1.6 kB, and a million do not fit into a gibibyte of shared buffers",
+    "Resolve, 10,000,000 Codes": "16 GB of rows: most are copied from the system's cache into a gibibyte of buffers",
     "Resolve: processor": "the Ed25519 signature and HTTP; a slow machine: see the constant answer",
     "Core's resident memory": "code; 32 MiB are the cache",
     "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",

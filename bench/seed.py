@@ -93,6 +93,26 @@ def seed_codes(url: Secret, key: SigningKey, numbers: range, *, campaign_id: str
                     copy.write_row((*tenant, xr_id, *rest, token, key.key_id, address))
 
 
+def seed_unrequested(url: Secret, count: int) -> None:
+    """Store so many further broadcasts, which nobody requests, and put all into the order of their random tokens.
+
+    They are copies of a genuine one with tokens of their own, so that ten million take minutes.
+    """
+    with psycopg.connect(url.reveal(), autocommit=True) as connection:
+        connection.execute("SET maintenance_work_mem = '1GB'")
+        connection.execute(
+            """
+            INSERT INTO broadcasts (token, payload, signature, organization_id)
+            SELECT 'brd_' || left(translate(encode(sha256(('bench ' || n)::bytea), 'base64'), '+/', '-_'), 16),
+                   payload, signature, organization_id
+              FROM (SELECT payload, signature, organization_id FROM broadcasts LIMIT 1) AS genuine,
+                   generate_series(-%s::int, -1) AS n
+            """,
+            (count,),
+        )
+        connection.execute("CLUSTER broadcasts USING broadcasts_pkey")
+
+
 def settle(url: Secret) -> None:
     """Bring the database into the state that it would have some time after it was filled."""
     with psycopg.connect(url.reveal(), autocommit=True) as connection:
