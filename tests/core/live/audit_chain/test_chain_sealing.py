@@ -90,8 +90,7 @@ async def test_a_round_reads_as_much_of_a_long_chain_as_of_a_short_one(
         await chain.seal_waiting()
     await sealer.close()  # Its sessions end, and report what they have read.
     reading = (
-        "SELECT sum(idx_tup_read) / 150 FROM pg_stat_user_indexes"
-        " WHERE relname IN ('audit_entries', 'audit_seals')"
+        "SELECT sum(idx_tup_read) / 150 FROM pg_stat_user_indexes WHERE relname IN ('audit_entries', 'audit_seals')"
     )
     await rival.until_rows("SELECT n_tup_ins >= 150 FROM pg_stat_user_tables WHERE relname = 'audit_seals'", (True,))
     ((read_each_round,),) = await rival.rows(reading)
