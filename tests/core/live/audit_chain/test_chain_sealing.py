@@ -80,7 +80,7 @@ async def test_a_round_reads_as_much_of_a_long_chain_as_of_a_short_one(
 ) -> None:
     """PostgreSQL planned the statements while the tables were empty, and keeps these plans for a while.
 
-    Notes are not counted: a round may meet those that earlier ones have deleted, until nobody can see them any more.
+    Index entries of deleted notes are left out: how soon PostgreSQL drops them depends on its other sessions.
     """
     sealer = Database(spare_database_url, pool_size=1, application_name="tests")
     await sealer.open()

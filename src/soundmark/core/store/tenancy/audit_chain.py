@@ -97,8 +97,8 @@ async def find_last_seal(tx: AnyTx, organization_id: str) -> ChainLink | None:
 async def list_waiting(tx: AnyTx, organization_id: str, *, limit: int) -> list[Waiting]:
     """Return up to `limit` unsealed stages, roughly in the order in which they were written.
 
-    Each entry and seal is looked up by its key (`LIMIT 1`), whatever the planner knows of the tables: a plan that was
-    made when they were empty would read all of the organisation's.
+    Each entry and seal is looked up by itself (`LIMIT 1`): for a join, a plan that was made when the tables were empty
+    would read all of the organisation's. That the look-up uses an index is the session's setting: record 57.
     """
     rows = await tx.all(
         _WaitingRow,
