@@ -13,8 +13,12 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
+from bench import seed, wrk
 from bench.decoding import random_frame
-from bench.figures import Figure
+from bench.figures import Figure, ratio_of_rounds
+from bench.rounds import pace
+from bench.service import OPERATOR_TOKEN, audio, core, seeded
+from bench.wrk import Demand, Load
 from soundmark.audio.synthesis import PROTOCOLS, SAMPLE_RATE_HZ, render_wav, synthesise
 from soundmark.embedded.postgres import RunningCluster
 from soundmark.wire.private.audio import Protocol
@@ -29,12 +33,40 @@ _HEARD_COUNT: Final = 100  # At each level of the noise.
 _LEVELS_DB: Final = range(-6, -22, -1)
 _LEAD_MAX: Final = 20_000  # Samples of noise before a sound: it may begin anywhere between ggwave's steps.
 _BLOCK: Final = 1024
+_CONNECTIONS: Final = 4
 _GGWAVE_RMS: Final = {152_576: 0.1201, 112_640: 0.1167, 72_704: 0.1094}  # Measured, by the samples of a sound.
 
 
 def rendering(_: RunningCluster) -> list[Figure]:
     """Measure the time of one WAV, and the noise at which a stock ggwave hears half of the frames."""
     return [*(_time(protocol) for protocol in PROTOCOLS), *(_depth(protocol) for protocol in PROTOCOLS)]
+
+
+def sound(cluster: RunningCluster) -> list[Figure]:
+    """Measure WAVs through Core's API against a bare loop over ggwave in one process."""
+    database = seeded(cluster, 1_000)
+    paths = [
+        f"/v1/codes/{seed.xr_id_of(number)}/audio?organization_id={seed.ORGANIZATION_ID}" for number in range(1_000)
+    ]
+    demand = Demand(paths, _CONNECTIONS, f"Bearer {OPERATOR_TOKEN}")
+    bare_rates: list[float] = []
+    loads: list[Load] = []
+    with audio() as audio_url, core(database, audio_url=audio_url) as service:
+        wrk.run(service.base_url, demand, seconds=pace.warm_s)
+        for number in range(pace.rounds):
+            bare_rates.append(_bare_renders_per_s())
+            loads.append(wrk.run(service.base_url, demand, seconds=pace.round_s, seed=number))
+    rates = [load.requests_per_s for load in loads]
+    return [
+        Figure(
+            "WAVs through Core",
+            f"{median(rates):,.0f}/s",
+            f"ggwave and WAV in a bare loop: {median(bare_rates):,.0f}/s",
+            ratio_of_rounds(rates, bare_rates),
+            "at least",
+            0.7,
+        )
+    ]
 
 
 @contextlib.contextmanager
@@ -142,3 +174,13 @@ def _half_heard_db(make: Callable[[str, Protocol], Samples], protocol: Protocol)
             return level_db + (_HEARD_COUNT / 2 - heard_count) / (before - heard_count)
         before = heard_count
     raise RuntimeError("half of the frames are heard in any noise that was tried")
+
+
+def _bare_renders_per_s() -> float:
+    frames = [f"XRC1:{seed.token_of(number)}" for number in range(1_000)]
+    with ggwave_renderer() as render:
+        began_s, count = time.perf_counter(), 0
+        while (taken_s := time.perf_counter() - began_s) < pace.round_s:
+            render(frames[count % len(frames)], 4)
+            count += 1
+    return count / taken_s
