@@ -1,7 +1,12 @@
 """Short transactions through libpq's pipeline, which tests run and break."""
 
+import contextlib
+from collections.abc import AsyncIterator
+
+from support.database.cutting_proxy import CuttingProxy
 from support.database.notes_table import write_note
 
+from soundmark.kit.crypto.secret import Secret
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
 from soundmark.kit.postgres.pipelined_tx import PipelinedTx
 
@@ -30,3 +35,14 @@ async def change(transactions: PipelinedTransactions, *texts: str) -> list[str]:
             for text in texts:
                 await write_note(tx, text)
     return [one.result() for one in read]
+
+
+@contextlib.asynccontextmanager
+async def cut(kit_url: Secret) -> AsyncIterator[tuple[PipelinedTransactions, CuttingProxy]]:
+    """Yield transactions through a proxy, on one connection that is open and has prepared what `change` sends."""
+    proxy = CuttingProxy(kit_url)
+    async with proxy.serving() as db:
+        transactions = PipelinedTransactions(db, size=1)
+        await change(transactions, "first")
+        yield transactions, proxy
+        await transactions.aclose()

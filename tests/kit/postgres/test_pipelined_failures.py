@@ -1,14 +1,11 @@
 """Transactions of few round trips: what they promise when a connection, a server or a caller leaves one."""
 
 import asyncio
-import contextlib
 import contextvars
 import random
-from collections.abc import AsyncIterator
 from typing import Any, LiteralString
 
 import pytest
-from support.database.cutting_proxy import CuttingProxy
 from support.database.notes_table import read_notes, write_note
 from support.database.rival import Rival
 
@@ -19,18 +16,7 @@ from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
 
-from .pipelined_changes import backend, backend_of, change, echo
-
-
-@contextlib.asynccontextmanager
-async def cut(kit_url: Secret) -> AsyncIterator[tuple[PipelinedTransactions, CuttingProxy]]:
-    """Yield transactions through a proxy, on one connection that is open and has prepared what `change` sends."""
-    proxy = CuttingProxy(kit_url)
-    async with proxy.serving() as db:
-        transactions = PipelinedTransactions(db, size=1)
-        await change(transactions, "first")
-        yield transactions, proxy
-        await transactions.aclose()
+from .pipelined_changes import backend, backend_of, change, cut, echo
 
 
 async def read_then_write(

@@ -8,10 +8,10 @@ from soundmark.core.domain.codes.signed_facts import agree, read_facts
 from soundmark.core.integrity import report_broken
 from soundmark.core.problems import CodeNotFound
 from soundmark.core.store.codes import broadcasts
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx
 
 
-async def read_signed_codes(tx: Tx, found: Sequence[ListedCode]) -> list[Code]:
+async def read_signed_codes(tx: AnyTx, found: Sequence[ListedCode]) -> list[Code]:
     """Return the Codes in their order; report and leave out any whose token is not stored.
 
     A second statement, not a join: `codes` is kept by organisation and `broadcasts` by token, and what was signed

@@ -51,7 +51,7 @@ def require_authority(scope: TenantScope, authority: Authority) -> Role | None:
     return authority
 
 
-async def require_project(tx: Tx, scope: TenantScope, project_id: str) -> Project:
+async def require_project(tx: AnyTx, scope: TenantScope, project_id: str) -> Project:
     """Return a project that the caller may act in.
 
     Raises: ProjectNotFound, also for a project that the caller's API key does not belong to.

@@ -107,7 +107,7 @@ class Database:
 
         Raises: DatabaseUnavailable.
         """
-        timeout_s = statement_timeout_s or _find_timeout_s()
+        timeout_s = statement_timeout_s or find_timeout_s()
         async with self._run_begun(_begin("READ COMMITTED", tenant, subject, timeout_s)) as tx:
             yield tx
 
@@ -119,7 +119,7 @@ class Database:
 
         Raises: DatabaseUnavailable.
         """
-        begin = _begin("REPEATABLE READ READ ONLY", tenant, None, _find_timeout_s())
+        begin = _begin("REPEATABLE READ READ ONLY", tenant, None, find_timeout_s())
         async with self._run_begun(begin, only_reads=True) as tx:
             yield tx
 
@@ -134,7 +134,7 @@ class Database:
         exported: str = await tx.value("SELECT pg_export_snapshot()")
         begin = _begin("REPEATABLE READ READ ONLY", None, None)
         begin += sql.SQL("; SET TRANSACTION SNAPSHOT {}").format(exported).as_bytes(None)
-        timeout_s = _find_timeout_s()
+        timeout_s = find_timeout_s()
         if timeout_s is not None:
             # After the snapshot, which must come before any query.
             begin += sql.SQL("; SET LOCAL statement_timeout = {}").format(f"{timeout_s}s").as_bytes(None)
@@ -318,7 +318,7 @@ def remove_content(error: psycopg.DatabaseError) -> None:
     error.args = (f"SQLSTATE {error.sqlstate}" + (f" at {place}" if place else ""),)
 
 
-def _find_timeout_s() -> int | None:
+def find_timeout_s() -> int | None:
     """Return how long a statement may take for a request with a deadline; None where the connection's limit is less.
 
     At the deadline the request is cancelled, and its query with it. This timeout is enforced by the server, so that no

@@ -12,16 +12,17 @@ from psycopg import sql
 
 from soundmark.kit import open_transaction
 from soundmark.kit.http.responses.problems import DatabaseUnavailable
-from soundmark.kit.postgres.database import ACQUIRE_TIMEOUT_S, ATTEMPTS, Database, remove_content
+from soundmark.kit.postgres.database import ACQUIRE_TIMEOUT_S, ATTEMPTS, Database, find_timeout_s, remove_content
 from soundmark.kit.postgres.link import STALE_ERRORS, Call, Link, Rows
 from soundmark.kit.postgres.pipelined_tx import COMMIT, PipelinedTx
 from soundmark.kit.postgres.sessions import CONNECT_TIMEOUT_S, STATEMENT_TIMEOUT_S
-from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, describe_unavailable
+from soundmark.kit.postgres.transaction import CONNECTION_ERRORS, TIMEOUT_ERRORS, Send, describe_unavailable
 
 _RESTING_MAX_S: Final = 60.0
 # After the server's own limit for a statement, which leaves the connection sound.
 _TRIP_TIMEOUT_S: Final = STATEMENT_TIMEOUT_S + CONNECT_TIMEOUT_S
 _BEGIN: Final = Call("BEGIN ISOLATION LEVEL READ COMMITTED")
+_BEGIN_READING: Final = Call("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
 _ROLLBACK: Final = Call("ROLLBACK")
 
 
@@ -30,12 +31,14 @@ class PipelinedTransactions:
 
     The one that was used last is used next, so that few are open, and those have their plans; those that have rested
     for a minute are closed when another comes to rest. A new connection prepares what the others have prepared. All are
-    closed with `db`.
+    closed with `db`. Readings have at most half of the connections, so that slow ones leave some; and what they open
+    prepares nothing else, because preparing a statement that writes waits for whoever locks the table.
     """
 
     def __init__(self, db: Database, *, size: int) -> None:
         self._db: Final = db
         self._free: Final = asyncio.Semaphore(size)
+        self._free_for_reading: Final = asyncio.Semaphore(max(1, size // 2))
         self._resting: Final[deque[tuple[Link, float]]] = deque()
         self._links: Final[set[Link]] = set()
         self._statements: dict[LiteralString, None] = {}
@@ -50,10 +53,36 @@ class PipelinedTransactions:
 
         Raises: DatabaseUnavailable.
         """
-        open_transaction.assert_no_transaction("a transaction")
-        await self._take_place()
+        async with self._run((_BEGIN, _set("soundmark.tenant", tenant))) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def reading(self, *, tenant: str) -> AsyncIterator[tuple[PipelinedTx, Send]]:
+        """Run a read-only transaction in one round trip, which is made at the end of the block.
+
+        `send` is as in `PipelinedTx.pipeline`, and `tenant` as in `transaction`. Each statement may take 30 s, or what
+        is left of the request's deadline. If the connection is lost, they are sent again on another.
+
+        Raises: DatabaseUnavailable.
+        """
+        begin = [_BEGIN_READING, _set("soundmark.tenant", tenant)]
+        timeout_s = find_timeout_s()
+        if timeout_s is not None:
+            begin.append(_set("statement_timeout", f"{timeout_s}s"))
+        await _take_place(self._free_for_reading)
         try:
-            link = _BeginningLink(self, await self.open_link(), tenant)
+            async with self._run(begin, only_reads=True) as tx, tx.pipeline(commits=True) as send:
+                yield tx, send
+        finally:
+            self._free_for_reading.release()
+
+    @contextlib.asynccontextmanager
+    async def _run(self, begin: Sequence[Call], *, only_reads: bool = False) -> AsyncIterator[PipelinedTx]:
+        open_transaction.assert_no_transaction("a transaction")
+        await _take_place(self._free)
+        try:
+            opened = await self.open_link(only_reads=only_reads)
+            link = _BeginningLink(self, opened, begin, only_reads=only_reads)
             tx = PipelinedTx(link)
             token = open_transaction.is_open.set(True)
             try:
@@ -61,6 +90,8 @@ class PipelinedTransactions:
                 if not tx.is_over:
                     await link.commit()
             except (*CONNECTION_ERRORS, *STALE_ERRORS) as error:
+                if only_reads and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                    raise  # Our own mistake, whatever the server is.
                 raise describe_unavailable(error) from error
             except psycopg.DatabaseError as error:
                 remove_content(error)
@@ -73,15 +104,16 @@ class PipelinedTransactions:
         finally:
             self._free.release()
 
-    async def open_link(self) -> Link:
-        """Return the connection that was used last and is alive, or a new one."""
+    async def open_link(self, *, only_reads: bool = False) -> Link:
+        """Return the connection that was used last and is alive, or a new one, which `only_reads` for now."""
         while self._resting:
             link, _ = self._resting.pop()
             if link.is_alive():
                 return link
             self._links.discard(link)
         connection = await self._db.dedicated_connection()
-        link = Link(connection, self._statements, prepares=self._db.session.sends_startup)
+        statements = () if only_reads else self._statements
+        link = Link(connection, statements, prepares=self._db.session.sends_startup)
         self._links.add(link)
         return link
 
@@ -108,24 +140,16 @@ class PipelinedTransactions:
             self.lose(link, psycopg.OperationalError("closed"))
         self._resting.clear()
 
-    async def _take_place(self) -> None:
-        """Wait until fewer than `size` transactions are open.
-
-        Raises: DatabaseUnavailable if that takes too long.
-        """
-        try:
-            async with asyncio.timeout(ACQUIRE_TIMEOUT_S if self._free.locked() else None):
-                await self._free.acquire()
-        except TimeoutError as error:
-            raise DatabaseUnavailable from error
-
 
 class _BeginningLink:
     """A connection on which the first round trip begins a transaction, wherever that succeeds."""
 
-    def __init__(self, connections: PipelinedTransactions, link: Link, tenant: str) -> None:
+    def __init__(
+        self, connections: PipelinedTransactions, link: Link, begin: Sequence[Call], *, only_reads: bool
+    ) -> None:
         self._connections: Final = connections
-        self._tenant: Final = tenant
+        self._begin: Final = begin
+        self._only_reads: Final = only_reads
         self.link = link
         self._has_begun = False
 
@@ -140,20 +164,22 @@ class _BeginningLink:
         """
         if self._has_begun:
             return await self._send(calls)
-        begin = (_BEGIN, _set_tenant(self._tenant))
         for _ in range(ATTEMPTS):
             try:
-                answers = await self._send((*begin, *calls))
+                answers = await self._send((*self._begin, *calls))
             except TIMEOUT_ERRORS:
                 raise
             except (*CONNECTION_ERRORS, *STALE_ERRORS) as error:
                 self._connections.lose(self.link, error)
-                if COMMIT in calls and not isinstance(error, STALE_ERRORS):
+                if self._only_reads:
+                    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                        raise
+                elif COMMIT in calls and not isinstance(error, STALE_ERRORS):
                     raise
-                self.link = await self._connections.open_link()
+                self.link = await self._connections.open_link(only_reads=self._only_reads)
             else:
                 self._has_begun = True
-                return answers[len(begin) :]
+                return answers[len(self._begin) :]
         raise DatabaseUnavailable
 
     async def commit(self) -> None:
@@ -179,8 +205,20 @@ class _BeginningLink:
             raise
 
 
+async def _take_place(places: asyncio.Semaphore) -> None:
+    """Wait for one of the places.
+
+    Raises: DatabaseUnavailable if that takes too long.
+    """
+    try:
+        async with asyncio.timeout(ACQUIRE_TIMEOUT_S if places.locked() else None):
+            await places.acquire()
+    except TimeoutError as error:
+        raise DatabaseUnavailable from error
+
+
 @functools.lru_cache(maxsize=1024)
-def _set_tenant(tenant: str) -> Call:
+def _set(name: LiteralString, value: str) -> Call:
     """Return the setting that ends with the transaction, as text: `Database` says why it is not `set_config`."""
-    statement = sql.SQL("SET LOCAL soundmark.tenant TO {}").format(tenant).as_string(None)
+    statement = sql.SQL("SET LOCAL {} TO {}").format(sql.SQL(name), value).as_string(None)
     return Call(statement, is_kept=False)

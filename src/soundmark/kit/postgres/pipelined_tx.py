@@ -49,11 +49,15 @@ class PipelinedTx:
         """Make `Database.take_announced` return `name` after the transaction has ended."""
         self.announced.add(name)
 
-    async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]:
-        """Return every row as a `record`, whose fields have the names of the columns."""
-        call = _call(statement, params)
+    async def all(
+        self, record: type[R], statement: LiteralString, params: Params | None = None, *, plan_anew: bool = False
+    ) -> list[R]:
+        """Return every row as a `record`, whose fields have the names of the columns; `plan_anew` is as in `Tx.all`."""
+        call = _call(statement, params, is_kept=not plan_anew)
         rows = await self._answer(call)
         columns = self._trips.columns_of(call.statement)
+        if columns == getattr(record, "__match_args__", ()):  # The parameters of a dataclass, in their order.
+            return [record(*row) for row in rows]
         return [record(**dict(zip(columns, row, strict=True))) for row in rows]
 
     async def one_or_none(self, record: type[R], statement: LiteralString, params: Params | None = None) -> R | None:
@@ -80,8 +84,8 @@ class PipelinedTx:
             self._calls.append(call)
 
     @contextlib.asynccontextmanager
-    async def pipeline(self) -> AsyncIterator[Send]:
-        """Send the statements of the block in one round trip.
+    async def pipeline(self, *, commits: bool = False) -> AsyncIterator[Send]:
+        """Send the statements of the block in one round trip; with `commits`, the transaction ends with it.
 
         `send` takes a coroutine that executes one statement, such as a call of a store function, and returns its
         answer, whose result is there after the block. The server executes the statements in the order in which they
@@ -101,7 +105,8 @@ class PipelinedTx:
 
         try:
             yield send
-            self._answers = await self._trips.send(calls)
+            self._answers = await self._trips.send([*calls, COMMIT] if commits else calls)
+            self.is_over = commits
             for step in steps:
                 step.go_on()
                 assert step.is_over, "a coroutine in a pipeline executes one statement"
@@ -183,9 +188,10 @@ def _number_parameters(statement: LiteralString) -> tuple[LiteralString, tuple[s
     return numbered, names
 
 
-def _call(statement: LiteralString, params: Params | None) -> Call:
+def _call(statement: LiteralString, params: Params | None, *, is_kept: bool = True) -> Call:
     numbered, names = _number_parameters(statement)
-    return Call(numbered, tuple([_write_value(params[name]) for name in names]) if params is not None else ())
+    values = tuple([_write_value(params[name]) for name in names]) if params is not None else ()
+    return Call(numbered, values, is_kept)
 
 
 def _write_value(value: object) -> str | None:

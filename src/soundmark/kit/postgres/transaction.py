@@ -189,7 +189,9 @@ class AnyTx(Protocol):
 
     def announce(self, name: str) -> None: ...
 
-    async def all(self, record: type[R], statement: LiteralString, params: Params | None = None) -> list[R]: ...
+    async def all(
+        self, record: type[R], statement: LiteralString, params: Params | None = None, *, plan_anew: bool = False
+    ) -> list[R]: ...
 
     async def one_or_none(
         self, record: type[R], statement: LiteralString, params: Params | None = None

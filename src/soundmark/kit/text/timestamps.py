@@ -1,19 +1,27 @@
 """RFC 3339 timestamps: written in UTC with milliseconds and `Z`, read with any offset."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Final
 
 _RFC_3339: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:[0-5]\d)", re.ASCII)
+_TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
+_THREE_DIGITS: Final = tuple(f"{number:03}" for number in range(1000))
 
 
 def format_timestamp(moment: datetime) -> str:
     """Return a text such as `2026-11-20T10:00:00.000Z`. These texts sort in the order of their times."""
     assert moment.tzinfo is not None, "a time without a zone is ambiguous"
     utc = moment.astimezone(UTC)
-    # In two thirds of the time that `isoformat` takes; a list of 50 Codes has 101 of them.
-    parts = (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond // 1000)
-    return "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ" % parts  # noqa: UP031 - an f-string takes twice as long
+    # In a third of the time that `isoformat` or a `%` with numbers takes; a list of 50 Codes has 101 of them.
+    time = f"{_TWO_DIGITS[utc.hour]}:{_TWO_DIGITS[utc.minute]}:{_TWO_DIGITS[utc.second]}"
+    return f"{_format_day(utc.toordinal())}T{time}.{_THREE_DIGITS[utc.microsecond // 1000]}Z"
+
+
+@lru_cache(maxsize=1024)
+def _format_day(ordinal: int) -> str:
+    return date.fromordinal(ordinal).isoformat()
 
 
 def parse_timestamp(text: str) -> datetime:

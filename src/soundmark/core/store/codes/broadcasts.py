@@ -8,7 +8,7 @@ from soundmark.kit.postgres.arrays import plain_array, text_array
 from soundmark.kit.postgres.database_server import DatabaseServer, parse_server
 from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.shared_connection import SharedConnection
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 
 
 class Broadcast(NamedTuple):
@@ -45,7 +45,7 @@ async def find_live(connection: SharedConnection, tokens: Iterable[str]) -> tupl
     return {row[0]: Broadcast._make(row) for row in rows}, parse_server(preface)
 
 
-async def find_many(tx: Tx, tokens: Sequence[str]) -> dict[str, Broadcast]:
+async def find_many(tx: AnyTx, tokens: Sequence[str]) -> dict[str, Broadcast]:
     """Return the broadcasts of those tokens that exist, revoked or not, by token."""
     rows = await tx.rows(
         """

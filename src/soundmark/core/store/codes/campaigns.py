@@ -103,7 +103,7 @@ async def update_archived(tx: Tx, scope: TenantScope, campaign_id: str, *, now: 
 
 
 async def list_newest_first(
-    tx: Tx, scope: TenantScope, project_id: str, *, before: Position | None, limit: int
+    tx: AnyTx, scope: TenantScope, project_id: str, *, before: Position | None, limit: int
 ) -> list[Campaign]:
     """Return up to `limit` campaigns of one project, newest first."""
     return await tx.all(
@@ -174,7 +174,7 @@ async def find_summary(tx: Tx, scope: TenantScope, campaign_id: str, *, now: dat
     return None if row is None else row.summary()
 
 
-async def find(tx: Tx, scope: TenantScope, campaign_id: str) -> Campaign | None:
+async def find(tx: AnyTx, scope: TenantScope, campaign_id: str) -> Campaign | None:
     """Return one campaign of the organisation, and of the only project the caller may reach."""
     return await tx.one_or_none(Campaign, _ONE, _make_params(scope, campaign_id))
 

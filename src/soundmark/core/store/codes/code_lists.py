@@ -8,7 +8,7 @@ from typing import Final, Literal, LiteralString
 from soundmark.core.domain.codes.address import bounds_of
 from soundmark.core.domain.codes.code import CodeStatus, ListedCode
 from soundmark.core.domain.tenancy.scope import TenantScope
-from soundmark.kit.postgres.transaction import Tx
+from soundmark.kit.postgres.transaction import AnyTx, Tx
 from soundmark.kit.text.paging import Position
 
 
@@ -101,7 +101,7 @@ _OLDEST_IN_PROJECT: Final[LiteralString] = _LISTED + _OF_PROJECT + _OLDEST_FIRST
 
 
 async def list_page(
-    tx: Tx,
+    tx: AnyTx,
     scope: TenantScope,
     filters: CodeFilter,
     order: CodeOrder,

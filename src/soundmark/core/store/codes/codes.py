@@ -73,7 +73,7 @@ async def insert(tx: AnyTx, issued: Sequence[Code], addresses: Sequence[bytes], 
     )
 
 
-async def find(tx: Tx, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> ListedCode | None:
+async def find(tx: AnyTx, scope: TenantScope, xr_id: str, *, project_id: str | None = None) -> ListedCode | None:
     """Return one Code of the organisation; of `project_id`, if given, and of the only project the caller may reach."""
     return await tx.one_or_none(
         ListedCode,

@@ -89,7 +89,7 @@ class AuditFilter:
 
 
 async def list_newest_first(
-    tx: Tx, scope: TenantScope, filters: AuditFilter, *, before: Position | None, limit: int
+    tx: AnyTx, scope: TenantScope, filters: AuditFilter, *, before: Position | None, limit: int
 ) -> list[AuditEntry]:
     """Return up to `limit` entries of the organisation that match the filter, newest first, after position `before`.
 

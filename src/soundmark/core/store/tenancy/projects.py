@@ -73,7 +73,7 @@ async def update_name(tx: Tx, scope: TenantScope, project_id: str, *, name: str)
         raise
 
 
-async def find(tx: Tx, scope: TenantScope, project_id: str) -> Project | None:
+async def find(tx: AnyTx, scope: TenantScope, project_id: str) -> Project | None:
     """Return one project of the caller's organisation."""
     return await tx.one_or_none(
         Project,

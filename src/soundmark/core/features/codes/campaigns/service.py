@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
 
-from soundmark.core.context import Context
+from soundmark.core.context import Context, RequestContext
 from soundmark.core.domain.codes.campaign import Campaign, StopResult, Summary, is_in_order
 from soundmark.core.domain.tenancy.scope import TenantScope
 from soundmark.core.domain.webhooks.act import ACT_PREFIX
@@ -81,16 +81,16 @@ async def create_campaign(ctx: Context, scope: TenantScope, new: NewCampaign) ->
 
 
 async def list_campaigns(
-    ctx: Context, scope: TenantScope, project_id: str, *, before: Position | None, limit: int
+    ctx: RequestContext, scope: TenantScope, project_id: str, *, before: Position | None, limit: int
 ) -> Page[Campaign]:
     """Return the campaigns of one project, newest first.
 
     Raises: ProjectNotFound.
     """
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        await require_project(tx, scope, project_id)
-        rows = await campaigns.list_newest_first(tx, scope, project_id, before=before, limit=limit + 1)
-    return cut_page(rows, limit, lambda row: Position(row.created_at, row.id))
+    async with ctx.pipelined.reading(tenant=scope.organization_id) as (tx, send):
+        send(require_project(tx, scope, project_id))
+        rows = send(campaigns.list_newest_first(tx, scope, project_id, before=before, limit=limit + 1))
+    return cut_page(rows.result(), limit, lambda row: Position(row.created_at, row.id))
 
 
 async def update_campaign(ctx: Context, scope: TenantScope, campaign_id: str, changes: Changes) -> Campaign:

@@ -17,7 +17,6 @@ from soundmark.core.steps.tenancy import hold_authority, hold_project, require_p
 from soundmark.core.store.codes import broadcasts, campaigns, code_lists, codes
 from soundmark.core.store.codes.code_lists import CodeFilter, CodeOrder
 from soundmark.kit.postgres.database_server import read_server
-from soundmark.kit.postgres.transaction import Tx
 from soundmark.kit.text.paging import Page, Position, cut_page
 
 AnyCode = TypeVar("AnyCode", Code, ListedCode)
@@ -38,10 +37,14 @@ async def get_code(ctx: RequestContext, scope: TenantScope, xr_id: str, *, proje
     """
     if project_id is not None:
         require_reach(scope, project_id)
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        listed = await codes.find(tx, scope, xr_id, project_id=project_id)
-        found = await read_signed_codes(tx, [] if listed is None else [listed])
-    return await verify_code(ctx, found[0] if found else None)
+    async with ctx.pipelined.reading(tenant=scope.organization_id) as (tx, send):
+        listed = send(codes.find(tx, scope, xr_id, project_id=project_id))
+    code = listed.result()
+    if code is None:
+        raise CodeNotFound
+    async with ctx.pipelined.reading(tenant=scope.organization_id) as (tx, send):
+        found = send(read_signed_codes(tx, [code]))
+    return await verify_code(ctx, next(iter(found.result()), None))
 
 
 async def list_codes(
@@ -60,8 +63,7 @@ async def list_codes(
 
     Raises: ProjectNotFound; CampaignNotFound, also for a campaign outside the project that the filter names.
     """
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        page = await _read_page(ctx, tx, scope, code_filter, order, after=after, limit=limit)
+    page = await _read_page(ctx, scope, code_filter, order, after=after, limit=limit)
     return _judge_page(ctx, code_filter, page)
 
 
@@ -78,11 +80,11 @@ async def list_signed_codes(
 
     A Code that does not verify raises an alarm and is left out.
     """
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        listed = await _read_page(ctx, tx, scope, code_filter, order, after=after, limit=limit)
-        found = await read_signed_codes(tx, listed.entries)
+    listed = await _read_page(ctx, scope, code_filter, order, after=after, limit=limit)
+    async with ctx.pipelined.reading(tenant=scope.organization_id) as (tx, send):
+        found = send(read_signed_codes(tx, listed.entries))
     verified = []
-    for code in found:
+    for code in found.result():
         with suppress(CodeNotFound):
             verified.append(await verify_code(ctx, code))
         await asyncio.sleep(0)  # A hundred signatures take long enough that others need the event loop in between.
@@ -157,7 +159,6 @@ async def revoke_codes(
 
 async def _read_page(
     ctx: RequestContext,
-    tx: Tx,
     scope: TenantScope,
     code_filter: CodeFilter,
     order: CodeOrder,
@@ -165,9 +166,22 @@ async def _read_page(
     after: Position | None,
     limit: int,
 ) -> Page[ListedCode]:
-    await _require_filters(tx, scope, code_filter)
-    rows = await code_lists.list_page(tx, scope, code_filter, order, after=after, limit=limit + 1, now=ctx.clock.now())
-    return cut_page(rows, limit, lambda row: Position(getattr(row, order.by), row.xr_id))
+    """Return a page, unless the filter names a project or campaign that does not exist.
+
+    An empty list would say that nothing was issued there.
+    """
+    project_id, campaign_id = code_filter.project_id, code_filter.campaign_id
+    now = ctx.clock.now()
+    async with ctx.pipelined.reading(tenant=scope.organization_id) as (tx, send):
+        if project_id is not None:
+            send(require_project(tx, scope, project_id))
+        campaign = None if campaign_id is None else send(campaigns.find(tx, scope, campaign_id))
+        rows = send(code_lists.list_page(tx, scope, code_filter, order, after=after, limit=limit + 1, now=now))
+    if campaign is not None:
+        found = campaign.result()
+        if found is None or project_id not in {None, found.project_id}:
+            raise CampaignNotFound
+    return cut_page(rows.result(), limit, lambda row: Position(getattr(row, order.by), row.xr_id))
 
 
 def _judge_page(ctx: RequestContext, code_filter: CodeFilter, page: Page[AnyCode]) -> tuple[Page[AnyCode], datetime]:
@@ -176,14 +190,3 @@ def _judge_page(ctx: RequestContext, code_filter: CodeFilter, page: Page[AnyCode
     if code_filter.status is not None:
         page = replace(page, entries=[row for row in page.entries if row.status(now) == code_filter.status])
     return page, now
-
-
-async def _require_filters(tx: Tx, scope: TenantScope, code_filter: CodeFilter) -> None:
-    """Refuse a project or campaign that does not exist: an empty list would say that nothing was issued there."""
-    project_id, campaign_id = code_filter.project_id, code_filter.campaign_id
-    if project_id is not None:
-        await require_project(tx, scope, project_id)
-    if campaign_id is not None:
-        campaign = await campaigns.find(tx, scope, campaign_id)
-        if campaign is None or project_id not in {None, campaign.project_id}:
-            raise CampaignNotFound

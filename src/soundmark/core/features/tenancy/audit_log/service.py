@@ -17,12 +17,12 @@ _READ_AT_ONCE: Final = 500
 
 
 async def list_entries(
-    ctx: Context, scope: TenantScope, audit_filter: AuditFilter, *, before: Position | None, limit: int
+    ctx: RequestContext, scope: TenantScope, audit_filter: AuditFilter, *, before: Position | None, limit: int
 ) -> Page[AuditEntry]:
     """Return the entries that match the filter, newest first."""
-    async with ctx.db.transaction(tenant=scope.organization_id) as tx:
-        rows = await audit.list_newest_first(tx, scope, audit_filter, before=before, limit=limit + 1)
-    return cut_page(rows, limit, _position)
+    async with ctx.pipelined.reading(tenant=scope.organization_id) as (tx, send):
+        rows = send(audit.list_newest_first(tx, scope, audit_filter, before=before, limit=limit + 1))
+    return cut_page(rows.result(), limit, _position)
 
 
 async def read_all(
