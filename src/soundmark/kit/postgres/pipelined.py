@@ -210,8 +210,11 @@ async def _take_place(places: asyncio.Semaphore) -> None:
 
     Raises: DatabaseUnavailable if that takes too long.
     """
+    if not places.locked():
+        await places.acquire()
+        return
     try:
-        async with asyncio.timeout(ACQUIRE_TIMEOUT_S if places.locked() else None):
+        async with asyncio.timeout(ACQUIRE_TIMEOUT_S):
             await places.acquire()
     except TimeoutError as error:
         raise DatabaseUnavailable from error

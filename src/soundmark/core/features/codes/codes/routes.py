@@ -16,7 +16,7 @@ from soundmark.core.features.codes.codes import service
 from soundmark.core.features.codes.codes.wire import CodePage, RevokeCodes, RevokedCodes
 from soundmark.core.problems import CampaignNotFound, CodeNotFound, ProjectNotFound
 from soundmark.core.store.codes.code_lists import NEWEST_FIRST, CodeFilter, CodeOrder
-from soundmark.core.views.codes import detail_view, summary_view, with_intent_view
+from soundmark.core.views.codes import detail_view, summary_views, with_intent_view
 from soundmark.kit.text.paging import LIMIT_DEFAULT, InvalidCursor
 from soundmark.kit.text.timestamps import format_timestamp
 from soundmark.wire.shape import NO_CONTROL_CHARS, Timestamp
@@ -92,7 +92,7 @@ async def _read_order(
     "GET",
     "/v1/codes",
     Operation("code.list", tenant="query_or_header", problems=(InvalidCursor, ProjectNotFound, CampaignNotFound)),
-    example=CodePage(data=[summary_view(_LISTED, ISSUED_AT)], next_cursor=None),
+    example=CodePage(data=summary_views([_LISTED], ISSUED_AT), next_cursor=None),
 )
 async def list_codes(
     ctx: Ctx,
@@ -114,7 +114,7 @@ async def list_codes(
     data: list[CodeWithIntent | CodeSummary]
     if include is None:
         page, now = await service.list_codes(ctx, scope, filters, order, after=cursors.read(cursor), limit=limit)
-        data, next_position = [summary_view(code, now) for code in page.entries], page.next_position
+        data, next_position = [*summary_views(page.entries, now)], page.next_position
     else:
         signed, now = await service.list_signed_codes(
             ctx, scope, filters, order, after=cursors.read(cursor), limit=limit
