@@ -81,6 +81,7 @@ _LIMITS: Final = {
     "Resolve, 10,000,000 Codes": "16 GB of rows: most are copied from the system's cache into a gibibyte of buffers",
     "Resolve: processor": "the Ed25519 signature and HTTP; a slow machine: see the constant answer",
     "Core's resident memory": "code; 32 MiB are the cache",
+    "List of 50 Codes: proc": "a slow machine: 66 constant answers, where 1.2 ms were 70 on the one that was profiled",
     "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",
     "Single Codes of 16 organisations, two": "PostgreSQL: the bare statements alone are under half of pgbench",
     "Single Codes of 16 organisations; their": "Core: 1.7 ms of processor time a Code, beside PostgreSQL's 1.4 ms",
