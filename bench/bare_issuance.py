@@ -62,7 +62,14 @@ class _Recorder:
     def announce(self, name: str) -> None:
         """Do nothing."""
 
-    async def all(self, record: type[Any], statement: LiteralString, params: Params | None = None) -> list[Any]:  # noqa: ARG002 - nothing is found
+    async def all(
+        self,
+        record: type[Any],  # noqa: ARG002 - nothing is found
+        statement: LiteralString,
+        params: Params | None = None,
+        *,
+        plan_anew: bool = False,  # noqa: ARG002 - as above
+    ) -> list[Any]:
         self.statements.append((statement, params))
         return []
 
