@@ -18,7 +18,7 @@ VERIFIERS := $(VENV)/verifiers
 # Of the builder of the documentation site, whose fourteen thousand icons nothing else needs.
 DOCS := $(VENV)/docs
 GUIDE := build/guide
-GUIDE_SOURCES := $(shell find docs -type f -not -name '*.pyc') $(wildcard *.md sdk/*/README.md tools/*/README.md) examples/README.md bench/RESULTS.md
+GUIDE_SOURCES := $(shell find docs -type f -not -name '*.pyc') $(wildcard *.md sdk/*/README.md tools/*/README.md) examples/README.md $(wildcard bench/*.md)
 # The oldest releases that we say we run on, and the tests that would notice.
 FLOORS := $(VENV)/floors
 FLOOR_TESTS := sdk/python/tests tests/kit tests/core tests/audience tests/audio tests/cli

@@ -1,6 +1,6 @@
 """Which codecs a Code survives, alone and under a programme: `python -m bench.codecs` measures it.
 
-The tables go to docs/sound.md and bench/RESULTS.md. Needs ffmpeg (`scripts/install-tools ffmpeg`).
+The tables go to docs/sound.md and bench/MEASURED.md. Needs ffmpeg (`scripts/install-tools ffmpeg`).
 """
 
 import argparse
@@ -31,7 +31,7 @@ from soundmark.audio.synthesis import PROTOCOLS, render_wav
 from soundmark.wire.private.audio import Protocol
 
 _DOCS: Final = Path(__file__).parent.parent / "docs" / "sound.md"
-_RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+_MEASURED: Final = Path(__file__).with_name("MEASURED.md")
 _TOKEN_ALPHABET: Final = string.ascii_letters + string.digits + "-_"
 _SEED: Final = 20261122
 # The level of a Code against the programme, as the ratio of their RMS; None is a Code alone, as Core renders it.
@@ -247,7 +247,7 @@ def summary(scores: Sequence[CodecScore]) -> str:
 
 
 def details(scores: Sequence[CodecScore]) -> str:
-    """Return the tables for bench/RESULTS.md: each measured protocol, and each programme by itself."""
+    """Return the tables for bench/MEASURED.md: each measured protocol, and each programme by itself."""
     protocols = list(dict.fromkeys(score.protocol for score in scores))
     lines = [line for protocol in protocols for line in [*table(scores, protocol), ""]]
     lines += [line for protocol in protocols for line in [*table_by_programme(scores, protocol), ""]]
@@ -294,7 +294,7 @@ def main() -> None:
         print(details(scores))  # noqa: T201 - this program's output
     else:
         write(_DOCS, summary(scores))
-        write(_RESULTS, details(scores))
+        write(_MEASURED, details(scores))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A measured figure with its target, and the page that holds them."""
+"""A measured figure with its target, and the pages that hold them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from rich.table import Table
 
 from bench.machine import described
 
-PAGE: Final = Path(__file__).parent / "RESULTS.md"
+RESULTS: Final = Path(__file__).with_name("RESULTS.md")  # Every row, and the story.
+MEASURED: Final = Path(__file__).with_name("MEASURED.md")  # Each part by itself.
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,10 @@ _LIMITS: Final = {
 _ALL: Final = ("<!-- every row (written by python -m bench) -->", "<!-- every row ends -->")
 
 
-def summarize(page: str) -> str:
-    """Return the page with every row of its measured tables in the table at its beginning, those that miss first."""
-    rows = [tuple(cell.strip() for cell in line[2:-2].split(" | ")) for line in page.splitlines() if line[:2] == "| "]
+def summarize(results: str, measured: str) -> str:
+    """Return the first page with every row of the second one in its table, those that miss first."""
+    lines = measured.splitlines()
+    rows = [tuple(cell.strip() for cell in line[2:-2].split(" | ")) for line in lines if line[:2] == "| "]
     rows = [row for row in rows if len(row) == len(HEADINGS) and row[-1] in {"yes", "NO"}]
     lines = ["| Figure | Reference | Value | Wanted | Reached | Limit |", "| --- | --- | --- | --- | --- | --- |"]
     named, name = [], ""
@@ -108,18 +110,19 @@ def summarize(page: str) -> str:
         described_by = f"{row[0]}; {row[1]}"
         limits = [limit for begin, limit in _LIMITS.items() if row[-1] == "NO" and described_by.startswith(begin)]
         lines.append(f"| {' | '.join((*row, *(limits or [''])))} |")
-    before, _, rest = page.partition(_ALL[0])
+    before, _, rest = results.partition(_ALL[0])
     _, _, after = rest.partition(_ALL[1])
     table = "\n".join(lines)
     return f"{before}{_ALL[0]}\n{table}\n{_ALL[1]}{after}"
 
 
 def keep(part: str, figures: Sequence[Figure]) -> None:
-    """Put one part's table and the machine's name into `RESULTS.md`; other parts and handwritten text stay."""
+    """Put one part's table and the machine's name into the pages; other parts and handwritten text stay."""
     begin, end = f"<!-- measured: {part} (written by python -m bench) -->", f"<!-- measured: {part} ends -->"
-    before, _, rest = PAGE.read_text().partition(begin)
-    assert rest, f"{PAGE.name} has a place for {part}"
+    before, _, rest = MEASURED.read_text().partition(begin)
+    assert rest, f"{MEASURED.name} has a place for {part}"
     _, _, after = rest.partition(end)
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(figure.cells() for figure in figures)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    PAGE.write_text(summarize(f"{before}{begin}\n{described()}\n\n{table}\n{end}{after}"))
+    MEASURED.write_text(f"{before}{begin}\n{described()}\n\n{table}\n{end}{after}")
+    RESULTS.write_text(summarize(RESULTS.read_text(), MEASURED.read_text()))

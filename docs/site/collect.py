@@ -22,6 +22,7 @@ ELSEWHERE: Final = {
     "CONTRIBUTING.md": "contributing/index.md",
     "SECURITY.md": "contributing/security.md",
     "CHANGELOG.md": "changelog.md",
+    "bench/MEASURED.md": "explanation/measurements.md",
     "bench/RESULTS.md": "explanation/benchmarks.md",
     "examples/README.md": "guides/examples.md",
     "sdk/js/README.md": "reference/javascript-sdk.md",

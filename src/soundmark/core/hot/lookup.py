@@ -32,7 +32,7 @@ class BroadcastLookup:
 
     The query for a question always starts after the question arrived, so it sees every revocation that was confirmed
     before. All answers of a batch are made before the first is returned; otherwise each would wake its caller's socket
-    separately (bench/RESULTS.md).
+    separately (bench/MEASURED.md).
     """
 
     def __init__(self, connection: SharedConnection, lease: Lease, answers: Answers) -> None:

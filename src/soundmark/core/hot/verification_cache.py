@@ -6,7 +6,7 @@ from typing import Final
 
 from soundmark.kit.crypto.entropy import Entropy
 
-_SETS: Final = 1 << 21  # Two tags each: of a million Codes, 97 in 100 are kept (bench/RESULTS.md).
+_SETS: Final = 1 << 21  # Two tags each: of a million Codes, 97 in 100 are kept (bench/MEASURED.md).
 _TAG_BYTES: Final = 8
 _KEY_BYTES: Final = 32
 

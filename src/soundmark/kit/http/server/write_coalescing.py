@@ -13,7 +13,7 @@ class GatheringTransport(asyncio.Transport):
     """A transport in front of a socket's transport.
 
     A server writes the head and the body of a response separately. Sent separately, each would need a system call and a
-    packet, and would wake the reader: a third of the cost of resolving (bench/RESULTS.md). Nothing waits longer than
+    packet, and would wake the reader: a third of the cost of resolving (bench/MEASURED.md). Nothing waits longer than
     the turn of the loop in which it was written.
     """
 
