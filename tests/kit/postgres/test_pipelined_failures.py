@@ -15,6 +15,8 @@ from soundmark.kit.postgres import pipelined
 from soundmark.kit.postgres.database import Database
 from soundmark.kit.postgres.link import Call
 from soundmark.kit.postgres.pipelined import PipelinedTransactions
+from soundmark.kit.postgres.pipelined_tx import PipelinedTx
+from soundmark.kit.postgres.transaction import Answer, Send
 
 from .pipelined_changes import backend, backend_of, change, cut, echo
 
@@ -193,15 +195,23 @@ async def test_ten_thousand_cancellations_leave_every_other_with_their_own_answe
     transactions = PipelinedTransactions(db, size=4)
     cancelled = answered = 0
 
+    def ask_all(tx: PipelinedTx, send: Send, texts: list[str]) -> list[Answer[str]]:
+        tenant: Answer[str] = send(tx.value("SELECT current_setting('soundmark.tenant')"))
+        return [tenant, *(send(echo(tx, text)) for text in texts)]
+
     async def ask(number: int) -> None:
         nonlocal answered
+        tenant = f"tenant {number}"
         texts = [f"{number}-{place}" for place in range(chance.randrange(1, 4))]
-        async with transactions.transaction(tenant=f"tenant {number}") as tx:
-            async with tx.pipeline() as send:
-                tenant = send(tx.value("SELECT current_setting('soundmark.tenant')"))
-                read = [send(echo(tx, text)) for text in texts]
-            assert [one.result() for one in (tenant, *read)] == [f"tenant {number}", *texts]
-            assert await echo(tx, texts[0]) == texts[0]
+        if chance.random() < 0.5:
+            async with transactions.reading(tenant=tenant) as (tx, send):
+                read = ask_all(tx, send, texts)
+        else:
+            async with transactions.transaction(tenant=tenant) as tx:
+                async with tx.pipeline() as send:
+                    read = ask_all(tx, send, texts)
+                assert await echo(tx, texts[0]) == texts[0]
+        assert [one.result() for one in read] == [tenant, *texts]
         answered += 1
 
     while cancelled < 10_000:
