@@ -157,7 +157,7 @@ def _latency(service: Service, consumer_url: str) -> Figure:
         "",
         median(took_s),
         "at most",
-        0.5,
+        0.15,
         " s",
     )
 

@@ -153,7 +153,7 @@ def test_other_samples_are_refused(samples: Sound) -> None:
 
 def test_a_list_of_samples_is_refused_because_it_does_not_say_what_full_scale_is() -> None:
     with pytest.raises(TypeError, match="NumPy array"):
-        hear_samples([0, 1, 32_767], RATE_HZ)  # type: ignore[arg-type]
+        hear_samples([0, 1, 32_767], RATE_HZ)  # type: ignore[arg-type]  # callers without types may do it
 
 
 def test_a_closed_listener_refuses_samples() -> None:

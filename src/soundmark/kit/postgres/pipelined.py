@@ -31,8 +31,8 @@ class PipelinedTransactions:
 
     The one that was used last is used next, so that few are open, and those have their plans; those that have rested
     for a minute are closed when another comes to rest. A new connection prepares what the others have prepared. All are
-    closed with `db`. Readings have at most half of the connections, so that slow ones leave some; and what they open
-    prepares nothing else, because preparing a statement that writes waits for whoever locks the table.
+    closed with `db`. Readings use at most half of the connections, so that slow ones leave some. A connection that a
+    reading opens prepares only what it reads: to prepare an INSERT would wait for a lock on its table.
     """
 
     def __init__(self, db: Database, *, size: int) -> None:
