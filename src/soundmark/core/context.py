@@ -81,7 +81,8 @@ class RequestContext(Context):
     by (organisation, subject). `issuances` issues Codes, with one queue for each organisation, in transactions of
     `pipelined`, which also reads pages of lists. `exports` limits the exports that run at a time, with one for each
     organisation; `packs` does so for offline packs, `webhook_tests` for the messages that test an endpoint, and
-    `webhook_test_limit` limits them by time; `system_tests` and `system_test_limit` do so for tests of systems, by name.
+    `webhook_test_limit` limits them by time; `system_tests` and `system_test_limit` do so for tests of systems, by
+    name.
     `local_questions` are those under way to the local provider for a notification, by the payment's id. By client IP
     address, `local_notification_limit` limits these notifications, and by organisation the questions of those who give
     up a purchase; `certificate_limit` limits who reads decode certificates, and `log_proof_limit` requests for proofs.
