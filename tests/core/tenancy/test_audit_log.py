@@ -313,11 +313,28 @@ async def test_a_download_is_of_one_moment(tenant: Tenant, rival: Rival, monkeyp
     assert (requests_count, len(lines)) == (6, 5)
 
 
-async def test_an_altered_entry_hides_no_other(tenant: Tenant, rival: Rival) -> None:
-    """Otherwise anybody who can write to the database could hide the whole log with one letter."""
-    await rival.run("UPDATE audit_entries SET metadata = '{' WHERE action = 'project.created'")
+@pytest.mark.parametrize(
+    "altered",
+    [
+        *("{", "[]", '{"a": NaN}', '{"a": 1e400}', '{"a": 9007199254740993}', r'{"a": "\ud800"}'),
+        pytest.param('{"a":' * 600 + "1" + "}" * 600, id="deep"),
+    ],
+)
+async def test_an_altered_entry_hides_no_other(tenant: Tenant, rival: Rival, altered: str) -> None:
+    """Otherwise anybody who can write to the database could hide the whole log with a few letters."""
+    await rival.run("UPDATE audit_entries SET metadata = %s WHERE action = 'project.created'", altered)
     entries = {entry["action"]: entry for entry in await listed(tenant)}
-    assert entries["project.created"]["metadata"] == {"unreadable": "{"}
+    assert entries["project.created"]["metadata"] == {"unreadable": altered}
+    assert entries["organization.created"]["metadata"] == {}
+    assert (await download(tenant, LINES)).status == 200
+
+
+@pytest.mark.parametrize("altered", ["infinity", "10000-01-01"])
+async def test_an_altered_time_hides_no_other_entry(tenant: Tenant, rival: Rival, altered: str) -> None:
+    await rival.run(
+        "UPDATE audit_entries SET created_at = %s, finalised_at = %s WHERE action = 'project.created'", altered, altered
+    )
+    entries = {entry["action"]: entry for entry in await listed(tenant)}
     assert entries["organization.created"]["metadata"] == {}
     assert (await download(tenant, LINES)).status == 200
 

@@ -1,6 +1,7 @@
 """The key of the audit chain, and the bytes that it seals."""
 
 import asyncio
+import hashlib
 import hmac
 import json
 
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 from support.database.rival import Rival
 from support.tenancy.audit_entries import ENTROPY, SEALER, TEXTS, open_chain
 
-from soundmark.core.domain.tenancy.audit_chain import ChainKey, SealedContent, _canonical
+from soundmark.core.domain.tenancy.audit_chain import (
+    CHAIN_BEGINNING,
+    ChainKey,
+    ChainLink,
+    Head,
+    SealedContent,
+    _canonical,
+    hash_entry,
+)
 from soundmark.core.live.audit_chain import AuditChain
 from soundmark.kit.crypto.canonical import canonicalize
 from soundmark.kit.crypto.sealing import SealBroken, Sealer
@@ -61,6 +70,40 @@ def test_a_seal_covers_these_bytes_in_every_release() -> None:
     assert chain.genesis("org_1") == genesis
     assert chain.seal(genesis, 1, content, "requested") == hmac.digest(key, requested, "sha256")
     assert chain.seal(genesis, 2, content, "final") == hmac.digest(key, final, "sha256")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ('{"name": "x"}', b'{"name":"x"}'),
+        ('{"a": NaN}', rb'{"unreadable":"{\"a\": NaN}"}'),
+        ("[" * 2**20, b'{"unreadable":"' + b"[" * 2**20 + b'"}'),
+    ],
+    ids=["plain", "without canonical form", "large"],
+)
+def test_a_public_hash_covers_the_entry_as_it_is_shown(metadata: str, shown: bytes) -> None:
+    """Whatever was altered before the entry got its place, others can compute its hash from the answer of the API."""
+    content = SealedContent(
+        "org_1", "aud_1", "prj_1", "code.issued", "user", "u", "completed", metadata, "1.000000", "2.500000"
+    )
+    entry = (
+        b'{"action":"code.issued","actor":{"id":"u","type":"user"},"created_at":"1970-01-01T00:00:01.000Z",'
+        b'"finalised_at":"1970-01-01T00:00:02.500Z","id":"aud_1","metadata":' + shown + b',"organization_id":"org_1",'
+        b'"outcome":"completed","position":8,"project_id":"prj_1"}'
+    )
+    assert hash_entry(b"\1" * 32, 8, content) == hashlib.sha256(b"\1" * 32 + entry).digest()
+
+
+def test_only_a_final_entry_is_the_next_of_the_public_chain() -> None:
+    content = SealedContent(
+        "org_1", "aud_1", None, "code.issued", "user", "u", "completed", "{}", "1.000000", "2.500000"
+    )
+    head = Head(20, "aud_0", b"s", 0, CHAIN_BEGINNING)
+    place = (1, hash_entry(bytes(32), 1, content))
+    assert head.next_place(content, "requested") == (None, None)
+    assert head.next_place(content, "final") == place
+    assert head.after(ChainLink(21, "aud_1", "requested", b"t", None, None)) == Head(21, "aud_1", b"t", 0, bytes(32))
+    assert head.after(ChainLink(21, "aud_1", "final", b"t", *place)) == Head(21, "aud_1", b"t", *place)
 
 
 @given(fields=st.lists(st.one_of(st.none(), TEXTS, st.integers(0, 2**53 - 1))))

@@ -1,8 +1,10 @@
 """The two audit chains of an organisation: of seals, which need Core's key, and of hashes, which anybody recomputes."""
 
+import contextlib
 import hashlib
 import hmac
 import json
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -10,12 +12,11 @@ from typing import Any, Final
 
 from soundmark.core.domain.tenancy.audit import AuditOutcome, Stage
 from soundmark.core.domain.tenancy.scope import ActorType
-from soundmark.kit.crypto.canonical import NotCanonical, canonicalize
+from soundmark.kit.crypto.canonical import DEPTH_MAX, canonicalize
 from soundmark.kit.text.timestamps import format_timestamp
 
 CHAIN_KEY_BYTES: Final = 32
 CHAIN_BEGINNING: Final = bytes(32)
-_ENTRY_BYTES_MAX: Final = 1024 * 1024  # A batch names a hundred Codes in some 3 KiB.
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _GENESIS: Final = "soundmark audit chain 1"
 _SEAL: Final = "soundmark audit seal 1"
@@ -110,19 +111,22 @@ class Verification:
 
 
 def read_metadata(text: str) -> dict[str, Any]:
-    """Return the stored object. An entry that somebody altered in the database must not hide all the others."""
-    try:
+    """Return the stored object if it can be written canonically, or an object that holds the text.
+
+    An entry that somebody altered in the database must not hide all the others.
+    """
+    with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(text)
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {"unreadable": text}
+        if isinstance(value, dict):
+            canonicalize(value, depth_max=DEPTH_MAX - 1, size_max_bytes=sys.maxsize)
+            return value
+    return {"unreadable": text}
 
 
 def hash_entry(previous: bytes, position: int, content: SealedContent) -> bytes:
     """Return the hash of the final entry at `position` of the public chain, which follows the hash `previous`.
 
-    It is SHA-256 over `previous` and the RFC 8785 bytes of the entry as the API shows it, without this hash. Metadata
-    without such a form were altered before they were sealed.
+    It is SHA-256 over `previous` and the RFC 8785 bytes of the entry as the API shows it, without this hash.
 
     Source: contract, section 11, Audit chain.
     """
@@ -138,11 +142,7 @@ def hash_entry(previous: bytes, position: int, content: SealedContent) -> bytes:
         "finalised_at": None if content.finalised_s is None else _show_time(content.finalised_s),
         "position": position,
     }
-    try:
-        canonical = canonicalize(shown, size_max_bytes=_ENTRY_BYTES_MAX)
-    except NotCanonical:
-        canonical = canonicalize({**shown, "metadata": {"unreadable": content.metadata}})
-    return hashlib.sha256(previous + canonical).digest()
+    return hashlib.sha256(previous + canonicalize(shown, size_max_bytes=sys.maxsize)).digest()
 
 
 class ChainKey:
