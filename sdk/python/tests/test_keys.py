@@ -114,6 +114,7 @@ def test_what_holds_no_key_to_trust_is_refused(subtests: pytest.Subtests) -> Non
         *([], 1, {}, {"keys": {}}, {"keys": []}, {"keys": [1]}, {"kid": "a"}, {"kid": 1, "x": "A" * 43}),
         *({"kid": "a", "x": "A" * 42}, {"x": "A" * 43}, {"kid": "a", "x": "A" * 43, "kty": "EC"}),
         *({"kid": "a", "x": "A" * 43, "use": "enc"}, {"kid": "a", "x": "A" * 43, "alg": "ES256"}),
+        {"kid": "a", "x": "A" * 43, "kty": "OKP", "crv": "X25519"},
         {"keys": [{"kid": "a", "x": "A" * 43}] * 2},
     ]:
         with subtests.test(document=document), pytest.raises(Unverifiable):
