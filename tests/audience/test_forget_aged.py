@@ -66,18 +66,19 @@ async def test_a_revoked_integration_ages_too(work: WorkContext, audience: Audie
         assert await list_kept_days(audience_rival, given, table) == []
 
 
+@pytest.mark.parametrize("before_midnight_s", [60, 330], ids=["valid at midnight", "expired within the skew"])
 async def test_a_proof_of_midnight_stays_spent_as_long_as_it_could_vouch_for_an_event(
-    work: WorkContext, audience: AudienceApi
+    work: WorkContext, audience: AudienceApi, before_midnight_s: int
 ) -> None:
     """It vouches for events of two days, so the record of the first one must not go with that day."""
     audience.clock.freeze()
     source = await make_publisher(audience, retention_days=2)
     now = audience.clock.now()
     midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
-    audience.clock.advance(seconds=(midnight - now).total_seconds() - 60)
+    audience.clock.advance(seconds=(midnight - now).total_seconds() - before_midnight_s)
     proof = source.proof()
     assert (await source.deliver(source.event(proof=proof))).status == 201
-    audience.clock.advance(days=2, minutes=32)
+    audience.clock.advance(days=2, minutes=37)
     await service.forget_aged(work)
 
     again = source.event(proof=proof, occurred_at=format_timestamp(midnight + timedelta(minutes=1)))

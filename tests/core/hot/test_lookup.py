@@ -53,16 +53,18 @@ class HeldConnection:
 
 
 class HeldLease:
-    """A lease that covers a server or not, in the order given, and then always."""
+    """A lease that covers a server or not, in the order given, and then always. Each question is anticipated."""
 
     def __init__(self, *covered: bool) -> None:
         self.covered = list(covered)
+        self.is_anticipated = False
 
     def anticipate(self) -> None:
-        pass
+        self.is_anticipated = True
 
     async def covers(self, server: DatabaseServer) -> bool:
-        assert server == PRIMARY
+        assert (server, self.is_anticipated) == (PRIMARY, True)
+        self.is_anticipated = False
         return self.covered.pop(0) if self.covered else True
 
 
