@@ -47,6 +47,13 @@ async def test_it_states_what_was_deleted(tenant: Tenant, kind: str) -> None:
     make_validator(schema).validate(certificate)
 
 
+@pytest.mark.parametrize("kind", SUBJECTS)
+async def test_of_a_subject_that_never_measured_audience_has_nothing(tenant: Tenant, kind: str) -> None:
+    certificate = await SUBJECTS[kind](tenant).certificate()
+
+    assert certificate["deleted"]["audience"] == dict.fromkeys(OF_AUDIENCE, 0)
+
+
 async def test_anybody_who_knows_the_id_may_read_it(tenant: Tenant) -> None:
     location = (await organization_of(tenant).delete()).headers["location"]
     stranger = tenant.api.other(token=None, peer="203.0.113.7")
