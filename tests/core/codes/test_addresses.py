@@ -49,6 +49,8 @@ def test_a_range_of_bytes_is_what_begins_with_the_prefix(pair: tuple[str, str]) 
     [
         ("https://example.org/Tonight", "HTTPS://EXAMPLE.ORG/Ton", True),
         ("https://example.org/Tonight", "https://example.org/ton", False),
+        ("://Example.org/Tonight", "://EXAMPLE.org/Ton", True),
+        ("://example.org/Tonight", "://example.org/ton", False),
         ("HTTPS://EXAMPLE.ORG", "htt", True),
         ("https://bücher.example/", "https://xn--", False),
         ("https://example.org/", "%", False),
