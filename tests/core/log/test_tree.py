@@ -7,7 +7,6 @@ import pytest
 from support.log.independent import tlog
 
 from soundmark.core.domain.log import tree
-from soundmark.core.domain.log.auditing import LogFault, require_tile
 from soundmark.core.domain.log.tiles import TileRequest, format_path, parse_path, read_bundle, write_bundle
 from soundmark.core.domain.log.tree import Edge, Tile
 
@@ -133,18 +132,3 @@ def test_a_bundle_is_read_by_others_and_back() -> None:
     for cut in (1, 4, 10):
         with pytest.raises(ValueError, match="ends within"):
             read_bundle(write_bundle(entries)[:-cut] if cut > 1 else b"\0")
-
-
-def test_a_served_tile_is_refused_at_its_first_wrong_hash(subtests: pytest.Subtests) -> None:
-    """Whoever serves it may answer with anything."""
-    whole = bytes(256 * 32)
-    faults = {
-        b"": 0,
-        whole[:-1]: 255,
-        whole + b"x": 256,
-        whole[:64] + b"x" + whole[65:]: 2,
-    }
-    require_tile((0, 7), whole, whole)
-    for served, number in faults.items():
-        with subtests.test(number), pytest.raises(LogFault, match=f"^hash {number} of tile 7 of level 0 "):
-            require_tile((0, 7), whole, served)
