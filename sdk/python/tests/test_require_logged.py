@@ -6,7 +6,7 @@ import pytest
 from soundmark_sdk import AsyncReceiver, LogPolicy, ReceiverFailure, Resolution
 
 from .genuine_log import ORIGIN, GenuineLog, Signer, digest_of, encode_url
-from .issuer import INTENT, TOKEN, UNMEASURED, XR_ID, digest
+from .issuer import INTENT, MEASURED, TOKEN, UNMEASURED, XR_ID, Issuer, compact, digest
 from .stand_ins import FakeClock, Service, make_response
 
 ANSWER = {"xr_id": XR_ID, "token_digest": digest(TOKEN), "intent": INTENT, "policy": UNMEASURED}
@@ -40,6 +40,15 @@ async def test_a_logged_answer_is_returned_and_its_proof_kept(
     service.others[PROOF] = make_response(200, prove(log_key))
     assert (await resolve(service, clock, LogPolicy(log_key.vkey), count=3)).xr_id == XR_ID
     assert service.paths().count(PROOF) == 1
+
+
+async def test_the_proof_of_a_measured_answer_does_not_depend_on_its_measurement(
+    service: Service, clock: FakeClock, log_key: Signer, issuer: Issuer
+) -> None:
+    service.resolve = make_response(200, compact(issuer.measured_answer()))
+    committed = digest_of("code.issued/answer", {**ANSWER, "policy": MEASURED})
+    service.others[f"/v1/log/proofs/{committed}"] = make_response(200, prove(log_key, answer=committed))
+    assert (await resolve(service, clock, LogPolicy(log_key.vkey))).xr_id == XR_ID
 
 
 async def test_an_answer_is_awaited_for_ten_seconds(service: Service, clock: FakeClock, log_key: Signer) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundmark_sdk.failures import Unverifiable
-from soundmark_sdk.strict_json import are_identical, canonicalize, parse
+from soundmark_sdk.strict_json import are_identical, canonicalize, parse, parse_at
 
 _NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e15, 1e15) | st.floats(1e21, 1e300)
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -25,6 +25,10 @@ def test_json_that_two_parsers_could_read_differently_is_refused(subtests: pytes
     ]:
         with subtests.test(repr(text[:24])), pytest.raises(Unverifiable):
             parse(text)
+    for part in ["9007199254740992", "1e20", '"\\ud800"', "[" * 65 + "]" * 65, '{"a":1,"a":1}', "NaN", "[1"]:
+        with subtests.test(part[:24], at=2), pytest.raises(Unverifiable):
+            parse_at(f"[ {part}", 2)
+    assert parse_at("[ 1e21 ]", 2) == (1e21, 6)
 
 
 def test_json_that_every_parser_reads_alike_is_accepted(subtests: pytest.Subtests) -> None:

@@ -65,6 +65,12 @@ def test_every_other_kind_commits_to_what_the_contract_names() -> None:
         assert read_entry(entry).kind == kind
 
 
+def key_entry_of(size: int) -> bytes:
+    """Return the entry of a key whose id makes it this long."""
+    spare = size - len(entries.key_entry("key.retired", "", bytes(32)))
+    return entries.key_entry("key.retired", "s" * spare, bytes(32))
+
+
 def test_only_closed_canonical_entries_are_read(subtests: pytest.Subtests) -> None:
     good = json.loads(entries.document_entry(b"{}"))
     key = json.loads(entries.key_entry("key.retired", "sig_example", bytes(32)))
@@ -83,9 +89,10 @@ def test_only_closed_canonical_entries_are_read(subtests: pytest.Subtests) -> No
         "not JSON": b"{",
         "not UTF-8": b"\xff",
         "key of another": canonicalize({**key, "kid": "sig_other"}),
-        "too long": canonicalize({**key, "kid": "s" * 600}),
+        "too long": key_entry_of(513),
     }
     assert read_entry(canonicalize(good)).kind == "document.sealed"
+    assert read_entry(key_entry_of(512)).kind == "key.retired"
     for name, data in wrong.items():
         with subtests.test(name), pytest.raises(NotAnEntry):
             read_entry(data)

@@ -73,6 +73,13 @@ def test_a_cosignature_counts_only_for_its_text_time_and_witness() -> None:
     assert not is_cosigned(SIGNED, VKEY), "a log's own signature is no cosignature"
 
 
+def test_the_largest_size_and_the_last_time_are_those_of_a_signed_number_of_64_bits() -> None:
+    largest = sign_checkpoint(Checkpoint(ORIGIN, 2**63 - 1, bytes(32)), [KEY])
+    assert parse_checkpoint(str(largest)).checkpoint.size == 2**63 - 1
+    last = cosign(largest.text, WITNESS_VKEY.name, WITNESS, at_s=2**63 - 1)
+    assert is_cosigned(Note(largest.text, (last,)), WITNESS_VKEY)
+
+
 def test_a_malformed_note_is_refused(subtests: pytest.Subtests) -> None:
     text = str(SIGNED)
     wrong = {
@@ -87,6 +94,7 @@ def test_a_malformed_note_is_refused(subtests: pytest.Subtests) -> None:
         "too long": text.replace("\n5\n", "\n" + "5" * 70_000 + "\n"),
         "many signatures": text + text.rpartition("\n\n")[2] * 100,
         "empty signature": text.rpartition("\n\n")[0] + "\n\n— name AAAA\n",
+        "no origin": text.removeprefix(ORIGIN),
     }
     for name, note in wrong.items():
         with subtests.test(name), pytest.raises(NotANote):
