@@ -84,11 +84,11 @@ def test_a_seal_covers_these_bytes_in_every_release() -> None:
 def test_a_public_hash_covers_the_entry_as_it_is_shown(metadata: str, shown: bytes) -> None:
     """Whatever was altered before the entry got its place, others can compute its hash from the answer of the API."""
     content = SealedContent(
-        "org_1", "aud_1", "prj_1", "code.issued", "user", "u", "completed", metadata, "1.000000", "2.500000"
+        "org_1", "aud_1", "prj_1", "code.issued", "user", "u", "completed", metadata, "1763632800.123999", "Infinity"
     )
     entry = (
-        b'{"action":"code.issued","actor":{"id":"u","type":"user"},"created_at":"1970-01-01T00:00:01.000Z",'
-        b'"finalised_at":"1970-01-01T00:00:02.500Z","id":"aud_1","metadata":' + shown + b',"organization_id":"org_1",'
+        b'{"action":"code.issued","actor":{"id":"u","type":"user"},"created_at":"2025-11-20T10:00:00.123Z",'
+        b'"finalised_at":"Infinity","id":"aud_1","metadata":' + shown + b',"organization_id":"org_1",'
         b'"outcome":"completed","position":8,"project_id":"prj_1"}'
     )
     assert hash_entry(b"\1" * 32, 8, content) == hashlib.sha256(b"\1" * 32 + entry).digest()

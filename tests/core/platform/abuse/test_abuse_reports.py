@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -15,6 +15,7 @@ from support.processes.running_apps import make_worker
 from support.tenancy.tenant import Tenant
 
 from soundmark.core.context import Context
+from soundmark.core.domain.platform.abuse_report import AbuseReport, OpenedReport
 from soundmark.core.features.platform.abuse.service import (
     CLAIMS_AT_ONCE,
     forget_reports,
@@ -219,3 +220,10 @@ async def test_two_workers_settle_each_claim_once(tenant: Tenant, work: Context)
     assert await settle_claims(work) == 0
     (stored,) = await listed(tenant.api)
     assert (stored["xr_id"], stored["organization_id"]) == (code["xr_id"], tenant.organization_id)
+
+
+def test_no_log_shows_what_people_wrote() -> None:
+    report = AbuseReport(
+        "abr_1", None, "xr_1", "spam", "open", datetime(2026, 11, 28, tzinfo=UTC), None, *[b"MARK"] * 3
+    )
+    assert "MARK" not in repr(OpenedReport(report, *["MARK"] * 3))

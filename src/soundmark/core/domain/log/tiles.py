@@ -64,7 +64,7 @@ def read_bundle(data: bytes) -> list[bytes]:
     entries, at = list[bytes](), 0
     while at < len(data):
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")
-        if at + 2 > len(data) or end > len(data):
+        if end > len(data):
             raise ValueError("the bundle ends within an entry")
         entries.append(data[at + 2 : end])
         at = end
