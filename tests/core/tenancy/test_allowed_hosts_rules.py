@@ -50,7 +50,7 @@ def test_an_entry_is_a_dns_name_in_lower_case(given: str, kept: str) -> None:
         "ＥＸＡＭＰＬＥ.org",
         "192.0.2.1", "1", "0x7f000001", "0x", "example.0x1f", "127.1", "[::1]", "::1", "2001:db8::1", "-a.example",
         "a-.example", "a_b.example", "a%2e.example", "xn--.example", "xn--a.example", "xn--bcher-kva9.example!",
-        "xn--Bcher-KVA\u00e9.example", "a" * 64 + ".example", LONG + "d", "*." + LONG,
+        "xn--0.example", "xn--Bcher-KVA\u00e9.example", "a" * 64 + ".example", LONG + "d", "*." + LONG,
     ],
 )  # fmt: skip
 def test_anything_else_is_no_entry(given: str) -> None:

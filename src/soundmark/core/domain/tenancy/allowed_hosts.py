@@ -71,7 +71,7 @@ def _find_host(url: str) -> str | None:
 
 def _covers(entry: str, host: str) -> bool:
     if entry.startswith(_WILDCARD):
-        return host.endswith(entry[1:]) and len(host) > len(entry) - 1
+        return host.endswith(entry[1:])  # No name begins with a dot.
     return host == entry
 
 
