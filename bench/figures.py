@@ -82,7 +82,7 @@ _LIMITS: Final = {
     "Resolve, 10,000,000 Codes": "16 GB of rows: most are copied from the system's cache into a gibibyte of buffers",
     "Resolve: processor": "the Ed25519 signature (26 to 39 µs here, 20 on another machine) and HTTP",
     "Core's resident memory": "code; 32 MiB are the cache",
-    "List of 50 Codes: proc": "a slow machine: 45 to 66 constant answers, where 1.2 ms were 70 on the one that was profiled",
+    "List of 50 Codes: proc": "a slow machine: 45 to 66 constant answers, where 1.2 ms were 70 on the profiled one",
     "List of 50 Codes with an access token, keys cached: cost with": "its look-up: one more query for each request",
     "Single Codes of 16 organisations, two": "PostgreSQL: the bare statements alone are under half of pgbench",
     "Single Codes of 16 organisations; their": "Core's processor time for a Code, beside PostgreSQL's",
