@@ -95,8 +95,9 @@ async def test_a_round_reads_as_much_of_a_long_chain_as_of_a_short_one(
     await sealer.close()  # Its sessions end, and report what they have read.
     await rival.until_rows(f"SELECT ({sealed}) >= {sealed_before + 150}", (True,))
     ((read_after,),) = await rival.rows(read)
+    # The sealer reads two; the note's foreign key reads one, which is counted when the writer's session reports it.
     read_each_round = (read_after - read_before) / 150
-    assert read_each_round < 3
+    assert read_each_round < 4
 
 
 async def test_a_finalised_entry_is_not_rewritten(db: Database, chain: AuditChain, organization_id: str) -> None:
