@@ -125,6 +125,24 @@ def test_a_path_in_another_spelling_names_nothing(subtests: pytest.Subtests) -> 
             assert parse_path(path) is None
 
 
+def test_a_small_tree_extends_each_of_its_beginnings_and_nothing_else() -> None:
+    leaves = [tree.hash_leaf(bytes([number])) for number in range(20)]
+    roots = [Edge(0, ()).grow(leaves[:size])[0].root() for size in range(21)]
+    for size in range(21):
+        _, tiles = Edge(0, ()).grow(leaves[:size])
+        assert not size or tree.plan_root(size).read(tiles) == [roots[size]]
+        for old in range(size + 1):
+            proof = tree.plan_consistency(old, size).read(tiles)
+            assert tree.extends(old, roots[old], size, roots[size], proof)
+            wrong = bytes(32)
+            assert not tree.extends(old, wrong, size, roots[size], proof)
+            assert old == 0 or not tree.extends(old, roots[old], size, wrong, proof)
+            assert not tree.extends(old, roots[old], size, roots[size], [*proof, wrong])
+            assert not proof or not tree.extends(old, roots[old], size, roots[size], proof[:-1])
+    assert not tree.extends(6, roots[6], 5, roots[5], [])
+    assert not tree.extends(-1, roots[5], -1, roots[5], [])
+
+
 def test_tiles_are_numbered_as_far_as_a_log_can_grow() -> None:
     last = TileRequest(0, 2**55, 256)
     assert parse_path(format_path(last)) == last
