@@ -125,6 +125,13 @@ def test_a_path_in_another_spelling_names_nothing(subtests: pytest.Subtests) -> 
             assert parse_path(path) is None
 
 
+def test_a_tree_may_end_with_a_whole_tile() -> None:
+    leaves = [tree.hash_leaf(number.to_bytes(2, "big")) for number in range(600)]
+    begun, _ = Edge(0, ()).grow(leaves[:256])
+    assert begun.root() == tlog.MerkleTree([number.to_bytes(2, "big") for number in range(256)]).root()
+    assert begun.grow(leaves[256:])[0] == Edge(0, ()).grow(leaves)[0]
+
+
 def test_a_small_tree_extends_each_of_its_beginnings_and_nothing_else() -> None:
     leaves = [tree.hash_leaf(bytes([number])) for number in range(20)]
     roots = [Edge(0, ()).grow(leaves[:size])[0].root() for size in range(21)]
