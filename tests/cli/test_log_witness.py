@@ -112,6 +112,9 @@ async def test_a_malformed_request_is_refused(cosigner: WitnessInProcess, subtes
         with subtests.test(name):
             answer = await cosigner.add(body)
             assert (answer.status_code, await cosigner.size()) == (400, 5), answer.text
+            assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    lines = malformed()["64 hashes"].split(b"\n")
+    assert (await cosigner.add(b"\n".join([lines[0], *lines[2:]]))).status_code == 422, "63 hashes that prove nothing"
     assert (await cosigner.add(LOG.ask(5, 8))).status_code == 200
 
 
