@@ -77,9 +77,11 @@ def test_a_seal_covers_these_bytes_in_every_release() -> None:
     [
         ('{"name": "x"}', b'{"name":"x"}'),
         ('{"a": NaN}', rb'{"unreadable":"{\"a\": NaN}"}'),
+        ('{"a":' * 31 + "1" + "}" * 31, b'{"a":' * 31 + b"1" + b"}" * 31),
+        ('{"a":' * 32 + "1" + "}" * 32, b'{"unreadable":"' + rb'{\"a\":' * 32 + b"1" + b"}" * 32 + b'"}'),
         ("[" * 2**20, b'{"unreadable":"' + b"[" * 2**20 + b'"}'),
     ],
-    ids=["plain", "without canonical form", "large"],
+    ids=["plain", "without canonical form", "deep", "too deep", "large"],
 )
 def test_a_public_hash_covers_the_entry_as_it_is_shown(metadata: str, shown: bytes) -> None:
     """Whatever was altered before the entry got its place, others can compute its hash from the answer of the API."""
