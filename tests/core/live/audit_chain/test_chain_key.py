@@ -78,7 +78,7 @@ def test_a_seal_covers_these_bytes_in_every_release() -> None:
         ('{"name": "x"}', b'{"name":"x"}'),
         ('{"a": NaN}', rb'{"unreadable":"{\"a\": NaN}"}'),
         ('{"a":' * 31 + "1" + "}" * 31, b'{"a":' * 31 + b"1" + b"}" * 31),
-        ('{"a":' * 32 + "1" + "}" * 32, b'{"unreadable":"' + rb'{\"a\":' * 32 + b"1" + b"}" * 32 + b'"}'),
+        ('{"a":' * 32 + "1" + "}" * 32, b'{"unreadable":"' + rb"{\"a\":" * 32 + b"1" + b"}" * 32 + b'"}'),
         ("[" * 2**20, b'{"unreadable":"' + b"[" * 2**20 + b'"}'),
     ],
     ids=["plain", "without canonical form", "deep", "too deep", "large"],
